@@ -1,6 +1,6 @@
 """How long `gcluster drift` takes on a local cluster of five nodes, and that it finds what differs.
 
-Measured are whole processes: with connections to the nodes opened anew, as in a nightly pipeline,
+Measured are whole processes: with connections to the nodes opened again, as in a nightly pipeline,
 and with those that the last command left open. One node is then changed by hand, and found.
 """
 
@@ -46,7 +46,7 @@ def drift(spec: Path, environment: dict[str, str]) -> tuple[float, dict[str, Any
     return seconds, told
 
 
-def anew(spec: Path, environment: dict[str, str]) -> float:
+def again(spec: Path, environment: dict[str, str]) -> float:
     """Return the seconds of a look that finds no connection open."""
     runtime = tempfile.mkdtemp(prefix="gd", dir="/dev/shm")  # short, as sockets need it
     try:
@@ -56,13 +56,13 @@ def anew(spec: Path, environment: dict[str, str]) -> float:
 
 
 def measure(folder: Path, environment: dict[str, str]) -> tuple[list[float], list[float], int, int]:
-    """Return the seconds of looks anew and with open connections, and what was found each time."""
+    """Return the seconds of looks again and with open connections, and what was found each time."""
     cluster = f"drift-{os.getpid()}"
     spec, log = folder / "drift.yaml", folder / "log"
     spec.write_text(spec_text(cluster), encoding="utf-8")
     try:
         run("up", str(spec), "--yes", log=log, environment=environment)
-        cold = [anew(spec, environment) for _ in range(ROUNDS)]
+        cold = [again(spec, environment) for _ in range(ROUNDS)]
         looks = [drift(spec, environment) for _ in range(ROUNDS)]
         words = ["podman", "exec", f"gcluster-{cluster}-gpu002", "chmod", "0644"]
         subprocess.run([*words, "/etc/munge/munge.key"], check=True)
@@ -81,7 +81,7 @@ def main() -> int:
     many = f"{1 + NODES} nodes, median of {ROUNDS}"
     results = [
         Result(
-            name=f"drift, connections opened anew, {many}",
+            name=f"drift, connections opened again, {many}",
             value=statistics.median(cold),
             unit="s",
             limit=DRIFT_SECONDS,

@@ -122,7 +122,7 @@ def reconcile_reservations(
 ) -> tuple[ReservationChange, ...]:
     """Return the changes that make gcluster's reservations the desired ones, by name.
 
-    One that differs is made anew: a window that has begun can't be changed in all its parts. One
+    One that differs is recreated: a window that has begun can't be changed in all its parts. One
     that should have begun already begins now, since scontrol takes no time that has passed.
 
     Args:

@@ -1,4 +1,4 @@
-"""Every scenario: what is changed behind the role's back makes verify fail, and can be mended."""
+"""Every scenario: what is changed behind the role's back makes verify fail, and can be fixed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def on_node(node: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: str(broken["name"]))
-def test_verify_sees_it_and_a_converge_mends_it(broken: dict[str, str], converge: Play) -> None:
+def test_verify_sees_it_and_a_converge_fixes_it(broken: dict[str, str], converge: Play) -> None:
     node = broken.get("node", "all[0]")
     on_node(node, broken["command"])
 
     verify = converge(phases=["verify"])
-    if "repair" in broken:  # what no converge mends, none has to
+    if "repair" in broken:  # what no converge fixes, none has to
         on_node(node, broken["repair"])
         again = converge(phases=["verify"])
     else:

@@ -31,7 +31,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine-applicable mend: replace the text at `span` by `replacement`."""
+    """A machine-applicable fix: replace the text at `span` by `replacement`."""
 
     span: Span
     replacement: str

@@ -1,4 +1,4 @@
-"""`gcluster drift`: what is no longer as `up` left it, and mending that alone."""
+"""`gcluster drift`: what is no longer as `up` left it, and fixing that alone."""
 
 from collections.abc import Callable
 from typing import Annotated

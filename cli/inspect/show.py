@@ -1,4 +1,4 @@
-"""`gcluster show`: one run on a cluster, event by event."""
+"""`gcluster show`: the events of one run."""
 
 from pathlib import Path
 from typing import Annotated

@@ -26,7 +26,7 @@ def command(
         ),
     ] = None,
     no_replace: Annotated[
-        bool, typer.Option("--no-replace", help="Make no machine anew; boot and converge only.")
+        bool, typer.Option("--no-replace", help="Make no machine again; boot and converge only.")
     ] = False,
     yes: Yes = False,
     fmt: OutputFormat = Format.TEXT,

@@ -1,4 +1,4 @@
-"""`gcluster rotate`: keys of a running cluster, made anew."""
+"""`gcluster rotate`: keys of a running cluster, recreated."""
 
 from collections.abc import Callable
 from functools import partial

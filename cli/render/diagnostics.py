@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity, Span
-from ...schemas.fix.apply import Mended
+from ...schemas.fix.apply import FixedSpec
 from ...schemas.spec.model import SECRET_PATTERN
 from ..console import Console, Tone, columns, printable, width
 
@@ -233,11 +233,11 @@ def _line(line: str, console: Console, *, head: bool) -> str:
     return text if tone is None else console.paint(tone, text)
 
 
-def mended_text(mended: Mended, console: Console, *, written: bool) -> str:
-    """Return the diff of one spec and a line that says how much of it was found and mended."""
-    file, count = mended.before.file, len(mended.applied)
-    verb = "mended" if written else "would be mended"
+def fixes_text(fixed: FixedSpec, console: Console, *, written: bool) -> str:
+    """Return the diff of one spec and a line that says how much of it was found and fixed."""
+    file, count = fixed.before.file, len(fixed.applied)
+    verb = "fixed" if written else "would be fixed"
     findings = f"{count} finding{'' if count == 1 else 's'}"
     how = "" if written else " (write with --fix --write); what is then left:"
-    diff = diff_text(file, mended.before.text, mended.after.text, console)
+    diff = diff_text(file, fixed.before.text, fixed.after.text, console)
     return f"{diff}\n\n{printable(file)}: {findings} {verb}{how}\n"

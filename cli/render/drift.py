@@ -1,4 +1,4 @@
-"""Drift by plane: what differs, since when and by whom, and what mends it; as text and Markdown."""
+"""Drift by plane: what differs, since when and by whom, and what fixes it; as text and Markdown."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def drift_text(report: DriftReport, console: Console) -> str:
     ]
     lines += _notes(report)
     lines += repair_lines(report.cluster, report.repairs, console)
-    if any(drift.mends for drift in report.drifts):
-        lines.append(f"mend it with: gcluster drift {report.cluster} --fix")
+    if any(drift.fixable for drift in report.drifts):
+        lines.append(f"fix it with: gcluster drift {report.cluster} --fix")
     return console.plain("\n".join(lines))
 
 
@@ -68,13 +68,13 @@ def drift_markdown(report: DriftReport) -> str:
 
 
 def fixed_text(result: FixResult, console: Console) -> str:
-    """Return how mending ended: what was mended, and what still differs."""
+    """Return how fixing ended: what was fixed, and what still differs."""
     if result.after is None:
         return drift_text(result.before, console)
     lines = [diagnostics_text(result.diagnostics, console)] if result.diagnostics else []
     left = {_key(drift) for drift in result.after.drifts}
-    mended = [d for d in result.before.drifts if d.mends and _key(d) not in left]
-    for _, rows in _rows(mended):
+    fixed = [d for d in result.before.drifts if d.fixable and _key(d) not in left]
+    for _, rows in _rows(fixed):
         lines += [f"  {console.paint('good', '✔')} {row}" for row in rows]
     lines += [
         f"  {console.paint('error', 'x')} {host}: {printable(why)}"

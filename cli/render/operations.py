@@ -85,7 +85,7 @@ def restored_text(result: RestoreResult) -> str:
 
 
 def rotated_encryption_text(result: RotatedEncryption) -> str:
-    """Return what was encrypted anew, and by whom."""
+    """Return what was re-encrypted, and by whom."""
     before, after = printable(result.before), printable(result.after)
     same = "a new data key" if before == after else f"it was {before}"
     return f"{result.count} secrets of {result.cluster} are encrypted by {after}; {same}"
@@ -163,7 +163,7 @@ def _lines(images: Images, console: Console) -> Iterator[str]:
 
 _LISTED = 24
 """Nodes of the queue that are listed; the rest is counted."""
-_TRIED = {"retry": "booted and converged again", "replace": "made anew"}
+_TRIED = {"retry": "booted and converged again", "replace": "recreated"}
 
 
 def repair_lines(

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from ...lifecycle.cluster.outcome import Exit, failure, rewrite
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
-from ...schemas.fix.apply import Mended, mend
+from ...schemas.fix.apply import FixedSpec, apply_fixes
 from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
-from ..render.diagnostics import mended_text
+from ..render.diagnostics import fixes_text
 from ..render.report import FORMATS, report_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
@@ -45,10 +45,10 @@ def command(  # noqa: PLR0917  # typer passes them by name
         ),
     ] = None,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Show what can be mended, as a diff.", show_default=False)
+        bool, typer.Option("--fix", help="Show what can be fixed, as a diff.", show_default=False)
     ] = False,
     write: Annotated[
-        bool, typer.Option("--write", help="With --fix: mend the files.", show_default=False)
+        bool, typer.Option("--write", help="With --fix: fix the files.", show_default=False)
     ] = False,
 ) -> Exit:
     """Check specs and show all findings.
@@ -59,8 +59,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_what_does_not_go_together(specs, fmt, fix, write)
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
     if fix:
-        mended = _mend(gathered, write, quiet=fmt != "text" and output is None)
-        after = replace(gathered, specs=tuple(each.after for each in mended))
+        fixed = _apply_fixes(gathered, write, quiet=fmt != "text" and output is None)
+        after = replace(gathered, specs=tuple(each.after for each in fixed))
         report = check(after, policies=policies)
         _tell(report, fmt, output)
         return _exit_code(report if write else check(gathered, policies=policies))
@@ -84,17 +84,17 @@ def _refuse_what_does_not_go_together(
         raise failure("GC941", wrong, hint="gcluster validate --help", exit_code=Exit.USAGE)
 
 
-def _mend(gathered: Gathered, write: bool, *, quiet: bool) -> list[Mended]:
-    """Mend every spec, tell what changes, and write it where that is asked for."""
-    mended = [mend(each) for each in gathered.specs]
-    for each in mended:
+def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[FixedSpec]:
+    """Fix every spec, tell what changes, and write it where that is asked for."""
+    fixed = [apply_fixes(each) for each in gathered.specs]
+    for each in fixed:
         if not each.is_changed:
             continue
         if write:
             rewrite(each.before.file, each.before.text, each.after.text)
         if not quiet:
-            say(mended_text(each, stdout(), written=write))
-    return mended
+            say(fixes_text(each, stdout(), written=write))
+    return fixed
 
 
 def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:

@@ -221,7 +221,7 @@ def _kubernetes_step(
     *,
     spares_jobs: bool = True,
 ) -> Step:
-    """Return a step; pods go on while their node's kubelet is started anew.
+    """Return a step; pods go on while their node's kubelet is restarted.
 
     What is installed is a version: another one comes to nodes that were drained, in waves.
     """
@@ -287,7 +287,7 @@ def containerd_steps(node: NodeFacts) -> list[Step]:
 
 
 def _containerd_step(phase: Phase, variables: dict[str, Json]) -> Step:
-    """Return a step; pods go on while containerd is started anew."""
+    """Return a step; pods go on while containerd is restarted."""
     return Step(
         stage=Stage.SCHEDULER,
         role="containerd",

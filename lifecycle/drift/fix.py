@@ -1,7 +1,7 @@
 """`gcluster drift --fix`: a plan of the drifted parts alone, and what does it.
 
 The spec is the one that was applied: what only the file says stays a change, for `up`. Steps that
-left what was changed are done anew, then what looks at them; sites are applied where they differ;
+left what was changed are run again, then what looks at them; sites are applied where they differ;
 objects and labels of Kubernetes are applied, and none is removed.
 """
 
@@ -49,9 +49,9 @@ class FixResult(msgspec.Struct, frozen=True, kw_only=True):
 
     before: DriftReport
     after: DriftReport | None
-    """As it was looked at once more; None: there was nothing to mend."""
+    """As it was looked at once more; None: there was nothing to fix."""
     failed: dict[str, str]
-    """Host -> why it was not mended."""
+    """Host -> why it was not fixed."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -70,7 +70,7 @@ def fix_drift(
     requeue_jobs: bool = False,
     allow: frozenset[str] = frozenset(),
 ) -> FixResult:
-    """Look for drift, show the plan of what mends it, and do that; safe to repeat, safe to kill.
+    """Look for drift, show the plan of what fixes it, and do that; safe to repeat, safe to kill.
 
     Args:
         cluster: as it was last applied.
@@ -83,17 +83,17 @@ def fix_drift(
         LifecycleError: never applied, refused, locked, or declined.
     """
     before = find_drift(cluster)
-    mends = tuple(drift for drift in before.drifts if drift.mends)
-    if not mends:
+    fixable = tuple(drift for drift in before.drifts if drift.fixable)
+    if not fixable:
         return FixResult(before=before, after=None, failed={})
-    theirs = frozenset(drift.where for drift in mends if drift.plane == "cloud")
+    theirs = frozenset(drift.where for drift in fixable if drift.plane == "cloud")
     equip(site for site in open_sites(cluster) if site.name in theirs)
     with SshSession(cluster.workdir) as session:
         sites = open_sites(cluster)
         observation = observe(cluster, sites, session)
-        scope = _scope(cluster, mends, observation)
+        scope = _scope(cluster, fixable, observation)
         proposed = _plan(cluster, observation, session, sites, scope, theirs)
-        proposed = replace(proposed, objects=restored_objects(mends))
+        proposed = replace(proposed, objects=restored_objects(fixable))
         refuse_guarded(proposed, allow)
         if not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
@@ -166,11 +166,11 @@ def _fix(
     return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
 
 
-def restored_objects(mends: Iterable[Drift]) -> AccountingPlan | None:
+def restored_objects(fixable: Iterable[Drift]) -> AccountingPlan | None:
     """Return what is put back in the API of Kubernetes, in words; None: nothing (pure)."""
     told = [
         f"label {drift.where}" if drift.kind == "label" else f"apply {drift.where}: {drift.name}"
-        for drift in mends
+        for drift in fixable
         if drift.kind in IN_THE_API
     ]
     return AccountingPlan(changes=tuple(dict.fromkeys(told))) if told else None
@@ -185,10 +185,10 @@ def _apply(cluster: Cluster, site: OpenSite) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def _scope(cluster: Cluster, mends: Iterable[Drift], observation: Observation) -> Scope:
-    """Return the steps that are done anew; a machine that comes back is done whole."""
+def _scope(cluster: Cluster, fixable: Iterable[Drift], observation: Observation) -> Scope:
+    """Return the steps that are run again; a machine that comes back is done whole."""
     steps: dict[str, set[str]] = defaultdict(set)
-    for drift in mends:
+    for drift in fixable:
         steps[drift.where].update(drift.steps)
     again = {host: frozenset(found) for host, found in steps.items() if found}
     return _with_made(cluster, Scope(steps=again, again=again), observation, observation)

@@ -138,7 +138,7 @@ class KubernetesDrift:
             return None
         if not seen.cordoned:
             drift = _of_node(node, now=seen.why, when=seen.not_ready_since)
-            return msgspec.structs.replace(drift, steps=steps, mends=True)
+            return msgspec.structs.replace(drift, steps=steps, fixable=True)
         now = "cordoned" if seen.ready else "not ready, cordoned"
         why = seen.reason or seen.unfit
         return _of_node(
@@ -191,7 +191,7 @@ def _missing(key: ObjectKey) -> Drift:
         name=key.words,
         was="applied",
         now="not there",
-        mends=True,
+        fixable=True,
     )
 
 
@@ -208,7 +208,7 @@ def _labels(node: str, marks: Marks) -> Drift:
         name=node,
         was="as compiled",
         now="; ".join(told),
-        mends=True,
+        fixable=True,
     )
 
 
@@ -231,7 +231,7 @@ def _written(key: ObjectKey, made: Object, writers: str) -> Iterator[Drift]:
                 now="changed",
                 when=writer.time,
                 who=writer.manager,
-                mends=True,
+                fixable=True,
             )
 
 
@@ -247,7 +247,7 @@ def _touches(fields: Mapping[str, Any], made: Any) -> bool:
 
 
 _FIELDS = OBJECT_FIELDS | {"writers": "{.metadata.managedFields}"}
-WHOLE = "gcluster up brings all of its add-on anew"
+WHOLE = "gcluster up brings all of its add-on again"
 _SERVED = "--verbs=list,delete --output=name"
 
 
@@ -293,17 +293,17 @@ def judge(records: str, objects: str, addons: Collection[str]) -> Iterator[Drift
     for name in sorted(set(addons) - {record.addon for record in known}):
         yield _drift("add-on", name, "not there", hint="gcluster up brings it")
     for record in known:
-        mends = record.applied == record.content
-        hint = "" if mends else WHOLE
-        if record.content and not mends:
+        fixable = record.applied == record.content
+        hint = "" if fixable else WHOLE
+        if record.content and not fixable:
             yield _drift("add-on", record.addon, "what was applied is lost", hint=hint)
         for placed in record.objects if record.content else ():
             writers, name = there.get((record.addon, placed.key)), placed.key.words
             if writers is None:
-                yield _drift(placed.kind, name, "not there", hint=hint, mends=mends)
+                yield _drift(placed.kind, name, "not there", hint=hint, fixable=fixable)
             elif placed.fields and fields_of(writers) != placed.fields:
                 by = last_other(writers)
-                yield _drift(placed.kind, name, "changed", by=by, hint=hint, mends=mends)
+                yield _drift(placed.kind, name, "changed", by=by, hint=hint, fixable=fixable)
 
 
 def _drift(
@@ -313,7 +313,7 @@ def _drift(
     *,
     by: tuple[str, str] = ("", ""),
     hint: str = "",
-    mends: bool = False,
+    fixable: bool = False,
 ) -> Drift:
     was = "as applied" if now == "changed" else "applied"
     who, when = by
@@ -327,7 +327,7 @@ def _drift(
         who=who,
         when=when,
         hint=hint,
-        mends=mends,
+        fixable=fixable,
     )
 
 

@@ -220,7 +220,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeReport) -
             drifts.append(
                 msgspec.structs.replace(told, hint=hint)
                 if hint
-                else msgspec.structs.replace(told, steps=_again(name, wanted), mends=True)
+                else msgspec.structs.replace(told, steps=_again(name, wanted), fixable=True)
             )
     return NodeFindings(
         drifts=tuple(_ordered([*drifts, *_health(host, said)])),
@@ -255,7 +255,7 @@ def _stamps(
                     was="as its seal says",
                     now="removed" if carried is None else "another",
                     steps=_again(step, wanted),
-                    mends=True,
+                    fixable=True,
                 )
             )
     return drifts, behind
@@ -303,7 +303,7 @@ def _compared(
 
 
 def _by_hand(drift: Drift) -> str:
-    """Return what a person does about it; "" where the step that left it mends it."""
+    """Return what a person does about it; "" where the step that left it fixes it."""
     match drift.kind:
         case "link":
             return "look at its cable, port and switch"

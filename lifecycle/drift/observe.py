@@ -248,9 +248,9 @@ def _empty(host: str, wanted: Wanted) -> Drift:
         kind="node",
         name=host,
         was="as the spec says",
-        now="it carries nothing: it was set up anew, or is another machine",
+        now="it carries nothing: it was set up again, or is another machine",
         steps=tuple(wanted),
-        mends=True,
+        fixable=True,
     )
 
 

@@ -106,7 +106,7 @@ class SlurmDrift:
                 was="known",
                 now="the scheduler does not know it",
                 steps=steps,
-                mends=True,
+                fixable=True,
             )
         _, _, state, user, at, reason = row
         if not is_unfit(state.lower()):
@@ -123,7 +123,7 @@ class SlurmDrift:
             when=_when(at),
             who="" if user == "Unknown" else user,
             steps=() if drained else steps,
-            mends=not drained,
+            fixable=not drained,
             hint=self._hint(node, reason, by_person=by_person) if drained else "",
         )
 

@@ -15,7 +15,7 @@ from .values import Drift
 _NOW = {
     "create": "it is not there",
     "update": "it is otherwise",
-    "replace": "it has to be made anew",
+    "replace": "it has to be recreated",
     "delete": "it is there and not wanted",
 }
 
@@ -59,7 +59,7 @@ def site_drifts(
     """Return what differs at a site, each thing once (`without`: nodes in the repair queue)."""
     found: dict[tuple[str, str], Drift] = {}
 
-    def take(kind: str, name: str, now: str, *, mends: bool, hint: str = "") -> None:
+    def take(kind: str, name: str, now: str, *, fixable: bool, hint: str = "") -> None:
         if name not in without:
             found.setdefault(
                 (kind, name),
@@ -70,7 +70,7 @@ def site_drifts(
                     name=name,
                     was="" if hint else "as the spec says",
                     now=now,
-                    mends=mends,
+                    fixable=fixable,
                     hint=hint,
                 ),
             )
@@ -78,12 +78,12 @@ def site_drifts(
     for change in look.changes:
         if change.effect != "keep":
             now = change.reason or _NOW[change.effect]
-            take(change.resource.kind, change.resource.name, now, mends=True)
+            take(change.resource.kind, change.resource.name, now, fixable=True)
     for change in look.since:
         if change.effect != "keep":
             deleted = change.effect == "delete"
             now = "it is gone" if deleted else f"changed there: {change.reason or 'in some way'}"
-            take(change.resource.kind, change.resource.name, now, mends=True)
+            take(change.resource.kind, change.resource.name, now, fixable=True)
     books = SiteLedger(
         existing=cluster.ledger.existing(site),
         intents=cluster.ledger.open_intents(site),
@@ -91,8 +91,8 @@ def site_drifts(
     )
     for gone in missing_resources(site, look.listed, books):
         kind, _, name = gone.key.partition("/")
-        take(kind, name, "it is not there", mends=True)
+        take(kind, name, "it is not there", fixable=True)
     for stray in leftovers_of(site, look.listed, books, ended=False):
         hint = f"gcluster ledger check {cluster.name}"
-        take(stray.item.kind, stray.item.name, f"there, and {stray.why}", mends=False, hint=hint)
+        take(stray.item.kind, stray.item.name, f"there, and {stray.why}", fixable=False, hint=hint)
     return list(found.values())

@@ -14,7 +14,7 @@ Plane: TypeAlias = Literal["cloud", "node", "fabric", "scheduler"]
 PLANES: tuple[Plane, ...] = ("cloud", "node", "fabric", "scheduler")
 
 IN_THE_API = frozenset({"object", "label"})
-"""Kinds of drift that are mended in Kubernetes' API and by no step on a host."""
+"""Kinds of drift that are fixed in Kubernetes' API and by no step on a host."""
 
 
 def stamp_of(seconds: float) -> str:
@@ -41,9 +41,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 3339, UTC; "" when it isn't known."""
     who: str = ""
     steps: tuple[str, ...] = ()
-    """What `--fix` does anew on the host."""
-    mends: bool = False
-    """Whether `--fix` mends it."""
+    """What `--fix` does again on the host."""
+    fixable: bool = False
+    """Whether `--fix` fixes it."""
     hint: str = ""
     """What to do about it otherwise."""
 

@@ -82,7 +82,7 @@ def _unforeseen(code: str, error: Exception) -> Acted:
 
 FIRST_S = 30.0
 MOST_S = 3600.0
-"""An hour: who mends what it waits for is not kept longer."""
+"""An hour: who fixes what it waits for is not kept longer."""
 JITTER = 0.2
 """Share of the pause that it may be longer or shorter by: many controllers don't come at once."""
 

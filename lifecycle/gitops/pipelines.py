@@ -71,7 +71,7 @@ def write_pipelines(top: Path, wanted: Pipelines) -> Written:
             "GC945",
             f"{', '.join(there)} {'exists' if len(there) == 1 else 'exist'} already; "
             "nothing was written",
-            hint="move it away to have it written anew",
+            hint="move it away to have it written again",
         )
     for name, text in files.items():
         path = top / name

@@ -31,7 +31,7 @@ UNFIT = "GclusterUnfit"
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-")
 """How resources begin that hold GPUs."""
 SERVICE_OWNERS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
-"""What makes its pods anew on another node, and never ends by itself."""
+"""What makes its pods again on another node, and never ends by itself."""
 _OF_THE_NODE = frozenset({"DaemonSet", "Node"})
 """Owners of pods that belong to their node and stay with it."""
 

@@ -284,7 +284,7 @@ def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:
         severity=Severity.ERROR,
         summary=summary,
         detail=detail,
-        hint=f"mend it, then go on with: {go_on}",
+        hint=f"fix it, then resume with: {go_on}",
     )
 
 

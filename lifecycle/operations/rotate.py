@@ -53,7 +53,7 @@ SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SEC
 def rotate_secret(
     run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter, word: str
 ) -> Rotated:
-    """Make the secret behind a word of `SECRETS` anew and give it to its hosts.
+    """Make the secret behind a word of `SECRETS` again and give it to its hosts.
 
     Raises:
         LifecycleError: the cluster has no such secret (GC908), it is one that the spec refers to,
@@ -103,7 +103,7 @@ def give(
     names: Collection[str],
     remake: Callable[[], None],
 ) -> Rotated:
-    """Make secrets anew, and run the steps that take them on the named hosts.
+    """Make secrets again, and run the steps that take them on the named hosts.
 
     Raises:
         LifecycleError: none of them can be reached at all (GC908), or one isn't there now (GC999):
@@ -152,7 +152,7 @@ _ROLE = "wireguard"
 def rotate_tunnels(
     run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter
 ) -> Rotated:
-    """Make every gateway's key anew and give it to them.
+    """Make every gateway's key again and give it to them.
 
     Raises:
         LifecycleError: no tunnel is there (GC908), or a gateway can't be reached (GC999): then no

@@ -82,7 +82,7 @@ class JobImpact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that a plan destroys, or makes anew."""
+    """A node that a plan destroys, or makes again."""
 
     name: str
     pool: str

@@ -82,7 +82,7 @@ def read_job_impact(lines: Collection[str], nodes: Collection[str]) -> JobImpact
 def removed_with(
     site: OpenSite, changes: Iterable[ResourceChange], applied: ClusterSpec | None
 ) -> tuple[RemovedNode, ...]:
-    """Return the nodes that the spec drops, and those whose own resource goes or is made anew.
+    """Return the nodes that the spec drops, and those whose own resource goes or is recreated.
 
     Nodes that a cloud's control plane runs are told by their machines' ids (`leaving_nodes`).
 

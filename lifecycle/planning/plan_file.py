@@ -230,7 +230,7 @@ def _refused(moved: list[str]) -> LifecycleError:
 NOT_HELD: Mapping[str, str] = {
     "Plan.observed_age_s": "it only ages",
     "Plan.hit": "jobs come and go; guards that follow from them are held",
-    "Plan.preflight": "asked for beside a plan; up asks anew, and refuses by itself",
+    "Plan.preflight": "asked for beside a plan; up asks again, and refuses by itself",
     "Plan.kubernetes": "where a bundle lies on one machine; its content is in the steps' digests",
     "StepChange.jobs": "jobs come and go",
     "AccountingPlan.held_back": "names jobs, which come and go; what waits no more is a change",
@@ -238,7 +238,7 @@ NOT_HELD: Mapping[str, str] = {
     "Diagnostic.span": "a comment above moves it",
     "Diagnostic.detail": "may name places on one machine; the summary says what was found",
     "Diagnostic.hint": "names the path of the spec on one machine",
-    "Diagnostic.patch": "a mend of the text, for editors",
+    "Diagnostic.patch": "a fix of the text, for editors",
     "Diagnostic.is_secret": "how the place is shown",
 }
 """TYPE.FIELD of what an approved plan isn't held to, and why."""

@@ -129,7 +129,7 @@ def _holds(pod: PodSeen, node: NodeSeen) -> bool:
 
 
 def _retried(jobs: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of jobs that make an evicted pod anew instead of failing."""
+    """Yield namespace and name of jobs that make an evicted pod again instead of failing."""
     for job in jobs:
         spare = int(job["retries"] or 0) - int(job["failed"] or 0)
         if spare > 0 or "DisruptionTarget" in job["ignores"]:

@@ -172,7 +172,7 @@ def _of_slurmd(cluster: str, node: NodeFacts, enter: str) -> Cause | None:
                 kind=kind,
                 host=node.host,
                 summary=f"{node.host}: {meaning} ({node.reason})",
-                next_step=f"mend it, then gcluster resume {cluster} {node.host}",
+                next_step=f"fix it, then gcluster resume {cluster} {node.host}",
             )
     if node.asked and (node.state.endswith("*") or node.reason == "Not responding"):
         return Cause(

@@ -154,7 +154,7 @@ def _unreachable(cluster: Cluster, observation: Observation) -> list[Diagnostic]
             code="GC921",
             severity=Severity.ERROR,
             summary=f"{host} can't be reached: {reason}",
-            hint=f"mend it, then go on with: {_go_on(cluster)}",
+            hint=f"fix it, then resume with: {_go_on(cluster)}",
         )
         for host, reason in sorted(observation.unreachable.items())
     ]
@@ -186,7 +186,7 @@ def _below_quorum(
                     detail="\n".join(f"{node}: {failed[node]}" for node in missing[:_NAMED])
                     + (f"\nand {fold(missing[_NAMED:])}" if missing[_NAMED:] else ""),
                     path=("pools", name),
-                    hint="mend the nodes named above and run the same command again"
+                    hint="fix the nodes named above and run the same command again"
                     + ("" if pool.quorum else f", or set pools.{name}.quorum"),
                 )
             )

@@ -38,14 +38,14 @@ def _unknown(
     for who, word, path in references:
         if word in names:
             continue
-        meant = context.suggest(word, names)
-        question = f': did you mean "{meant}"?' if meant else ""
+        suggestion = context.suggest(word, names)
+        question = f': did you mean "{suggestion}"?' if suggestion else ""
         yield Finding(
             summary=f'{who} names an unknown {kind} "{word}"{question}',
             path=path,
             hint=hint,
             relies_on=(path, *unsure),
-            meant=meant,
+            suggestion=suggestion,
         )
 
 
@@ -185,14 +185,14 @@ def unknown_member(context: CheckContext) -> Iterator[Finding]:
             if member in known:
                 continue
             path = ("scheduler", "accounts", name, "users", index)
-            meant = context.suggest(member, known)
-            question = f': did you mean "{meant}"?' if meant else ""
+            suggestion = context.suggest(member, known)
+            question = f': did you mean "{suggestion}"?' if suggestion else ""
             yield Finding(
                 summary=f'account "{name}" has a member "{member}" who is no user{question}',
                 path=path,
                 hint=f"users: {listing(known)}",
                 relies_on=(path, ("users",)),
-                meant=meant,
+                suggestion=suggestion,
             )
 
 

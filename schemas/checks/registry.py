@@ -35,12 +35,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     relies_on: tuple[PathTuple, ...] = ()
     """Paths this finding is drawn from ("*": any entry); silent when one of them is broken.
     Empty: the path alone."""
-    meant: str | None = None
+    suggestion: str | None = None
     """The right word for the value at `path`, where there is one: short for a Replace."""
     is_secret: bool = False
     """What stands there may hold a secret: it is never shown."""
     fix: Fix | None = None
-    """How a machine mends it, where that is certain; paths in the coordinates of the parts."""
+    """How a machine fixes it, where that is certain; paths in the coordinates of the parts."""
 
 
 CheckFunction: TypeAlias = "Callable[[CheckContext], Iterator[Finding]]"
@@ -273,11 +273,11 @@ def _diagnostic(
 def _patch(
     finding: Finding, document: Document, original: Callable[[PathTuple], PathTuple]
 ) -> Patch | None:
-    """Return the patch of a finding that says how it is mended."""
-    if finding.fix is None and finding.meant is None:
+    """Return the patch of a finding that says how it is fixed."""
+    if finding.fix is None and finding.suggestion is None:
         return None
 
     if finding.fix is None:
-        path, word = original(finding.path), finding.meant or ""
+        path, word = original(finding.path), finding.suggestion or ""
         return word_patch(document, path, word, at_key=finding.at_key)
     return patch_of(structs.replace(finding.fix, path=original(finding.fix.path)), document)

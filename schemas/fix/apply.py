@@ -15,16 +15,16 @@ from ..structure.compose import compose
 from ..structure.document import line_starts
 
 ROUNDS = 5
-"""Most times that a text is patched: a mend may bring a further mistake to light."""
+"""Most times that a text is patched: a fix may bring a further mistake to light."""
 
 
-class Mended(NamedTuple):
+class FixedSpec(NamedTuple):
     """A spec before and after."""
 
     before: Loaded
     after: Loaded
     applied: tuple[Diagnostic, ...]
-    """What was mended; places are those of the text at that round."""
+    """What was fixed; places are those of the text at that round."""
 
     @property
     def is_changed(self) -> bool:
@@ -32,8 +32,8 @@ class Mended(NamedTuple):
         return self.after.text != self.before.text
 
 
-def mend(loaded: Loaded) -> Mended:
-    """Return the spec as it is when everything that can be mended is; no file is written."""
+def apply_fixes(loaded: Loaded) -> FixedSpec:
+    """Return the spec as it is when everything that can be fixed is; no file is written."""
     after = loaded
     applied: tuple[Diagnostic, ...] = ()
     for _ in range(ROUNDS):
@@ -42,7 +42,7 @@ def mend(loaded: Loaded) -> Mended:
             break
         applied = (*applied, *fixed.applied)
         after = load_text(fixed.text, file=loaded.file, folder=Path(loaded.file).parent)
-    return Mended(before=loaded, after=after, applied=applied)
+    return FixedSpec(before=loaded, after=after, applied=applied)
 
 
 _Edit: TypeAlias = tuple[int, int, str]

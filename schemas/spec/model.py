@@ -12,7 +12,7 @@ from msgspec import Meta
 UpdatePolicy: TypeAlias = Literal["none", "in-place", "rolling", "replace", "shrink", "destroy"]
 """What changing a field does to what runs. none: nothing on nodes. in-place: files and services
 under running jobs. rolling: nodes are drained first, a few at a time. replace: machines are made
-anew. shrink: nothing while a number grows; what is too many is destroyed when it falls. destroy:
+again. shrink: nothing while a number grows; what is too many is destroyed when it falls. destroy:
 what it names goes, with its data. Of a map: adding an entry is "none", the policy is of taking one
 away."""
 

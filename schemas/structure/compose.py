@@ -223,16 +223,16 @@ class _Composer:
         if isinstance(value, str) and value != "<<":
             return value
         source = self.text[start:end][:40]
-        mend = None
+        fix = None
         if value == "<<":
             summary, hint = "merge keys (<<) are not part of YAML 1.2", "write the keys out"
         else:
             summary, hint = f"a key must be text, not {source}", f'write it in quotes: "{source}"'
             is_plain = type(event) is ScalarEvent and event.implicit[0] and event.anchor is None
-            mend = (end, f'"{self.text[start:end]}"') if is_plain and value is not None else None
+            fix = (end, f'"{self.text[start:end]}"') if is_plain and value is not None else None
         if isinstance(value, dict | list):
             hint = "a key is a word followed by a colon; { } and [ ] can only be values"
-        self.result.report("GC022", summary, start, end, hint, mend=mend)
+        self.result.report("GC022", summary, start, end, hint, fix=fix)
         self.path[-1] = source
         self.result.broken.add(tuple(self.path))
         return source

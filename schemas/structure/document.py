@@ -30,7 +30,7 @@ class Composed:
         end: int,
         hint: str = "",
         *,
-        mend: tuple[int, str] | None = None,
+        fix: tuple[int, str] | None = None,
     ) -> None:
         """Add an error at character offsets.
 
@@ -40,11 +40,11 @@ class Composed:
             start: first character to blame.
             end: behind the last.
             hint: what to write instead.
-            mend: the certain mend: where what it replaces ends, and the text that replaces it.
+            fix: the certain fix: where what it replaces ends, and the text that replaces it.
         """
         patch = None
-        if mend is not None:
-            patch = Patch(span=self._places.exact(start, mend[0]), replacement=mend[1])
+        if fix is not None:
+            patch = Patch(span=self._places.exact(start, fix[0]), replacement=fix[1])
         self.diagnostics.append(
             Diagnostic(
                 code=code,

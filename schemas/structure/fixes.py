@@ -1,4 +1,4 @@
-"""How a structural error is mended by a machine, for those where there is one right answer."""
+"""How a structural error is fixed by a machine, for those where there is one right answer."""
 
 from __future__ import annotations
 

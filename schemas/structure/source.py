@@ -102,7 +102,7 @@ _UNPRINTABLE = re.compile(
 _PLAIN_WORDS = {
     "mapping values are not allowed in this context": (
         'a second ": " where only one key and value can stand',
-        'put text that holds ": " in quotes, or mend the indentation of this line',
+        'put text that holds ": " in quotes, or fix the indentation of this line',
     ),
     "could not find expected ':'": (
         'a key without its ":"',
@@ -173,15 +173,15 @@ def report_syntax(result: Composed, text: str, error: MarkedYAMLError) -> None:
     opened = error.context_mark.index if error.context_mark else place
     if problem in _FAR_FROM_CAUSE:
         place = opened
-    mend = None
+    fix = None
     range_start = _unquoted_range(text, place)
     if range_start is not None:
         place, summary = range_start, "a host range inside { } or [ ] needs quotes"
         written = f"{text[place : place + 200].split(']', 1)[0]}]"
-        hint, mend = f'write "{written}"', (place + len(written), f'"{written}"')
+        hint, fix = f'write "{written}"', (place + len(written), f'"{written}"')
     summary = summary.replace("{line}", str(result.line_of(opened)))
     summary = summary.replace("{character}", repr(text[place : place + 1]))
-    result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint, mend=mend)
+    result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint, fix=fix)
 
 
 def _unquoted_range(text: str, place: int) -> int | None:

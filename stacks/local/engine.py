@@ -173,7 +173,7 @@ class Engine:
         return [
             *runtime_flags(self.facts),
             "--systemd=always",
-            # Else podman writes /etc/hosts anew at every start, without what role base put there.
+            # Else podman writes /etc/hosts again at every start, without what role base put there.
             "--no-hosts",
             "--ulimit=nofile=1024:1024",
             "--ulimit=nproc=8192:8192",

@@ -66,14 +66,14 @@ class Engine:
             self._stack().preview(on_event=fold.take, suppress_progress=True, color="never")
         return fold.changes()
 
-    def up(self, *, anew: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
-        """Make it so, the resources of the URNs `anew` from scratch, and return what was done.
+    def up(self, *, again: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
+        """Make it so, the resources of the URNs `again` from scratch, and return what was done.
 
         Raises:
             ProviderError: one diagnostic per resource that failed; the others are kept, and the
                 next call goes on from them.
         """
-        replaced = list(anew) or None
+        replaced = list(again) or None
         with self._folding() as fold:
             self._freed(
                 lambda stack: stack.up(
@@ -144,7 +144,7 @@ class Engine:
     def replace(self, exported: bytes) -> None:
         """Let the stack know what a changed export says; see `checkpoint.guarded`.
 
-        It is how Pulumi mends a stack ("Editing state files", Pulumi docs, November 2026). The
+        It is how Pulumi fixes a stack ("Editing state files", Pulumi docs, November 2026). The
         Automation API's own export would show secrets, so the command is called here.
         """
         make_backend(self._place)

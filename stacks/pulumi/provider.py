@@ -87,7 +87,7 @@ class CloudProvider(Provider, Generic[SessionT]):
         return session.mark_protected(self._leftovers(session))
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
-        """Let the engine make the machines of these nodes anew; raises ProviderError.
+        """Let the engine make the machines of these nodes again; raises ProviderError.
 
         A machine that is one of several in a resource, as in a scale set, can't be had alone.
         """
@@ -96,7 +96,7 @@ class CloudProvider(Provider, Generic[SessionT]):
         if shared := sorted(wanted - alone.keys()):
             raise provider_error(
                 "GC1104",
-                f"{fold(shared)} can't be made anew alone: no resource of its own stands for it",
+                f"{fold(shared)} can't be recreated alone: no resource of its own stands for it",
                 hint="replace it in the cloud's console; gcluster repair then takes it up",
             )
         total = len(self.graph(context.spec, context.site).resources)

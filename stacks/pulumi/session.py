@@ -26,7 +26,7 @@ VirtualMachine and VirtualMachineScaleSet (Azure)."""
 
 
 class SiteSession(ABC):
-    """Made anew for each call of a provider, and lazy in all its parts; each cloud adds its own."""
+    """Made for each call of a provider, lazy in all its parts; each cloud adds its own."""
 
     cloud: ClassVar[str]
 
@@ -117,7 +117,7 @@ class SiteSession(ABC):
         engine, wanted = self.engine(total), set(names)
         engine.refresh()
         there = resources(engine.export())
-        engine.up(anew=[r.urn for r in there if _is_machine(r) and _name(r) in wanted])
+        engine.up(again=[r.urn for r in there if _is_machine(r) and _name(r) in wanted])
 
     def take_down(self) -> bool:
         """Remove what the stack made but for data that is kept; return whether nothing is left.

@@ -38,7 +38,7 @@ def test_a_cluster_that_is_as_up_left_it_says_so(run: Run, made: str) -> None:
     assert done.stdout.startswith("demo is as up left it   5 nodes looked at")
 
 
-def test_drift_is_told_by_plane_and_with_what_mends_it(run: Run, drifted: str) -> None:
+def test_drift_is_told_by_plane_and_with_what_fixes_it(run: Run, drifted: str) -> None:
     done = run("drift", drifted)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
@@ -48,7 +48,7 @@ def test_drift_is_told_by_plane_and_with_what_mends_it(run: Run, drifted: str) -
         "  ~ lab: node gpu002: it does not exist (was as the spec says)",
         "  ~ lab: node gpu003: it does not exist (was as the spec says)",
     ]
-    assert lines[-1] == "mend it with: gcluster drift demo --fix"
+    assert lines[-1] == "fix it with: gcluster drift demo --fix"
 
 
 @pytest.mark.parametrize("fmt", ["text", "json", "markdown"])
@@ -60,7 +60,7 @@ def test_the_detailed_exit_code_tells_of_drift_in_every_form(
 
 def test_json_has_each_difference_as_a_value(run: Run, drifted: str) -> None:
     told = json.loads(run("drift", drifted, "--format", "json").stdout)
-    assert [(d["plane"], d["where"], d["name"], d["mends"]) for d in told["drifts"]] == [
+    assert [(d["plane"], d["where"], d["name"], d["fixable"]) for d in told["drifts"]] == [
         ("cloud", "lab", "gpu002", True),
         ("cloud", "lab", "gpu003", True),
     ]
@@ -73,14 +73,14 @@ def test_the_comment_is_the_same_bytes_for_the_same_drift(run: Run, drifted: str
     assert "- lab: node gpu002: it does not exist (was as the spec says)" in comment
 
 
-def test_a_fix_makes_them_again_and_says_what_was_mended(run: Run, drifted: str) -> None:
+def test_a_fix_makes_them_again_and_says_what_was_fixed(run: Run, drifted: str) -> None:
     done = run("drift", drifted, "--fix", "--yes")
     assert done.exit_code == 0
     assert "✔ lab: node gpu002" in done.stdout
     assert run("drift", drifted, "--detailed-exitcode").exit_code == 0
 
 
-def test_nobody_to_ask_means_that_nothing_is_mended(run: Run, drifted: str) -> None:
+def test_nobody_to_ask_means_that_nothing_is_fixed(run: Run, drifted: str) -> None:
     done = run("drift", drifted, "--fix")
     assert done.exit_code == 4
     assert run("drift", drifted, "--detailed-exitcode").exit_code == 3

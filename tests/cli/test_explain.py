@@ -57,7 +57,7 @@ def test_a_file_that_an_example_names_is_shown_by_its_name(run: Callable[..., An
 
 def test_a_code_without_an_example_has_its_text_alone(run: Callable[..., Any]) -> None:
     done = run("explain", "GC920")
-    assert "Mend the cause" in done.stdout
+    assert "Fix the cause" in done.stdout
     assert "example" not in done.stdout
 
 

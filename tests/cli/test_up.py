@@ -123,7 +123,7 @@ def test_a_node_left_behind_is_named_once_with_its_reason(bringing: Callable[...
         code="GC921",
         severity=Severity.ERROR,
         summary="gpu003 can't be reached: timed out",
-        hint="mend it",
+        hint="fix it",
     )
     failed = {"gpu003": "timed out", "gpu004": "disk full"}
     done = bringing(UpResult(failed_hosts=failed, diagnostics=(told,)), "--yes")

@@ -177,20 +177,20 @@ def test_fix_shows_a_diff_and_what_is_left_and_writes_nothing(
     assert done.exit_code == 2
     assert "-  gpu: {site: here, machin: sim.h100x8, count: many}\n" in done.stdout
     assert "+  gpu: {site: here, machine: sim.h100x8, count: many}\n" in done.stdout
-    assert "2 findings would be mended" in done.stdout
+    assert "2 findings would be fixed" in done.stdout
     assert done.stdout.endswith("\n1 error\n")
     assert path.read_bytes() == before
 
 
-def test_fix_with_write_mends_the_file_and_answers_for_it_as_it_is_now(
+def test_fix_with_write_fixes_the_file_and_answers_for_it_as_it_is_now(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(WRONG, encoding="utf-8")
     done = run("validate", str(path), "--fix", "--write")
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "ok: wrong: 2 pools, 5 hosts")
-    mended = WRONG.replace("machin:", "machine:").replace("typ:", "type:")
-    assert path.read_text(encoding="utf-8") == mended
+    fixed = WRONG.replace("machin:", "machine:").replace("typ:", "type:")
+    assert path.read_text(encoding="utf-8") == fixed
     assert run("validate", str(path), "--fix", "--write").stdout == "ok: wrong: 2 pools, 5 hosts\n"
 
 

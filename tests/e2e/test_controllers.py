@@ -238,7 +238,7 @@ def test_the_first_controller_takes_the_queue_back_when_it_is_there_again(pair: 
 def test_another_version_comes_to_slurmdbd_then_slurmctld_then_the_drained_node(
     pair: Pair, tmp_path: Path
 ) -> None:
-    """No two versions that could be upgraded are to be had: the same programs are packed anew."""
+    """No two versions that could be upgraded are to be had: the same programs are packed again."""
     pair.on("head01", "scancel --user=ada")
     pair.on("head01", NEXT.replace("VERSION", SECOND))
     podman("cp", f"{pair.room.name}-head01:/srv/next", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Drift on real nodes: none after `up`, and each kind that a hand can make is found and mended.
+"""Drift on real nodes: none after `up`, and each kind that a hand can make is found and fixed.
 
 The tests run in order on one cluster of two nodes.
 """
@@ -126,15 +126,15 @@ def test_each_kind_of_drift_made_by_hand_is_found(pair: LiveCluster) -> None:
 def test_drift_is_told_in_text_and_markdown(pair: LiveCluster) -> None:
     text = pair.gcluster("drift", str(pair.spec)).stdout
     assert "gpu001: key /etc/munge/munge.key: another" in text
-    assert f"mend it with: gcluster drift {pair.name} --fix" in text
+    assert f"fix it with: gcluster drift {pair.name} --fix" in text
     comment = pair.gcluster("drift", str(pair.spec), "--format", "markdown").stdout
     assert comment.startswith(f"<!-- gcluster drift: {pair.name} -->")
 
 
-def test_a_fix_mends_what_steps_can_mend_and_leaves_the_rest_to_a_person(pair: LiveCluster) -> None:
+def test_a_fix_fixes_what_steps_can_fix_and_leaves_the_rest_to_a_person(pair: LiveCluster) -> None:
     done = pair.json("drift", str(pair.spec), "--fix", "--yes", expect=3)
     assert done["failed"] == {}
-    # slurm.conf, written anew, is taken up: a partition is then as it says.
+    # slurm.conf, written again, is taken up: a partition is then as it says.
     assert _found(done["after"]) == LEFT - {("scheduler", "partition", "train", "train")}
     was = {d["kind"]: d["was"] for d in done["after"]["drifts"]}
     mtu = was["link"].split(",")[1]

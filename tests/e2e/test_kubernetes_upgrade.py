@@ -79,7 +79,7 @@ class Upgraded(KubernetesCluster):
 
         def look() -> None:
             while not is_over.wait(1):
-                with suppress(AssertionError, ValueError):  # the upgrade starts the API anew
+                with suppress(AssertionError, ValueError):  # the upgrade starts the API again
                     nodes = self.get("nodes")["items"]
                     out = (n for n in nodes if n["spec"].get("unschedulable"))
                     seen.append(frozenset(n["metadata"]["name"] for n in out))

@@ -100,7 +100,7 @@ def test_a_bad_merge_changes_nothing_and_says_so(followed: Followed) -> None:
     (told,) = [line for line in said if line["what"] == "repository"]
     assert {found["file"] for found in told["diagnostics"]} == {"specs/other.yaml"}
     assert (followed.live.engine("ps"), followed.live.stamp_times()) == (nodes, before)
-    followed.author.merge({"specs/other.yaml": None}, "mend it")
+    followed.author.merge({"specs/other.yaml": None}, "fix it")
     followed.merge()
     followed.round()
 

@@ -248,7 +248,7 @@ def test_status_says_which_node_is_out_and_why(stack: Stack) -> None:
     assert "gcluster up" in gpu01["reason"]
 
 
-def test_the_mended_node_comes_first_and_jobs_go_back_in_line_when_told(stack: Stack) -> None:
+def test_the_fixed_node_comes_first_and_jobs_go_back_in_line_when_told(stack: Stack) -> None:
     stack.on("gpu01", "rm /etc/apt/sources.list.d/broken.sources; rm -f /tmp/end /tmp/ended")
     job = stack.submit("gpu02")
     result = stack.up("--requeue-jobs")

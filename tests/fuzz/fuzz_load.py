@@ -22,13 +22,13 @@ _PAPER = Console(width=80)
 
 
 def one_input(content: bytes) -> None:
-    """Load, draw and mend one input; raises where something is wrong with us."""
+    """Load, draw and fix one input; raises where something is wrong with us."""
     loaded = load_text(content, file="fuzzed.yaml")
     if (loaded.spec is None) != any(found.is_error for found in loaded.diagnostics):
         raise AssertionError("a spec is there exactly when no finding is an error")
     diagnostics_text(loaded.diagnostics, _PAPER, {loaded.file: loaded.text})
-    mended = fixed_text(loaded.text, loaded.diagnostics)
-    if mended.applied and load_text(mended.text).document is None and loaded.document is not None:
+    fixed = fixed_text(loaded.text, loaded.diagnostics)
+    if fixed.applied and load_text(fixed.text).document is None and loaded.document is not None:
         raise AssertionError("a fix made the text unreadable")
 
 

@@ -1,4 +1,4 @@
-"""Maintenance windows become reservations, and only what differs is made anew."""
+"""Maintenance windows become reservations, and only what differs is recreated."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class PurchaseTrial:
         self.text = SPEC.format(market=market, count=count, pool=pool, more=more)
 
     def open(self) -> Cluster:
-        """Open the cluster anew, as another process would."""
+        """Open the cluster again, as another process would."""
         loaded = load_text(self.text, file="cluster.yaml")
         assert loaded.spec is not None, loaded.diagnostics
         return Cluster(

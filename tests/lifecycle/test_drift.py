@@ -1,4 +1,4 @@
-"""Drift of a whole cluster, on simulated nodes: found on each plane that they have, and mended."""
+"""Drift of a whole cluster, on simulated nodes: found on each plane that they have, and fixed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _delete(trial: Trial, node: str) -> None:
 
 
 def _empty(trial: Trial, node: str) -> None:
-    """Take all stamps of a node away, as setting it up anew does."""
+    """Take all stamps of a node away, as setting it up again does."""
     (site,) = open_sites(trial.open(running=True))
     stamps.forget(site.context, [node])
 
@@ -73,7 +73,7 @@ def test_what_only_the_file_says_is_no_drift(up: Trial) -> None:
 def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: Trial) -> None:
     _delete(up, "gpu002")
     (drift,) = _look(up).drifts
-    assert (drift.plane, drift.kind, drift.name, drift.mends) == ("cloud", "node", "gpu002", True)
+    assert (drift.plane, drift.kind, drift.name, drift.fixable) == ("cloud", "node", "gpu002", True)
     result = _fix(up)
     assert (result.exit_code, result.failed) == (Exit.OK, {})
     assert len(up.in_the_provider()) == 4
@@ -81,7 +81,7 @@ def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: Trial) -> None:
     assert all(up.stamps().values())
 
 
-def test_a_node_that_was_set_up_anew_is_drift_and_only_that_is_done_anew(up: Trial) -> None:
+def test_a_node_that_was_set_up_again_is_drift_and_only_that_is_done_again(up: Trial) -> None:
     _empty(up, "gpu003")
     (drift,) = _look(up).drifts
     assert (drift.where, drift.kind, drift.name) == ("gpu003", "node", "gpu003")
@@ -102,7 +102,7 @@ def test_a_fix_leaves_what_only_the_file_says_to_up(up: Trial) -> None:
     assert len(up.in_the_provider()) == 7
 
 
-def test_the_answer_no_mends_nothing(up: Trial) -> None:
+def test_the_answer_no_fixes_nothing(up: Trial) -> None:
     _delete(up, "gpu002")
     with pytest.raises(LifecycleError) as error:
         _fix(up, answer=False)
@@ -122,7 +122,7 @@ def test_a_stray_is_drift_that_a_fix_does_not_touch(
     stray = Leftover(kind="volume", name="scratch", provider_id="vol-1")
     monkeypatch.setattr(SimulatedProvider, "sweep", lambda *a: (*sweep(*a), stray))
     (drift,) = _look(up).drifts
-    assert (drift.kind, drift.name, drift.mends) == ("volume", "scratch", False)
+    assert (drift.kind, drift.name, drift.fixable) == ("volume", "scratch", False)
     assert drift.hint == "gcluster ledger check trial"
     assert _fix(up, answer=False).exit_code is Exit.PENDING
 

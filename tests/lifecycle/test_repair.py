@@ -114,7 +114,7 @@ def test_each_try_is_made_once_and_then_the_node_is_given_up_with_its_reason(
     assert result.exit_code is Exit.FAILED
     assert result.admitted == ("gpu002",)
     assert result.given_up.keys() == {"gpu003"}
-    assert result.given_up["gpu003"].startswith("booted and converged again and made anew: ")
+    assert result.given_up["gpu003"].startswith("booted and converged again and recreated: ")
     assert _queue(short)["gpu003"].state == "given-up"
     assert _queue(short)["gpu003"].tried == ("retry", "replace")
     assert broken.made.count("gpu002") == 1
@@ -136,7 +136,7 @@ def test_what_was_given_up_is_not_paid_for_and_no_up_touches_it(
     assert [entry.node for entry in plan.repairs] == ["gpu003"]
 
 
-def test_it_begins_anew_when_it_is_named(short: Trial, broken: Broken) -> None:
+def test_it_begins_again_when_it_is_named(short: Trial, broken: Broken) -> None:
     broken.nodes = {"gpu003"}
     _repair(short)
     assert _repair(short) == RepairResult(cluster="trial", queue=(_queue(short)["gpu003"],))
@@ -206,13 +206,13 @@ def test_the_answer_no_touches_nothing(short: Trial) -> None:
     assert _queue(short) == before
 
 
-def test_no_machine_is_made_anew_where_that_is_not_wanted(short: Trial) -> None:
+def test_no_machine_is_recreated_where_that_is_not_wanted(short: Trial) -> None:
     result = _repair(short, replace=False)
-    assert all("can't make it anew" in why for why in result.given_up.values())
+    assert all("can't make it again" in why for why in result.given_up.values())
     assert _queue(short)["gpu002"].tried == ("retry",)
 
 
-def test_a_site_that_can_not_make_a_node_anew_is_not_asked_to(
+def test_a_site_that_can_not_make_a_node_again_is_not_asked_to(
     short: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SimulatedProvider, "replaces_nodes", False)
@@ -227,11 +227,11 @@ def test_a_name_of_no_node_is_refused(short: Trial) -> None:
     assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.USAGE, "GC908")
 
 
-def test_a_node_that_serves_is_verified_anew_when_it_is_named(short: Trial) -> None:
+def test_a_node_that_serves_is_verified_again_when_it_is_named(short: Trial) -> None:
     before = short.in_the_provider()["lab/node/gpu001"]
     result = _repair(short, "gpu001")
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu001",))
-    assert short.in_the_provider()["lab/node/gpu001"] == before, "it was not made anew"
+    assert short.in_the_provider()["lab/node/gpu001"] == before, "it was not recreated"
 
 
 def test_a_cluster_that_never_was_has_nothing_to_repair(trial: Trial) -> None:

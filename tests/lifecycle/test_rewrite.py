@@ -1,4 +1,4 @@
-"""Writing a mended spec: whole, with what belongs to the file kept."""
+"""Writing a fixed spec: whole, with what belongs to the file kept."""
 
 from __future__ import annotations
 

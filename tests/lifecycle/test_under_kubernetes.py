@@ -34,7 +34,7 @@ def test_what_is_as_it_was_applied_has_neither_drift_nor_a_plan(up: Trial) -> No
     assert all(c.status == "true" for c in read_status(up.open(running=True)).conditions)
 
 
-def test_a_node_is_made_anew_when_it_is_named(up: Trial) -> None:
+def test_a_node_is_recreated_when_it_is_named(up: Trial) -> None:
     result = repair(up.open(running=True), ["gpu002"], silent, confirm=lambda _: True)
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu002",))
 

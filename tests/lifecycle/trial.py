@@ -41,7 +41,7 @@ scheduler: {{type: slurm}}
 
 
 class Trial:
-    """One spec file and the cluster it describes; every call opens the cluster anew."""
+    """One spec file and the cluster it describes; every call opens the cluster again."""
 
     def __init__(self, path: Path) -> None:
         """Write a spec of one head and three nodes."""

@@ -94,7 +94,7 @@ def _exchanged(node: Node) -> None:
     node.instead = {"STEADY_S = 15": "STEADY_S = 2", "LIMIT_S = 180": "LIMIT_S = 4"}
 
 
-def test_a_kubelet_started_anew_is_waited_for_and_so_is_what_it_starts_anew(node: Node) -> None:
+def test_a_kubelet_started_again_is_waited_for_and_so_is_what_it_starts_again(node: Node) -> None:
     _exchanged(node)
     # The API server is away once after the kubelet has reported itself.
     node.double(
@@ -102,7 +102,7 @@ def test_a_kubelet_started_anew_is_waited_for_and_so_is_what_it_starts_anew(node
         f"case $* in *readyz*) [ -e {node.root}/again ] && echo ok; touch {node.root}/again ;; "
         "*) echo v1.35.4 ;; esac",
     )
-    assert node.run("kubernetes-upgrade.py", "--kubelet") == (0, "started the kubelet anew\n", "")
+    assert node.run("kubernetes-upgrade.py", "--kubelet") == (0, "started the kubelet again\n", "")
     asked = [call for call in node.calls() if "readyz" in call]
     assert len(asked) == 3
 

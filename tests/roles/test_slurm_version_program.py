@@ -1,4 +1,4 @@
-"""Daemons that run an older program are started anew, and no others."""
+"""Daemons that run an older program are restarted, and no others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Host:
         )
 
     def restarted(self) -> str:
-        """Return what systemctl was asked to start anew."""
+        """Return what systemctl was asked to start again."""
         log = self.folder / "log"
         return log.read_text() if log.exists() else ""
 
@@ -67,7 +67,7 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def test_a_daemon_whose_program_was_replaced_under_it_is_started_anew(host: Host) -> None:
+def test_a_daemon_whose_program_was_replaced_under_it_is_started_again(host: Host) -> None:
     host.runs_since(int(time.time()) - 60)
     done = host.run("24.11.5")
     assert (done.returncode, done.stdout, done.stderr) == (0, "slurmdbd\n", "")

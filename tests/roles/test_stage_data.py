@@ -61,7 +61,7 @@ def test_an_interrupted_copy_goes_on_where_it_ended(source: Path, tmp_path: Path
     assert not part.exists()
 
 
-def test_a_beginning_of_another_version_is_copied_anew(source: Path, tmp_path: Path) -> None:
+def test_a_beginning_of_another_version_is_copied_again(source: Path, tmp_path: Path) -> None:
     part = tmp_path / "hot/train/shard 0/data.bin.gcluster-part"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"x" * 1000)

@@ -46,7 +46,7 @@ def test_each_of_twenty_mistakes_is_found_once_and_in_the_order_of_the_file(
 
 
 @pytest.mark.parametrize("code", _MENDED)
-def test_mending_one_ends_that_finding_and_no_other_appears(code: str) -> None:
+def test_fixing_one_ends_that_finding_and_no_other_appears(code: str) -> None:
     wrong, right = _MENDED[code]
     assert _TEXT.count(wrong) == 1
     found = [d.code for d in load_text(_TEXT.replace(wrong, right)).diagnostics if d.is_error]

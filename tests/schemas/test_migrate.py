@@ -62,8 +62,8 @@ def test_an_older_spelling_loads_with_a_warning_and_means_the_same() -> None:
 
 
 def test_its_patch_renames_the_key_and_nothing_else() -> None:
-    mended = fixed_text(_OLD, load_text(_OLD).diagnostics).text
-    assert mended == _OLD.replace("capacity", "max_nodes")
+    fixed = fixed_text(_OLD, load_text(_OLD).diagnostics).text
+    assert fixed == _OLD.replace("capacity", "max_nodes")
 
 
 def test_a_mistake_in_an_older_spelling_is_told_where_it_stands() -> None:
@@ -129,11 +129,11 @@ def test_a_rename_is_for_its_version_and_its_kind_alone() -> None:
 def test_a_mapping_that_is_shared_by_an_alias_is_changed_once_at_its_anchor() -> None:
     step = _rename(("a", "*"), "b", "c")
     text = "apiVersion: v\na:\n  p: &x {b: 1}\n  q: *x\n"
-    data, found, mended = _modern(text, step)
+    data, found, fixed = _modern(text, step)
 
     assert data["a"] == {"p": {"c": 1}, "q": {"c": 1}}
     assert [d.path for d in found] == [("a", "p", "b")]
-    assert mended == text.replace("b: 1", "c: 1")
+    assert fixed == text.replace("b: 1", "c: 1")
 
 
 def test_renames_follow_each_other() -> None:
@@ -150,10 +150,10 @@ def test_the_rewritten_text_means_what_the_older_one_is_read_as(chance: random.R
     rename = _rename(chance.choice([(), ("*",), ("count",)]), "site", "new")
     value = {"apiVersion": "v", **written_yaml.data(chance)}
     text = written_yaml.written(value, chance)
-    data, found, mended = _modern(text, rename)
+    data, found, fixed = _modern(text, rename)
 
     if all(warning.patch for warning in found):
-        assert _document(mended).data == data
+        assert _document(fixed).data == data
 
 
 def test_a_file_of_today_has_nothing_to_migrate(tmp_path: Path) -> None:

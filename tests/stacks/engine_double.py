@@ -37,7 +37,7 @@ class Engines:
         self.cloud: dict[str, str] = {}
         """URN -> id, of what exists."""
         self.calls: list[str] = []
-        self.anew: list[str] = []
+        self.again: list[str] = []
         """URNs that were to be made from scratch."""
         self.passphrases: set[str] = set()
         self.outputs: Json = {}
@@ -96,10 +96,10 @@ class EngineDouble:
         self._begin("look back")
         return ()
 
-    def up(self, *, anew: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
-        """Make what the program asks for; what is there keeps its id but for what is made anew."""
+    def up(self, *, again: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
+        """Make what the program asks for; what is there keeps its id but for what is recreated."""
         stack = self._begin("up")
-        self._world.anew += anew
+        self._world.again += again
         made = record(
             self._program,
             project=self._place.project,

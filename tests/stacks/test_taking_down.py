@@ -114,7 +114,7 @@ def cloud(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def opened(cloud: str, tmp_path: Path, engines: Engines) -> Open:
-    """Give what opens the site anew, as each run of gcluster does."""
+    """Give what opens the site again, as each run of gcluster does."""
     del engines
 
     def open_it(
@@ -258,7 +258,7 @@ def test_what_stands_in_the_stack_is_booked_and_nothing_else_is(
     assert opened(passphrase="").tracked_ids((node, stray)) == frozenset()
 
 
-def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
+def test_one_machine_is_recreated_after_the_cloud_was_read_back(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     opened().bring_up(0)
@@ -266,7 +266,7 @@ def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
     engines.calls.clear()
     opened().recreate(0, [urn.rpartition("::")[2]])
     assert engines.calls == ["refresh", "export", "up"]
-    assert engines.anew == [urn]
+    assert engines.again == [urn]
 
 
 def test_machines_are_told_by_the_names_of_their_resources(

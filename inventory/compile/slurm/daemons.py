@@ -194,7 +194,7 @@ def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict
 
 
 def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None) -> Step:
-    """Return a step; slurmstepd keeps the jobs of a slurmd that is started anew."""
+    """Return a step; slurmstepd keeps the jobs of a slurmd that is restarted."""
     return Step(
         stage=Stage.SCHEDULER,
         role="slurm",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Making:
-    """Has the calls made for nodes. What it knows beside the book is asked anew after a kill."""
+    """Has the calls made for nodes. What it knows beside the book is asked again after a kill."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Places:
     """What the providers said, of each machine that was asked."""
 
     def __init__(self) -> None:
-        """Know nothing yet: an agent that was started again asks anew."""
+        """Know nothing yet: an agent that was started again asks again."""
         self._said: dict[str, tuple[str, str]] = {}
         """Node -> (burst, address); calls that run beside the rounds add to it."""
 

@@ -30,7 +30,7 @@ from .work import ProviderWork
 def run_agent(
     target: str, *, once: bool, interval_s: float, say: Callable[[AgentEvent], None]
 ) -> bool:
-    """Run rounds until the process is ended, or the cluster's spec was applied anew.
+    """Run rounds until the process is ended, or the cluster's spec was applied again.
 
     Args:
         target: path of a spec, or name of a cluster.

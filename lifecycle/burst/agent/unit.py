@@ -24,7 +24,7 @@ User=$user
 $environment
 WorkingDirectory=$folder
 ExecStart=$program burst agent $target --interval $interval
-# It ends when the spec was applied anew, and begins again with that.
+# It ends when the spec was applied again, and begins again with that.
 Restart=always
 RestartSec=10
 # 2 and 64: the spec or the command is wrong, and stays so. 6, another agent holds the lock, passes.

@@ -101,7 +101,7 @@ def reap_once(
 
 
 def _same(told: ExpiryAnnounced, end: Ending) -> bool:
-    """Say whether people were told of this end; one later than they know is told anew."""
+    """Say whether people were told of this end; one later than they know is told again."""
     slack = max(_SLACK_S, end.notice.total_seconds() / 10) if end.kind == "idle" else 1.0
     return told.kind == end.kind and abs(told.due - end.due.timestamp()) <= slack
 

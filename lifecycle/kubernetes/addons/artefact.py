@@ -48,7 +48,7 @@ def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> by
     else:
         file = bundle / "files" / _FOLDER / file_name(addon)
         if not file.is_file():
-            raise _refusal(addon, f"{file} is not there", "make the bundle of this very spec anew")
+            raise _refusal(addon, f"{file} is not there", "make the bundle of this very spec again")
         content, source = file.read_bytes(), str(file)
     if _digest(content) != digest:
         raise _refusal(

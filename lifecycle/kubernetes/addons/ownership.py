@@ -36,7 +36,7 @@ class AddonStopped(Exception):  # noqa: N818  # it says what happened
             severity=Severity.ERROR,
             summary=summary,
             detail=detail,
-            hint=hint or "mend it, then run the same command again: it goes on",
+            hint=hint or "fix it, then run the same command again: it goes on",
         )
 
 

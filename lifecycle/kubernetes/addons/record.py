@@ -191,5 +191,5 @@ def read_applied(kubectl: Kubectl, addon: str) -> tuple[Object, ...]:
             "GC1070",
             f"add-on {addon}: what was applied of it can't be read any more",
             hint=f"kubectl --namespace={SYSTEM_NAMESPACE} delete secret {name_of(addon)}; then "
-            "gcluster up brings all of it anew",
+            "gcluster up brings all of it again",
         ) from None

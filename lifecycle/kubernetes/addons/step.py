@@ -209,7 +209,7 @@ class AddonsStep:
         refuse_unmanaged(self._kubectl, self._cluster, record, objects, served)
 
     def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
-        """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
+        """Run jobs of hooks one after the other; each is recreated, and removed when it is done."""
         for job in jobs:
             delete(self._kubectl, [key_of(job)], served, wait=True)
             apply(self._kubectl, [job], addon)

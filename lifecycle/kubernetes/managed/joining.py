@@ -126,7 +126,7 @@ def repairs_control_plane(
     """Say whether `up` makes or changes a control plane that is silent.
 
     A preview compares with the stack, so one that somebody deleted shows only when the cloud is
-    asked; `up` reads back what is there first, and makes it anew.
+    asked; `up` reads back what is there first, and makes it again.
 
     Raises:
         ProviderError: the cloud can't be asked.
@@ -155,7 +155,7 @@ def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
         summary=f"the control plane that {managed_by(spec)} runs gives no answer: {problem}",
         path=("scheduler", "control_plane"),
         hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's. "
-        "up goes on where it changes the control plane, as by other admin_cidrs, or makes it anew",
+        "up goes on where it changes the control plane, as by other admin_cidrs, or makes it again",
     )
 
 

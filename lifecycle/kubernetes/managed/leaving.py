@@ -60,19 +60,19 @@ def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]
 
 
 _INSTEAD = {
-    "gke": "GKE makes anew what is not ready for ten minutes. Sooner: gcluster drain it, then "
+    "gke": "GKE recreates what is not ready for ten minutes. Sooner: gcluster drain it, then "
     "gcloud compute instances delete INSTANCE --zone ZONE (the node's name and zone): its node "
     "pool makes another",
     "aks": "AKS restarts and reimages what is not ready by itself. Sooner: gcluster drain it, then "
     "az aks nodepool delete-machines --resource-group GROUP --cluster-name CLUSTER --name POOL "
     "--machine-names MACHINE, and gcluster up: the pool gets its size again",
 }
-"""Their node pools mend nodes themselves (cloud.google.com/kubernetes-engine/docs/how-to/
+"""Their node pools fix nodes themselves (cloud.google.com/kubernetes-engine/docs/how-to/
 node-auto-repair; learn.microsoft.com/azure/aks/node-auto-repair; November 2026)."""
 
 
 def is_of_eks(spec: ClusterSpec, words: Collection[str]) -> bool:
-    """Say whether nodes were named whose instances EKS' stack makes anew.
+    """Say whether nodes were named whose instances EKS' stack makes again.
 
     Raises:
         LifecycleError: GC1046: others were named with them, or all are of GKE or AKS.

@@ -183,7 +183,7 @@ def _retained(kubectl: Kubectl, held: CloudObjects) -> LifecycleError:
         "GC1045",
         f"the cloud has not let go after {_WITHIN_S // 60} minutes: {held.words}",
         detail=_warnings(kubectl),
-        hint="no machine was removed; mend what the events say and run gcluster down again. "
+        hint="no machine was removed; fix what the events say and run gcluster down again. "
         f"{SKIP} goes on without: what is named then stays in the cloud, and costs",
         exit_code=Exit.REFUSED,
     )
@@ -240,7 +240,7 @@ _RESOURCES = {
     "Pod": "pods",
 }
 _CLOUD = "kube-system"
-"""Of its controllers none is deleted for what it mounts, but one that would make claims anew is."""
+"""Namespace whose controllers are deleted only where they would make claims again."""
 _CALL_S = 120
 _AT_ONCE = 100
 
@@ -248,7 +248,7 @@ _AT_ONCE = 100
 def free(kubectl: Kubectl, claims: Collection[str]) -> None:
     """Delete what holds these claims (namespace/name), all of them deleted already.
 
-    A claim that is going takes no new pod, so that a pod made anew waits without it.
+    A claim that is going takes no new pod, so that a pod recreated waits without it.
 
     Raises:
         ApiRefused: the API said no.

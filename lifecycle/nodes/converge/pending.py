@@ -19,7 +19,7 @@ from .stamps import DOUBTED, WORN
 NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
 STARTED_AGAIN = "the node was started again since"
-DONE_ANEW = "it is done anew"
+RUNS_AGAIN = "it is run again"
 NOT_ASKED_FOR = "the spec no longer asks for it"
 
 
@@ -127,7 +127,7 @@ def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[P
 def _reason(carried: str | None) -> str:
     if carried is None:
         return NEVER_RAN
-    return {WORN: STARTED_AGAIN, DOUBTED: DONE_ANEW}.get(carried, CHANGED)
+    return {WORN: STARTED_AGAIN, DOUBTED: RUNS_AGAIN}.get(carried, CHANGED)
 
 
 def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tuple[Step, str], ...]:

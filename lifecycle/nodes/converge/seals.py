@@ -72,8 +72,8 @@ def read_seals_command(traces: Traces) -> str:
 def seal_command(step: Step, digest: str) -> str:
     """Return the shell line that seals what a step left; "" where there is nothing to look at.
 
-    It never fails: a node without a seal is one of which nothing is known. A step that is done anew
-    seals mounts, links and kernel settings as they were: it mends none that a hand changed. Phase
+    It never fails: a node without a seal is one of which nothing is known. A step that is run again
+    seals mounts, links and kernel settings as they were: it fixes none that a hand changed. Phase
     `remove` takes the role's seals away, as it does its stamps.
     """
     if step.phase == "remove":

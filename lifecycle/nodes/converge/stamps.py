@@ -18,7 +18,7 @@ Stamps: TypeAlias = dict[str, str]
 
 WORN = "worn"
 DOUBTED = "doubted"
-"""Stands for a digest that is not believed: the step is done anew."""
+"""Stands for a digest that is not believed: the step is run again."""
 _END = "end of stamps"
 _SEEN_AFTER_BOOT = frozenset({"join", "verify"})
 """Phases whose stamp holds only since the node was started: is it back, and does it still work?"""

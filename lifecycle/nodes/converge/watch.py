@@ -142,7 +142,7 @@ def _finding(failure: StepFailure, go_on: str) -> Diagnostic:
         severity=Severity.ERROR,
         summary=f"{failure.host}: {_sentence(failure)}",
         detail="\n".join(failure.lines),
-        hint=f"mend it, then go on with: {go_on}   (role {role}, phase {phase})",
+        hint=f"fix it, then resume with: {go_on}   (role {role}, phase {phase})",
     )
 
 

@@ -163,7 +163,7 @@ class Attempt:
 
     @staticmethod
     def _scope(compiled: CompiledCluster, after: Observation, nodes: Collection[str]) -> Scope:
-        """Return these nodes with what only looks done anew, and what the controllers must know."""
+        """Return these nodes with what only looks run again, and what the controllers must know."""
         looks = {
             host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
             for group in compiled.groups
@@ -175,7 +175,7 @@ class Attempt:
 
 
 _MADE = CHANGING_PHASES - {"join"}
-"""Phases that are not done anew: what they left is as the stamps say. Joining is seen anew."""
+"""Phases that are not run again: what they left is as the stamps say. Joining is seen again."""
 
 
 def _explained(failed: dict[str, str], refused: dict[str, str]) -> dict[str, str]:

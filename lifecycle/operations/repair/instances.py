@@ -1,7 +1,7 @@
-"""`gcluster repair` of nodes that EKS runs: their instances are the stack's, which makes them anew.
+"""`gcluster repair` of nodes that EKS runs: the stack recreates their instances.
 
 Nobody logs in there, so nothing can be tried on one as it is; and its name is the cloud's, so none
-waits in the queue of repairs: who is named is cordoned, drained, made anew and waited for.
+waits in the queue of repairs: who is named is cordoned, drained, recreated and waited for.
 """
 
 from __future__ import annotations
@@ -64,25 +64,25 @@ def repair_instances(
     replace: bool = True,
     clock: Clock | None = None,
 ) -> RepairResult:
-    """Make the instances of these nodes anew, and wait for the nodes; safe to repeat.
+    """Make the instances of these nodes again, and wait for the nodes; safe to repeat.
 
     Args:
         cluster: as it was last applied.
         words: nodes, by the API's names or by the spec's.
         report: told what is waited for.
         confirm: shown what will be done; when it answers no, nothing is touched.
-        replace: nodes may be made anew; nothing else can be tried on these.
+        replace: nodes may be recreated; nothing else can be tried on these.
         clock: passes the time.
 
     Raises:
         LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909), not
-            to be made anew (GC1046).
+            to be recreated (GC1046).
         ProviderError: the stack can't be asked.
     """
     if not replace:
         raise failure(
             "GC1046",
-            "nodes of EKS can only be made anew: nobody logs in there",
+            "nodes of EKS can only be recreated: nobody logs in there",
             hint="leave out --no-replace",
             exit_code=Exit.REFUSED,
         )
@@ -190,9 +190,9 @@ def _work(
 
 
 def _recreate(site: OpenSite, machines: Iterable[Machine]) -> str:
-    """Have the stack make them anew; return what it refused, "" where it did not."""
+    """Have the stack make them again; return what it refused, "" where it did not."""
     if not site.provider.replaces_nodes:
-        return "its site can't make it anew"
+        return "its site can't make it again"
     try:
         site.provider.replace(site.context, [one.name for one in machines])
     except ProviderError as error:

@@ -105,7 +105,7 @@ def _has_quorum(spec: ClusterSpec, pool: str) -> bool:
 
 
 ORDER: tuple[RepairAction, ...] = ("retry", "replace")
-"""A node is booted and converged again as it is, then made anew; then it is given up."""
+"""A node is booted and converged again as it is, then recreated; then it is given up."""
 
 
 def next_action(entry: Repair, *, replaceable: bool) -> RepairAction | None:
@@ -120,7 +120,7 @@ def next_action(entry: Repair, *, replaceable: bool) -> RepairAction | None:
 
 def failure_reason(entry: Repair, *, replaceable: bool) -> str:
     """Return the reason with which a node is given up: what was tried, and what it died of."""
-    words = {"retry": "booted and converged again", "replace": "made anew"}
+    words = {"retry": "booted and converged again", "replace": "recreated"}
     tried = " and ".join(words[action] for action in entry.tried)
-    alone = "" if replaceable else ", and its site can't make it anew"
+    alone = "" if replaceable else ", and its site can't make it again"
     return f"{tried}{alone}: {entry.reason}"

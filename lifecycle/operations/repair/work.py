@@ -49,7 +49,7 @@ def repair(
             queue, is worked on when it is named.
         report: gets what is waited for.
         confirm: shown what will be tried; when it answers no, nothing is touched.
-        replace: nodes may be made anew where their site can.
+        replace: nodes may be recreated where their site can.
 
     Raises:
         LifecycleError: no such nodes (GC908), never applied (GC1102), declined (GC909), nodes that
@@ -69,7 +69,7 @@ def repair(
     if not todo and not late:
         return RepairResult(cluster=cluster.name, queue=queue(cluster.events))
     makers = {s.name for s in sites if replace and s.provider.replaces_nodes}
-    # A controller has the queue, a login has people on it: only what runs jobs is made anew.
+    # A controller has the queue, a login has people on it: only what runs jobs is recreated.
     able = {
         name
         for name, pool in cluster.spec.pools.items()

@@ -295,6 +295,6 @@ def purchase_unknown(pool: str, option: PurchaseOption) -> Diagnostic:
         summary=f"pool {pool}: buying its capacity block ({option.key}) was interrupted, and "
         "whether it was paid isn't known",
         path=("pools", pool, "market"),
-        hint="look: aws ec2 describe-capacity-reservations; then go on with "
+        hint="look: aws ec2 describe-capacity-reservations; then resume with "
         f"--buy-capacity-block {pool}, which uses the block that is there and buys none twice",
     )

@@ -178,7 +178,7 @@ def _failed(cluster: Cluster, why: str) -> Diagnostic:
         code="GC925",
         severity=Severity.ERROR,
         summary=f"accounts and windows are not what the spec says: {why}",
-        hint=f"mend it, then go on with: gcluster up {cluster.spec_path}",
+        hint=f"fix it, then resume with: gcluster up {cluster.spec_path}",
     )
 
 

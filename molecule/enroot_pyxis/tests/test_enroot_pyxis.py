@@ -48,7 +48,7 @@ def test_files_that_nobody_vouches_for_are_refused_with_the_line_to_write(conver
     assert "software.sources.enroot.checksums" in run.stdout
 
 
-def test_another_slurm_has_the_plugin_built_anew(host: Host, converge: Play) -> None:
+def test_another_slurm_has_the_plugin_built_again(host: Host, converge: Play) -> None:
     host.check_output(f"echo '0.20.0 23.11.4' > {BUILT}")
     before = host.file(PLUGIN).mtime
     run = converge(phases=["install"])

@@ -71,7 +71,7 @@ def test_an_upgrade_and_the_way_back_move_everything_together(
     assert versions(host) == {"595.58.03-1"}
 
 
-def test_an_interrupted_dpkg_is_told_and_can_be_mended(host: Host, converge: Play) -> None:
+def test_an_interrupted_dpkg_is_told_and_can_be_fixed(host: Host, converge: Play) -> None:
     host.check_output("echo 'Package: x' > /var/lib/dpkg/updates/0001")
     try:
         run = converge(driver="595.112.07")

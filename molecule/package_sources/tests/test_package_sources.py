@@ -77,7 +77,7 @@ def test_a_repository_that_can_not_be_trusted_or_reached_is_not_added_and_says_w
     assert not host.file(f"/etc/apt/sources.list.d/gcluster-{name}.sources").exists
 
 
-def test_what_was_there_before_is_used_on_and_the_node_can_be_mended(
+def test_what_was_there_before_is_used_on_and_the_node_can_be_fixed(
     host: Host, converge: Play, refusal: tuple[str, Played]
 ) -> None:
     before, _ = refusal

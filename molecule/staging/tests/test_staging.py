@@ -24,7 +24,7 @@ def test_a_plain_user_stages_nothing_that_he_may_not_write(host: Host) -> None:
 
 
 @pytest.mark.parametrize("side", ["/lake", "/fast"])
-def test_a_side_that_is_not_mounted_is_named_and_mended_by_mounting_it(
+def test_a_side_that_is_not_mounted_is_named_and_fixed_by_mounting_it(
     host: Host, converge: Play, side: str
 ) -> None:
     host.check_output(f"umount {side}")

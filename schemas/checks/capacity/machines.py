@@ -32,17 +32,17 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
         if place not in at_site:
             at_site[place] = _of_provider(context.machines, place)
         machines = at_site[place]
-        meant, hint = _meant(pool.machine, machines), ""
-        if meant:
-            hint = f"a machine type is a whole node: write {listing(meant)}"
+        suggestion, hint = _suggested_machines(pool.machine, machines), ""
+        if suggestion:
+            hint = f"a machine type is a whole node: write {listing(suggestion)}"
         elif (close := context.suggest(pool.machine, machines)) is not None:
-            meant = [close]
-        question = f': did you mean "{meant[0]}"?' if len(meant) == 1 else ""
+            suggestion = [close]
+        question = f': did you mean "{suggestion[0]}"?' if len(suggestion) == 1 else ""
         yield Finding(
             summary=f'pool "{name}": unknown machine type "{pool.machine}"{question}',
             path=("pools", name, "machine"),
             hint=hint or f"machine types: {listing(machines)}",
-            meant=meant[0] if len(meant) == 1 else None,
+            suggestion=suggestion[0] if len(suggestion) == 1 else None,
         )
 
 
@@ -52,7 +52,7 @@ def _of_provider(machines: Mapping[str, Machine], place: str | None) -> Mapping[
     return fitting or machines
 
 
-def _meant(written: str, machines: Mapping[str, Machine]) -> list[str]:
+def _suggested_machines(written: str, machines: Mapping[str, Machine]) -> list[str]:
     """Return the machine types with the GPU and count that "H100:8" or "8xH100" asks for."""
     match = re.fullmatch(r"([A-Za-z]+[0-9]+[A-Za-z]*)(?:[:x]([0-9]+))?", written, re.ASCII)
     if match:
@@ -183,11 +183,11 @@ def unknown_site(context: CheckContext) -> Iterator[Finding]:
     for name, pool in context.pools.items():
         if pool.site in declared:
             continue
-        meant = context.suggest(pool.site, declared)
-        question = f': did you mean "{meant}"?' if meant else ""
+        suggestion = context.suggest(pool.site, declared)
+        question = f': did you mean "{suggestion}"?' if suggestion else ""
         yield Finding(
             summary=f'pool "{name}" names an unknown site "{pool.site}"{question}',
             path=("pools", name, "site"),
             hint=hint,
-            meant=meant,
+            suggestion=suggestion,
         )

@@ -74,7 +74,7 @@ def placement_without_fabric(context: CheckContext) -> Iterator[Finding]:
                 f"{_WORDS[machine.placement.kind]}, so placement can't be {pool.placement}",
                 path=("pools", name, "placement"),
                 hint="write placement: cluster, or fabric: ethernet if no job spans nodes",
-                meant="cluster",
+                suggestion="cluster",
                 relies_on=tuple(
                     ("pools", name, key) for key in ("placement", "machine", "site", "fabric")
                 ),
@@ -294,15 +294,15 @@ def unknown_region(context: CheckContext) -> Iterator[Finding]:
         if site.region in known:
             continue
         by_zone = region_of(facts, site.zone or "")
-        meant = by_zone or context.suggest(site.region, known)
-        question = f': did you mean "{meant}"?' if meant else ""
+        suggestion = by_zone or context.suggest(site.region, known)
+        question = f': did you mean "{suggestion}"?' if suggestion else ""
         yield Finding(
             summary=f'site "{name}": the catalog does not know region "{site.region}" of '
             f"{site.provider}{question}",
             path=("sites", name, "region"),
             severity=Severity.WARNING,
             hint=f"known regions: {listing(known)}",
-            meant=by_zone,
+            suggestion=by_zone,
             relies_on=(("sites", name, "region"), ("sites", name, site.zone_key)),
         )
 

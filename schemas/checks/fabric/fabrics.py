@@ -63,7 +63,7 @@ def fabric_not_offered_by_provider(context: CheckContext) -> Iterator[Finding]:
             f'site "{pool.site}" is {provider}',
             path=("pools", name, "fabric"),
             hint=_instead(context.machine(pool)),
-            meant=_own(context.machine(pool), context.catalog_name(pool)),
+            suggestion=_own(context.machine(pool), context.catalog_name(pool)),
             relies_on=(("pools", name, "fabric"), ("pools", name, "site")),
         )
 
@@ -97,7 +97,7 @@ def fabric_not_on_machine(context: CheckContext) -> Iterator[Finding]:
             hint=f"{_instead(machine)}; write that, or ethernet for plain TCP"
             if machine.fabric
             else f"its cards are {_kinds(machine)}",
-            meant=machine.fabric,
+            suggestion=machine.fabric,
             relies_on=_relies_on(name),
         )
 
@@ -153,7 +153,7 @@ def fabric_speed_mismatch(context: CheckContext) -> Iterator[Finding]:
             path=("pools", name, "fabric"),
             severity=Severity.ERROR if slower else Severity.WARNING,
             hint=_instead(machine),
-            meant=machine.fabric if slower else None,
+            suggestion=machine.fabric if slower else None,
             relies_on=_relies_on(name),
         )
 
@@ -321,7 +321,7 @@ def allreduce_sizes_reversed(context: CheckContext) -> Iterator[Finding]:
             summary=f"the smallest size {low} is above the largest {high}",
             path=_PATH,
             hint=f"write {high}..{low}",
-            meant=f"{high}..{low}",
+            suggestion=f"{high}..{low}",
         )
     elif smallest.value < 1:
         yield Finding(summary="an AllReduce of 0 B moves nothing", path=_PATH, hint="start at 8B")

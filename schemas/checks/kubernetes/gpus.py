@@ -176,7 +176,7 @@ def pod_rails_mismatch(context: CheckContext) -> Iterator[Finding]:
 def amd_driver_in_container(context: CheckContext) -> Iterator[Finding]:
     """With `driver: container` AMD's operator builds the driver in the cluster, for each kernel.
 
-    It needs a registry to put that into, cert-manager, and nodes that were started anew without
+    It needs a registry to put that into, cert-manager, and nodes that were restarted without
     their own driver (ROCm/gpu-operator, installation/kubernetes-helm; read 2026-11). The spec has
     no words for these, so nodes with AMD's GPUs bring their driver themselves.
     """

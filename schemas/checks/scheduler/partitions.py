@@ -33,13 +33,13 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
     for partition, pool, path in _references(context):
         if pool in declared:
             continue
-        meant = context.suggest(pool, declared)
-        question = f': did you mean "{meant}"?' if meant else ""
+        suggestion = context.suggest(pool, declared)
+        question = f': did you mean "{suggestion}"?' if suggestion else ""
         yield Finding(
             summary=f'partition "{partition}" names an unknown pool "{pool}"{question}',
             path=path,
             hint=hint,
-            meant=meant,
+            suggestion=suggestion,
         )
 
 

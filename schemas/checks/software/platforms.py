@@ -163,11 +163,11 @@ def _not_offered(context: CheckContext, stack: PoolStack) -> Finding | None:
     if written == "auto" or offered is None or written in offered.distributions or own_image:
         return None
     path = stack.where("distribution")
-    mend = "" if site is None else ", or name an image of your own"
+    apply_fixes = "" if site is None else ", or name an image of your own"
     return Finding(
         summary=f"{offered.provider} nodes don't come as {written}: {offered.why}",
         path=path,
-        hint=f"leave distribution out, or write {' or '.join(offered.distributions)}{mend}",
+        hint=f"leave distribution out, or write {' or '.join(offered.distributions)}{apply_fixes}",
         relies_on=(*relies_on(stack, "distribution"), ("pools", stack.name, "image")),
         fix=Remove(path=path),
     )

@@ -162,8 +162,8 @@ def unknown_source(context: CheckContext) -> Iterator[Finding]:
     known = context.catalog.sources
     for name in context.software.sources:
         if name not in known and context.catalog.complete:
-            meant = context.suggest(name, known)
-            question = f': did you mean "{meant}"?' if meant else ""
+            suggestion = context.suggest(name, known)
+            question = f': did you mean "{suggestion}"?' if suggestion else ""
             yield Finding(
                 summary=f'unknown artefact source "{name}"{question}',
                 path=("software", "sources", name),

@@ -166,7 +166,7 @@ def lustre_without_efa(context: CheckContext) -> Iterator[Finding]:
 
     A file system with `efa: true` costs no more, but comes in larger steps, so it is a mistake
     where no machine that mounts it has an EFA interface. It can be chosen only when the file system
-    is made: one without EFA has to be made anew and its data copied.
+    is made: one without EFA has to be recreated and its data copied.
     """
     for name, storage in lustre(context):
         if not storage.efa or source_of(storage) not in _MANAGED:

@@ -251,15 +251,15 @@ def nfs_server_not_a_pool(context: CheckContext) -> Iterator[Finding]:
         word = storage.server
         if word is None or word in pools or word in hosts or "." in word or ":" in word:
             continue
-        meant = context.suggest(word, pools)
-        question = f': did you mean "{meant}"?' if meant else ""
+        suggestion = context.suggest(word, pools)
+        question = f': did you mean "{suggestion}"?' if suggestion else ""
         path: PathTuple = ("storage", name, "server")
         yield Finding(
             summary=f'storage "{name}": server "{word}" is neither a pool nor an address{question}',
             path=path,
-            severity=Severity.ERROR if meant else Severity.WARNING,
+            severity=Severity.ERROR if suggestion else Severity.WARNING,
             hint="name a pool, or a server by its address or full name",
-            meant=meant,
+            suggestion=suggestion,
             relies_on=(path, ("pools", "*", "hosts")),
         )
 

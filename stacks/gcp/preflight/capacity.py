@@ -160,7 +160,7 @@ def check_price(plan: SiteLayout, pool: PoolPlan, catalog: Catalog) -> Iterator[
     """Yield what a machine costs on each market of the fallback list, with source and age.
 
     Google's price list is a catalog of parts without names of machine types, so this is the
-    catalog's figure and not asked anew.
+    catalog's figure and not asked again.
     """
     machine = catalog.machines.get(pool.machine)
     for market in dict.fromkeys(option.market for option in pool.purchase_options):

@@ -100,7 +100,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
                 service_account=args.account, boot_disk_kms_key=args.kms_key
             ),
             deletion_protection=False,
-            # It is that of the pool that was removed, and would make the cluster anew.
+            # It is that of the pool that was removed, and would make the cluster again.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["nodeConfig"])),
         )
         self._system(args, made)

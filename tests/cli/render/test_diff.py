@@ -1,4 +1,4 @@
-"""Diffs of what is mended."""
+"""Diffs of what is fixed."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_a_step_that_leaves_nothing_has_no_seal() -> None:
     assert seal_command(step, "0" * 64) == ""
 
 
-def test_a_step_that_is_done_anew_does_not_seal_what_a_hand_changed_meanwhile(
+def test_a_step_that_is_done_again_does_not_seal_what_a_hand_changed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seals, "DIRECTORY", str(tmp_path))

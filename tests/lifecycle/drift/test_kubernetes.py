@@ -89,7 +89,7 @@ def test_right_after_up_nothing_has_drifted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "now", "when", "hint", "mends"),
+    ("row", "now", "when", "hint", "fixable"),
     [
         (cordoned("link 3", "2026-11-22T10:00:00Z"), "cordoned: link 3", "2026-11-22T10:00:00Z",
          "gcluster resume trial gpu001", False),
@@ -105,12 +105,12 @@ def test_right_after_up_nothing_has_drifted() -> None:
     ],
 )  # fmt: skip
 def test_a_node_out_of_service_is_told_with_why_and_since_when(
-    row: tuple[str, ...], now: str, when: str, hint: str, mends: bool
+    row: tuple[str, ...], now: str, when: str, hint: str, fixable: bool
 ) -> None:
     (drift,) = judged(printed({"gpu001": row})).drifts
     assert (drift.where, drift.kind, drift.now, drift.when) == ("gpu001", "state", now, when)
-    assert (drift.hint, drift.mends) == (hint, mends)
-    assert drift.steps == (("kubernetes.join",) if mends else ())
+    assert (drift.hint, drift.fixable) == (hint, fixable)
+    assert drift.steps == (("kubernetes.join",) if fixable else ())
 
 
 def test_a_node_whose_object_was_deleted_is_told() -> None:
@@ -147,7 +147,7 @@ def test_what_was_deleted_changed_or_unlabelled_is_put_back_and_the_plan_says_so
     changed = {"partition.gcluster.local/main": "false"}
     found = judged(printed(labels=changed, writers=[OURS, PATCHED]))
     again = judged(printed(without=[QUOTA]))
-    assert all(drift.mends and not drift.steps for drift in (*found.drifts, *again.drifts))
+    assert all(drift.fixable and not drift.steps for drift in (*found.drifts, *again.drifts))
     plan = restored_objects(found.drifts)
     assert plan is not None
     assert plan.changes == ("label gpu001", "label gpu002", "apply ResourceQuota: physics/gpus")

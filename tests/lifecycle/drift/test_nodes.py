@@ -80,7 +80,7 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told", "mends"),
+    ("kind", "value", "told", "fixable"),
     [
         ("package", "0.5.16-1", "package munge 0.5.15-4 -> 0.5.16-1", True),
         ("package", None, "package munge 0.5.15-4 -> gone", True),
@@ -96,12 +96,12 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
     ],
 )
 def test_each_thing_that_is_otherwise_is_told_with_what_it_was(
-    kind: str, value: str | None, told: str, mends: bool
+    kind: str, value: str | None, told: str, fixable: bool
 ) -> None:
     (drift,) = _judge(now=_now(**{kind: value})).drifts
     assert f"{drift.kind} {drift.name} {drift.was} -> {drift.now}" == told
-    assert drift.mends is mends
-    assert bool(drift.hint) is not mends
+    assert drift.fixable is fixable
+    assert bool(drift.hint) is not fixable
     assert drift.plane == ("fabric" if kind == "link" else "node")
 
 
@@ -136,7 +136,7 @@ def test_of_two_seals_that_tell_of_a_thing_the_newer_counts() -> None:
     assert _judge(seals=seals, now=_now(package="0.5.16-1")) == NodeFindings()
 
 
-def test_what_a_step_did_and_what_looks_at_it_is_done_anew() -> None:
+def test_what_a_step_did_and_what_looks_at_it_is_done_again() -> None:
     (drift,) = _judge(now=_now(file=B)).drifts
     assert drift.steps == ("munge.configure", "munge.verify")
 

@@ -33,7 +33,7 @@ def test_nodes_that_take_jobs_and_partitions_that_are_up_have_not_drifted() -> N
 
 
 @pytest.mark.parametrize(
-    ("row", "who", "mends", "hint"),
+    ("row", "who", "fixable", "hint"),
     [
         ("drained|root|1763805600|link 3", "root", False, "gcluster resume demo gpu001"),
         ("drained|root|1763805600|gcluster-health: xid", "root", False,
@@ -43,13 +43,13 @@ def test_nodes_that_take_jobs_and_partitions_that_are_up_have_not_drifted() -> N
     ],
 )  # fmt: skip
 def test_a_node_out_of_service_is_told_with_who_and_when(
-    row: str, who: str, mends: bool, hint: str
+    row: str, who: str, fixable: bool, hint: str
 ) -> None:
     said = SOUND.replace("gpu001|idle|Unknown|Unknown|none", f"gpu001|{row}")
     (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
-    assert (drift.who, drift.when, drift.mends) == (who, "2025-11-22T10:00:00Z", mends)
+    assert (drift.who, drift.when, drift.fixable) == (who, "2025-11-22T10:00:00Z", fixable)
     assert drift.hint == hint
-    assert drift.steps == (("slurm.join",) if mends else ())
+    assert drift.steps == (("slurm.join",) if fixable else ())
 
 
 def test_a_node_that_the_scheduler_lost_is_told() -> None:

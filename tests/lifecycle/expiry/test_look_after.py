@@ -126,7 +126,7 @@ def test_more_time_withdraws_what_was_announced(kept: Kept) -> None:
     assert kept.look(20.2).state == "removed"
 
 
-def test_another_day_is_announced_anew(kept: Kept) -> None:
+def test_another_day_is_announced_again(kept: Kept) -> None:
     kept.look(9)
     kept.budget("budget: {expires: 11h, notice: 2h}\n")
     looked = kept.look(9.5)

@@ -46,7 +46,7 @@ def test_on_github_a_pull_request_is_planned_and_its_merge_applies_that_plan(rep
     ]
 
 
-def test_on_github_a_plan_that_holds_no_more_is_refused_and_made_anew_by_hand(
+def test_on_github_a_plan_that_holds_no_more_is_refused_and_recreated_by_hand(
     repo: Repo,
 ) -> None:
     repo.write("github")
@@ -88,7 +88,7 @@ def test_a_spec_is_planned_however_its_version_is_quoted(repo: Repo, written: st
     assert order.read_text().split()[1:] == ["specs/aa.yaml"]
 
 
-def test_on_github_plans_that_nobody_kept_are_made_anew(repo: Repo) -> None:
+def test_on_github_plans_that_nobody_kept_are_recreated(repo: Repo) -> None:
     """So it is after a month, and for the pull request of a fork, which is not planned."""
     repo.write("github")
     github = GitHub(repo)

@@ -71,7 +71,7 @@ def test_a_bad_merge_changes_nothing_and_says_so(rig: Rig) -> None:
     assert rig.told[0].diagnostics == found
 
 
-def test_a_mended_merge_is_applied(rig: Rig) -> None:
+def test_a_fixed_merge_is_applied(rig: Rig) -> None:
     rig.merge({"broken.yaml": BROKEN, "aa.yaml": rig.spec("aa")})
     rig.round()
     rig.merge({"broken.yaml": None})

@@ -94,7 +94,7 @@ def test_those_that_the_spec_has_no_more_leave_by_word_of_one_that_stays(tmp_pat
 
 
 @pytest.mark.parametrize("effect", ["replace", "create"])
-def test_one_that_is_made_anew_or_again_leaves_too(tmp_path: Path, effect: Effect) -> None:
+def test_one_that_is_recreated_or_again_leaves_too(tmp_path: Path, effect: Effect) -> None:
     etcd = Etcd(tmp_path)
     assert leave(etcd, observed(*IDS, gone=["cp3"], effect=effect)) == ("cp3",)
 

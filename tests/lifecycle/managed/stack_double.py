@@ -41,8 +41,8 @@ class StackDouble(Provider):
         self.nodes: dict[str, str] = {}
         """Machine -> name of its node."""
         self.ids: dict[str, str] = {}
-        self.anew = 0
-        """How many were made anew."""
+        self.again = 0
+        """How many were recreated."""
         self.out: dict[str, list[str]] = {}
         """Node that went -> what was there as the stack was applied: cordoned, and its pods."""
 
@@ -107,13 +107,13 @@ class StackDouble(Provider):
         return {host.name: Purchase(pool=host.pool, nodes=(host.name,)) for host in planned}
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
-        """End machines and make them anew: their nodes come under other names and ids."""
+        """End machines and make them again: their nodes come under other names and ids."""
         pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
         for name in names:
             node = self.nodes[name]
             self.out[node] = self._on(node)
             self._api.kubectl("delete", "node", node)
-            self.anew += 1
+            self.again += 1
             self.nodes[name] = NODES[0].replace("-11.", f"-{20 + self.anew}.")
             self.ids[name] = f"i-{name}-{self.anew}"
             self._join(self.nodes[name], pools[name], f"aws:///use1-az4/{self.ids[name]}")

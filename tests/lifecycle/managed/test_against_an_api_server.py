@@ -67,7 +67,7 @@ class Eks:
         self.api = nodes.api
 
     def open(self) -> Cluster:
-        """Open the cluster anew, as another process would."""
+        """Open the cluster again, as another process would."""
         loaded = load_text(self.text, file="cluster.yaml")
         assert loaded.spec is not None, loaded.diagnostics
         return Cluster(
@@ -247,7 +247,7 @@ def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> Non
     assert eks.up().exit_code is Exit.OK
 
 
-def test_repair_drains_a_node_makes_its_machine_anew_and_waits_for_it(eks: Eks) -> None:
+def test_repair_drains_a_node_makes_its_machine_again_and_waits_for_it(eks: Eks) -> None:
     shown: list[Intended] = []
 
     def confirm(intended: tuple[Intended, ...]) -> bool:

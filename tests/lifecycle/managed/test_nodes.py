@@ -143,7 +143,7 @@ def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
     assert refused.value.diagnostics[0].code == "GC908"
 
 
-def test_a_node_of_eks_that_may_not_be_made_anew_is_left_before_anything_is_asked() -> None:
+def test_a_node_of_eks_that_may_not_be_recreated_is_left_before_anything_is_asked() -> None:
     nothing = cast("Any", None)
     with pytest.raises(LifecycleError) as refused:
         repair_instances(nothing, ["ip-1"], silent, confirm=nothing, replace=False)

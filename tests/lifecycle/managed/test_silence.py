@@ -1,4 +1,4 @@
-"""A control plane that gives no answer holds `up` up, but not from mending that very thing."""
+"""A control plane that gives no answer holds `up` up, but not from fixing that very thing."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def test_up_that_changes_the_control_plane_itself_is_let_through(effect: Effect)
     refuse(change(effect))
 
 
-def test_up_that_makes_a_deleted_one_anew_is_let_through() -> None:
+def test_up_that_makes_a_deleted_one_again_is_let_through() -> None:
     refuse(since=change("delete"))
 
 
-def test_up_that_leaves_it_as_it_is_is_refused_and_told_what_would_mend_it() -> None:
+def test_up_that_leaves_it_as_it_is_is_refused_and_told_what_would_fix_it() -> None:
     with pytest.raises(LifecycleError) as refused:
         refuse(change("keep"), change("update", kind="Instance"), since=change("update"))
     [said] = refused.value.diagnostics

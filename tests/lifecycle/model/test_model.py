@@ -78,7 +78,7 @@ def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_i
 
 @pytest.mark.parametrize("at", range(1, LATEST + 1))
 def test_a_down_that_goes_on_when_others_broke_its_lock_deletes_no_key_of_theirs(at: int) -> None:
-    """They may have begun anew long before it is at its last deletion."""
+    """They may have begun again long before it is at its last deletion."""
     story = _calm()
     assert story.world.up(2) is Exit.OK
     story.world.down(Fault(at=at, wrong="paused", then_up=1))

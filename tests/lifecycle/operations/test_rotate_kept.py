@@ -83,7 +83,7 @@ def _stampless(monkeypatch: pytest.MonkeyPatch) -> None:
     ("word", "secret", "role"),
     [("jwt", "slurm-jwt", "slurm"), ("database", "slurmdbd", "slurmdbd")],
 )
-def test_a_secret_is_made_anew_and_given_to_the_hosts_that_take_it(
+def test_a_secret_is_recreated_and_given_to_the_hosts_that_take_it(
     word: str, secret: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(tmp_path)

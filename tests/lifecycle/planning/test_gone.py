@@ -63,7 +63,7 @@ def test_the_nodes_that_a_smaller_pool_loses_are_those_that_go(
     assert not any(node.replaced for node in found)
 
 
-def test_a_controller_that_is_made_anew_is_one_that_goes() -> None:
+def test_a_controller_that_is_recreated_is_one_that_goes() -> None:
     spec = spec_of((EXAMPLES / "aws-p5-slurm.yaml").read_text(encoding="utf-8"))
     (name,) = spec.sites
     provider = provider_named("aws")

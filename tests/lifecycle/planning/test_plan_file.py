@@ -136,7 +136,7 @@ def test_a_world_that_moved_is_told_by_lines(trial: Trial) -> None:
     assert "\n-" not in said
 
 
-def test_a_node_that_was_made_anew_in_between_is_told_with_each_step(trial: Trial) -> None:
+def test_a_node_that_was_recreated_in_between_is_told_with_each_step(trial: Trial) -> None:
     trial.up()
     trial.write(count=4)
     file = _planned(trial)

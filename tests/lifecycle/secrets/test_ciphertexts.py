@@ -165,7 +165,7 @@ def test_what_a_holder_of_a_lost_lock_still_writes_by_the_old_key_harms_nothing(
     _is_whole(_vault(bucket, NEW, tmp_path), versions)
 
 
-def test_secrets_without_any_key_record_are_not_made_anew(bucket: Bucket, tmp_path: Path) -> None:
+def test_secrets_without_any_key_record_are_not_recreated(bucket: Bucket, tmp_path: Path) -> None:
     _filled(bucket, OLD, tmp_path)
     bucket.delete("keyring/000001.json")
     vault = _vault(bucket, OLD, tmp_path)
@@ -208,7 +208,7 @@ def _go_on_with(bucket: Bucket, keys: Path) -> None:
 
 
 @pytest.mark.parametrize("but", ["", "stacks"])
-@pytest.mark.parametrize("ended_first", [False, True], ids=["goes on", "ended and begun anew"])
+@pytest.mark.parametrize("ended_first", [False, True], ids=["goes on", "ended and begun again"])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_whoever_goes_on_keeps_all_that_is_made(
     bucket: Bucket, tmp_path: Path, moment: int, ended_first: bool, but: str

@@ -71,7 +71,7 @@ def test_the_version_is_safe_to_show_and_needs_no_key(
     assert made.id.startswith("munge@1.")
 
 
-def test_a_secret_that_is_made_anew_has_another_version(vault: SecretVault) -> None:
+def test_a_secret_that_is_recreated_has_another_version(vault: SecretVault) -> None:
     before = vault.ensure("munge", lambda: PLAIN).id
     vault.forget_all(_held)
     assert vault.ensure("munge", lambda: PLAIN).id != before

@@ -1,11 +1,11 @@
-"""Mending: all that can be mended at once, and nothing else."""
+"""Fixing: all that can be fixed at once, and nothing else."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.fix.apply import mend
+from gcluster.schemas.fix.apply import apply_fixes
 from gcluster.schemas.load import load_text
 
 SPEC = """\
@@ -20,29 +20,29 @@ scheduler: {type: slurm}
 """
 
 
-def test_every_mistake_with_one_right_answer_is_mended_and_comments_stay() -> None:
+def test_every_mistake_with_one_right_answer_is_fixed_and_comments_stay() -> None:
     wrong = SPEC.replace("machine:", "machin:").replace("count:", "cuont:").replace("type", "typ")
-    mended = mend(load_text(wrong))
-    assert mended.after.text == SPEC
-    assert mended.after.spec is not None
-    assert mended.is_changed
+    fixed = apply_fixes(load_text(wrong))
+    assert fixed.after.text == SPEC
+    assert fixed.after.spec is not None
+    assert fixed.is_changed
 
 
-def test_a_mistake_that_shows_only_after_another_is_mended_too() -> None:
+def test_a_mistake_that_shows_only_after_another_is_fixed_too() -> None:
     wrong = SPEC.replace("machine: sim.h100x8", "machin: sim.h100x9")
-    mended = mend(load_text(wrong))
-    assert len(mended.applied) == 2
-    assert mended.after.text == SPEC
+    fixed = apply_fixes(load_text(wrong))
+    assert len(fixed.applied) == 2
+    assert fixed.after.text == SPEC
 
 
 def test_what_no_machine_can_know_is_left() -> None:
     wrong = SPEC.replace("count: 4", "count: many")
-    mended = mend(load_text(wrong))
-    assert not mended.is_changed
-    assert mended.after.diagnostics == mended.before.diagnostics
+    fixed = apply_fixes(load_text(wrong))
+    assert not fixed.is_changed
+    assert fixed.after.diagnostics == fixed.before.diagnostics
 
 
 @given(st.text())
-def test_any_text_is_mended_without_raising(text: str) -> None:
-    mended = mend(load_text(text))
-    assert mended.is_changed == (mended.before.text != mended.after.text)
+def test_any_text_is_fixed_without_raising(text: str) -> None:
+    fixed = apply_fixes(load_text(text))
+    assert fixed.is_changed == (fixed.before.text != fixed.after.text)

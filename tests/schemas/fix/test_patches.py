@@ -30,7 +30,7 @@ def _with(patch: Patch | None, code: str = "GC001") -> Diagnostic:
     return Diagnostic(code=code, severity=Severity.ERROR, summary="s", patch=patch)
 
 
-def _mended(text: str, *fixes: Fix) -> str:
+def _fixed(text: str, *fixes: Fix) -> str:
     document = _document(text)
     patches = [patch_of(fix, document) for fix in fixes]
     assert None not in patches
@@ -114,25 +114,25 @@ UNSURE = [
 def test_an_entry_is_added_after_the_last_one_in_the_style_of_its_mapping(
     text: str, path: Any, expected: str
 ) -> None:
-    assert _mended(text, Insert(path, "k", "v")) == expected
+    assert _fixed(text, Insert(path, "k", "v")) == expected
 
 
 def test_an_entry_can_be_added_first() -> None:
     first = Insert((), "k", "v", first=True)
-    assert _mended("# top\na: 1\n", first) == "# top\nk: v\na: 1\n"
-    assert _mended("{a: 1}\n", first) == "{k: v, a: 1}\n"
+    assert _fixed("# top\na: 1\n", first) == "# top\nk: v\na: 1\n"
+    assert _fixed("{a: 1}\n", first) == "{k: v, a: 1}\n"
 
 
 @pytest.mark.parametrize(("text", "path", "expected"), REMOVED)
 def test_an_entry_goes_with_its_comma_and_the_comment_of_its_line(
     text: str, path: Any, expected: str
 ) -> None:
-    assert _mended(text, Remove(path)) == expected
+    assert _fixed(text, Remove(path)) == expected
 
 
 @pytest.mark.parametrize(("text", "fix", "expected"), REPLACED)
 def test_a_value_or_key_is_replaced_where_it_stands(text: str, fix: Fix, expected: str) -> None:
-    assert _mended(text, fix) == expected
+    assert _fixed(text, fix) == expected
 
 
 @pytest.mark.parametrize(("text", "fix"), UNSURE)
@@ -148,7 +148,7 @@ def test_several_patches_of_one_text_are_applied_together() -> None:
         RenameKey(("a", "machin"), "machine"),
         Replace(("c",), "true"),
     ]
-    assert _mended(text, *fixes) == "a: {b: 1, machine: x, k: 1, l: 2}\nc: true\n"
+    assert _fixed(text, *fixes) == "a: {b: 1, machine: x, k: 1, l: 2}\nc: true\n"
 
 
 def test_of_two_patches_that_overlap_the_second_is_left() -> None:

@@ -103,7 +103,7 @@ def test_a_mistake_is_one_error_in_plain_words(right: str, wrong: str, summary: 
     assert found.summary == summary
 
 
-def test_a_suggestion_can_be_applied_and_mends_the_file() -> None:
+def test_a_suggestion_can_be_applied_and_fixes_the_file() -> None:
     text = _SPEC.replace("machine:", "machne:").replace("slurm,", "slrm,")
     loaded = load_text(text)
     lines = text.splitlines(keepends=True)

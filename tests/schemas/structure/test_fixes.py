@@ -1,11 +1,11 @@
-"""Fixes of structural errors, and the law for all: a patch mends what it is about."""
+"""Fixes of structural errors, and the law for all: a patch fixes what it is about."""
 
 from __future__ import annotations
 
 import pytest
 from tests.schemas.validate_cases import CODES, cases
 
-from gcluster.schemas.fix.apply import fixed_text, mend
+from gcluster.schemas.fix.apply import apply_fixes, fixed_text
 from gcluster.schemas.load import load, load_text
 
 _SPEC = """\
@@ -43,7 +43,7 @@ NOT_MENDED = [
 
 
 @pytest.mark.parametrize(("right", "wrong"), MENDED)
-def test_a_mistake_with_one_right_answer_is_mended(right: str, wrong: str) -> None:
+def test_a_mistake_with_one_right_answer_is_fixed(right: str, wrong: str) -> None:
     text = _SPEC.replace(right, wrong, 1)
     loaded = load_text(text)
     fixed = fixed_text(text, loaded.diagnostics)
@@ -103,7 +103,7 @@ UNDECIDED = [
 
 
 @pytest.mark.parametrize(("right", "wrong"), CHECKED)
-def test_a_finding_with_one_right_answer_is_mended(right: str, wrong: str) -> None:
+def test_a_finding_with_one_right_answer_is_fixed(right: str, wrong: str) -> None:
     assert load_text(_METAL).diagnostics == ()
     text = _METAL.replace(right, wrong, 1)
     found = load_text(text).diagnostics
@@ -128,8 +128,8 @@ def test_a_version_number_keeps_the_digits_that_were_written() -> None:
 
 def test_a_host_range_without_quotes_between_brackets_is_quoted() -> None:
     text = "pools: {gpu: {hosts: gpu[001-064], quorum: 62}}\n"
-    mended = fixed_text(text, load_text(text).diagnostics).text
-    assert mended == 'pools: {gpu: {hosts: "gpu[001-064]", quorum: 62}}\n'
+    fixed = fixed_text(text, load_text(text).diagnostics).text
+    assert fixed == 'pools: {gpu: {hosts: "gpu[001-064]", quorum: 62}}\n'
 
 
 def test_a_number_as_a_key_is_quoted() -> None:
@@ -138,11 +138,11 @@ def test_a_number_as_a_key_is_quoted() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_patch_of_a_golden_case_mends_what_it_is_about_and_spoils_nothing(code: str) -> None:
+def test_every_patch_of_a_golden_case_fixes_what_it_is_about_and_spoils_nothing(code: str) -> None:
     for case in cases(code):
         with case.folder() as folder:
             before = load(folder / "spec.yaml")
-            after = mend(before).after
+            after = apply_fixes(before).after
         patched = [d for d in before.diagnostics if d.patch is not None]
         said = [(d.code, d.summary) for d in after.diagnostics]
 

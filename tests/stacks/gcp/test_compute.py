@@ -96,7 +96,7 @@ def test_an_elastic_pool_has_a_template_for_every_option() -> None:
     assert len(graph.of_type(MACHINE)) == 2, "only what is always there is in the stack"
 
 
-def test_another_pool_changes_nothing_but_labels_and_names_no_template_anew() -> None:
+def test_another_pool_changes_nothing_but_labels_and_names_no_template_again() -> None:
     spec = spec_of("a3-megagpu-8g")
     more = dict(spec.pools) | {"cpu": Pool(site="central", machine="n2-standard-8", count=3)}
     change = diff(recorded(spec), recorded(msgspec.structs.replace(spec, pools=more)))

@@ -57,7 +57,7 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def engine(command: Command, tmp_path: Path) -> Callable[[], Engine]:
-    """Give what opens the stack anew."""
+    """Give what opens the stack again."""
 
     def open_it() -> Engine:
         place = StackPlace(
@@ -144,13 +144,13 @@ def test_an_empty_stack_is_removed_and_made_again(
     assert command.calls() == ["stack init", "destroy", "stack rm", "stack init", "refresh"]
 
 
-def test_the_cloud_is_read_back_as_a_preview_and_one_resource_is_made_anew(
+def test_the_cloud_is_read_back_as_a_preview_and_one_resource_is_recreated(
     command: Command, engine: Callable[[], Engine]
 ) -> None:
     urn = "urn:pulumi:east::gcluster-demo::aws:ec2/instance:Instance::demo-east-gpu001"
     stack = engine()
     stack.detect_drift()
-    stack.up(anew=[urn])
+    stack.up(again=[urn])
     log = (command.folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()
     words = [json.loads(line)["words"] for line in log]
     (refresh,) = [w for w in words if w[0] == "refresh"]

@@ -1,4 +1,4 @@
-"""Stamps of simulated nodes: what was written is read, and a node made anew has none."""
+"""Stamps of simulated nodes: what was written is read, and a node recreated has none."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def cordon(name: str, why: str) -> None:
 
 
 def comes_again(pod: Resource) -> bool:
-    """Say whether a pod never ends by itself and is made anew on another node."""
+    """Say whether a pod never ends by itself and is recreated on another node."""
     owners = pod["metadata"].get("ownerReferences", [])
     return any(owner.get("controller") and owner["kind"] in SERVICES for owner in owners)
 

@@ -132,7 +132,7 @@ def addons() -> None:
 
 
 def kubelet() -> None:
-    """Start the kubelet anew where its process isn't the program that its name leads to."""
+    """Start the kubelet again where its process isn't the program that its name leads to."""
     asked = ["systemctl", "show", "kubelet", "--property=MainPID", "--value"]
     pid = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     running = Path(f"/proc/{pid}/exe")
@@ -142,13 +142,13 @@ def kubelet() -> None:
         return
     subprocess.run(["systemctl", "restart", "kubelet"], check=True)
     takes_up()
-    print("started the kubelet anew")
+    print("started the kubelet again")
 
 
 def takes_up() -> None:
-    """Wait until the new kubelet has reported itself, and a control plane has what it starts anew.
+    """Wait until the new kubelet has reported itself, and a control plane has what it starts again.
 
-    One of another minor starts every container anew, the API server's and etcd's among them.
+    One of another minor starts every container again, the API server's and etcd's among them.
     """
     asked = [
         "get",

@@ -59,7 +59,7 @@ class Inline:
 
 
 class Rig:
-    """The files; every call opens them anew, as a program that is started again does."""
+    """The files; every call opens them again, as a program that is started again does."""
 
     def __init__(self, folder: Path, *, cloud: str = "", spill: str = "", at_home: int = 2) -> None:
         """Write a spec and a controller with two home nodes, `at_home` of them busy for an hour."""

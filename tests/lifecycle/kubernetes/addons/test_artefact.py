@@ -51,7 +51,7 @@ def test_it_is_fetched_once_and_then_nobody_is_asked(publisher: Publisher, cache
     assert publisher.asked == []
 
 
-def test_a_cache_that_was_damaged_is_fetched_anew(publisher: Publisher, cache: Path) -> None:
+def test_a_cache_that_was_damaged_is_fetched_again(publisher: Publisher, cache: Path) -> None:
     asked = addon(publisher)
     artefact(asked)
     (kept,) = cache.iterdir()

@@ -188,7 +188,7 @@ def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -
     assert lab.look(wanted).pending == ()
 
 
-def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_anew(lab: Lab) -> None:
+def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_again(lab: Lab) -> None:
     wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
     system = "--namespace=gcluster-system"

@@ -147,7 +147,7 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     records = told(data, "")
     there = row("apps/v1", "Deployment", "widgets-system", "manager", "widgets", TAKEN)
     found = list(judge(records, there, ["widgets", "jobset"]))
-    assert [(d.where, d.name, d.now, d.who, d.mends) for d in found] == [
+    assert [(d.where, d.name, d.now, d.who, d.fixable) for d in found] == [
         ("add-on", "jobset", "not there", "", False),
         ("Deployment", "widgets-system/manager", "changed", "kubectl-edit", True),
         ("ConfigMap", "widgets-system/settings", "not there", "", True),
@@ -165,13 +165,13 @@ def told(data: dict[str, str], applied: str | None) -> str:
     return row(*record) + row("Secret", "widgets", *[""] * 5, applied or data["content"])
 
 
-def test_where_what_was_applied_is_lost_drift_mends_nothing_of_it(
+def test_where_what_was_applied_is_lost_drift_fixes_nothing_of_it(
     tmp_path: Path, publisher: Publisher
 ) -> None:
     (one,) = wants(tmp_path, publisher)
     data = record(one).to_object("lab")["data"]
     found = list(judge(told(data, None), "", ["widgets"]))
-    assert [(d.where, d.now, d.mends, d.hint) for d in found] == [
+    assert [(d.where, d.now, d.fixable, d.hint) for d in found] == [
         ("add-on", "what was applied is lost", False, WHOLE),
         ("Deployment", "not there", False, WHOLE),
     ]
