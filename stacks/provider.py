@@ -134,7 +134,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
 
     "" while none was made: then no stack was begun either, and nothing is to be asked of one.
     """
-    taken: Mapping[str, str] = {}
+    purchased: Mapping[str, str] = {}
     """Node -> key of the option that it is bought by; absent: the first, "": it is not made."""
     buys: frozenset[str] = frozenset()
     """Pools whose capacity block may be bought now: somebody asked for it by the pool's name."""

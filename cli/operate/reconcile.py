@@ -118,7 +118,7 @@ def reconcile(  # noqa: PLR0917  # typer reads the options from the parameters
     )
     interval_s = seconds(interval)
     code = run_controller(
-        settings, state=state, interval_s=None if once else interval_s, tell=_line
+        settings, state=state, interval_s=None if once else interval_s, emit=_line
     )
     _last(settings, code)
     return code

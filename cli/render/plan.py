@@ -103,10 +103,10 @@ def sections(plan: Plan, console: Console) -> Iterator[tuple[str, list[str]]]:
     if rest:
         yield console.paint("strong", "nodes"), [*_steps(rest, console)]
     for title, kept in (
-        ("accounts and maintenance windows", plan.books),
+        ("accounts and maintenance windows", plan.accounting),
         ("objects of Kubernetes", plan.objects),
     ):
-        rows = [] if kept is None else [*_books(kept, console)]
+        rows = [] if kept is None else [*_accounting(kept, console)]
         if rows:
             yield console.paint("strong", title), rows
     if plan.kubernetes and any(step.step == "kubernetes.install" for step in plan.steps):
@@ -140,11 +140,11 @@ def fields(plan: Plan, console: Console) -> Iterator[str]:
 
 def guarded(plan: Plan, console: Console) -> Iterator[str]:
     """Yield who is hit, and what `up` does only when it is named."""
-    hit = plan.hit
-    if hit is not None and (hit.queue or hit.problem):
-        people = f" of {', '.join(hit.users)}" if hit.users else ""
-        jobs = f"{plural(len(hit.jobs), 'job')}{people} on nodes that are touched"
-        told = hit.problem or f"{jobs}, {plural(hit.queue or 0, 'job')} in the queue"
+    job_impact = plan.job_impact
+    if job_impact is not None and (job_impact.queue or job_impact.problem):
+        people = f" of {', '.join(job_impact.users)}" if job_impact.users else ""
+        jobs = f"{plural(len(job_impact.jobs), 'job')}{people} on nodes that are touched"
+        told = job_impact.problem or f"{jobs}, {plural(job_impact.queue or 0, 'job')} in the queue"
         yield f"  {console.paint('warning', '!')} {printable(told)}"
     for guard in plan.guards:
         mark = console.paint("error", "!")
@@ -158,15 +158,15 @@ def unreachable(plan: Plan, console: Console) -> Iterator[str]:
         yield f"  {mark} {printable(host)} (what would run there is unknown)"
 
 
-def _books(books: AccountingPlan, console: Console) -> Iterator[str]:
-    """Yield what changes in the scheduler's own books, in the order it happens."""
-    for words in books.changes:
+def _accounting(accounting: AccountingPlan, console: Console) -> Iterator[str]:
+    """Yield what changes in the accounting of the scheduler, in the order it happens."""
+    for words in accounting.changes:
         mark, tone = _BOOK_MARKS.get(words.partition(" ")[0], ("~", "warning"))
         yield f"  {console.paint(tone, mark)} {printable(words)}"
-    for words in books.held_back:
+    for words in accounting.held_back:
         yield f"  {console.paint('faint', '=')} {printable(words)}"
-    if books.problem:
-        yield f"  {console.paint('error', '!')} unknown: {printable(books.problem)}"
+    if accounting.problem:
+        yield f"  {console.paint('error', '!')} unknown: {printable(accounting.problem)}"
 
 
 def totals(plan: Plan) -> str:
@@ -176,8 +176,8 @@ def totals(plan: Plan) -> str:
     things = ", ".join(parts) or "no machine changes"
     runs = sum(step.count for step in plan.steps)
     more = [f"{plural(runs, 'step')} to run"] if runs else []
-    if plan.books is not None and plan.books.changes:
-        more.append(f"{plural(len(plan.books.changes), 'change')} of accounts and windows")
+    if plan.accounting is not None and plan.accounting.changes:
+        more.append(f"{plural(len(plan.accounting.changes), 'change')} of accounts and windows")
     if plan.objects is not None and plan.objects.changes:
         more.append(f"{plural(len(plan.objects.changes), 'change')} of objects of Kubernetes")
     return "; ".join([things, *more])

@@ -40,7 +40,7 @@ _WORDS = {
 
 def plan_markdown(plan: Plan) -> str:
     """Return the comment. Its first line tells a pipeline which comment to write again."""
-    steady = replace(plan, hit=None, steps=tuple(replace(s, jobs=None) for s in plan.steps))
+    steady = replace(plan, job_impact=None, steps=tuple(replace(s, jobs=None) for s in plan.steps))
     lines = [
         f"<!-- gcluster plan: {plan.cluster} -->",
         f"### gcluster plan: `{plan.cluster}`",

@@ -231,11 +231,11 @@ def _fetch(wanted: list[RequiredFile], out: Path, report: Reporter) -> int:
     began = time.monotonic()
     report(StageStarted(name="fetch", total=len(wanted)))
 
-    def tell(done: int, total: int, detail: str) -> None:
+    def emit(done: int, total: int, detail: str) -> None:
         report(StageProgress(name="fetch", done=done, total=total, detail=detail))
 
     out.mkdir(parents=True, exist_ok=True)
-    fetched, findings = fetch_all(wanted, out, tell)
+    fetched, findings = fetch_all(wanted, out, emit)
     summary = f"{fetched / 1e6:.1f} MB fetched, {len(wanted) - len(findings)}/{len(wanted)} there"
     seconds = time.monotonic() - began
     report(StageFinished(name="fetch", ok=not findings, summary=summary, seconds=seconds))

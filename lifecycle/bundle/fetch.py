@@ -51,14 +51,14 @@ def is_complete(path: Path, size: int | None, sha256: str) -> bool:
 
 
 def fetch_all(
-    wanted: Iterable[RequiredFile], out: Path, tell: Callable[[int, int, str], None]
+    wanted: Iterable[RequiredFile], out: Path, emit: Callable[[int, int, str], None]
 ) -> tuple[int, list[Diagnostic]]:
     """Fetch what isn't there; return the bytes fetched and a finding for each that failed.
 
     Args:
         wanted: files; the same path only once.
         out: the bundle's folder.
-        tell: called with how many are done, how many there are, and which was the last.
+        emit: called with how many are done, how many there are, and which was the last.
     """
     files = list({file.path: file for file in wanted}.values())
     (out / INCOMING).mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def fetch_all(
             done, fetched = done + 1, fetched + size
             if problem:
                 findings.append(_finding(file, problem))
-            tell(done, len(files), file.path)
+            emit(done, len(files), file.path)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(one, files))

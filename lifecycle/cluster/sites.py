@@ -39,10 +39,10 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
             self, context=msgspec.structs.replace(self.context, image=image)
         )
 
-    def taking(self, taken: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
+    def taking(self, purchased: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
         """Return the same site whose nodes stand on these options; `buys` may be bought for now."""
         return msgspec.structs.replace(
-            self, context=msgspec.structs.replace(self.context, taken=taken, buys=buys)
+            self, context=msgspec.structs.replace(self.context, purchased=purchased, buys=buys)
         )
 
 
@@ -104,7 +104,7 @@ def open_sites(
                 cache=cache,
                 ledger=cluster.ledger,
                 emit=emit,
-                taken=book.taken(decisions, name),
+                purchased=book.purchased(decisions, name),
                 buys=wishes.buy,
                 state=cluster.state_url,
                 passphrase=partial(make_passphrase if making else read_passphrase, cluster),

@@ -41,7 +41,7 @@ def run_controller(
     *,
     state: str | None,
     interval_s: float | None,
-    tell: Callable[[ControllerEvent], None],
+    emit: Callable[[ControllerEvent], None],
 ) -> Exit:
     """Have rounds until a signal comes, or one round where `interval_s` is None.
 
@@ -57,7 +57,7 @@ def run_controller(
         store=StateStore.open(state or own_state(folder)),
         now=utc_now,
         chance=chance,
-        tell=tell,
+        emit=emit,
     )
     with _alone(folder):
         code = have_round(settings, world)

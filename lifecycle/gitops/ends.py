@@ -15,24 +15,24 @@ from .round_record import RoundRecord
 
 
 def reap_expired(
-    merged: Mapping[str, Cluster], head: Head, book: RoundRecord, names: Iterable[str]
+    merged: Mapping[str, Cluster], head: Head, record: RoundRecord, names: Iterable[str]
 ) -> None:
     """Announce, withdraw and remove what is due; what goes wrong with one is said of that one.
 
     Before anything is applied: a cluster that was given more time must be free to be tested.
     """
     for name in names:
-        followed = book.known.get(name)
+        followed = record.known.get(name)
         if followed is None or followed.phase in {"down", "locked", "paused"}:
             continue
         try:
             cluster = merged.get(name) or open_applied(followed.state_url, Path(f"{name}.yaml"))
-            looked = reap_once(cluster, book.reporter(name), now=book.now())
+            looked = reap_once(cluster, record.reporter(name), now=record.now())
         except (LifecycleError, ProviderError) as error:
-            book.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
+            record.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
             continue
-        book.end(name, looked.words if looked.state in {"announced", "kept", "leftovers"} else "")
+        record.end(name, looked.words if looked.state in {"announced", "kept", "leftovers"} else "")
         if looked.state == "removed" and name in merged:
-            book.note(merged[name], head, Acted("down", looked.why))
+            record.note(merged[name], head, Acted("down", looked.why))
         elif looked.state == "removed":
-            book.let_go(name, looked.words)
+            record.let_go(name, looked.words)

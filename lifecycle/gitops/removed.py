@@ -21,45 +21,45 @@ class Removed(NamedTuple):
     """Clusters that are to be taken down, because fleet.yaml says so."""
 
     named: dict[str, Cluster]
-    book: RoundRecord
+    record: RoundRecord
 
     def take_down(self) -> None:
         """Take each down that runs no jobs; data is kept."""
         for name, cluster in self.named.items():
             busy = ask_jobs(cluster).why_not
             if busy:
-                self.book.note_gone(name, Acted("refused", f"not removed: {busy}"))
+                self.record.note_gone(name, Acted("refused", f"not removed: {busy}"))
                 continue
-            cluster.why = f"commit {self.book.record.commit}"
-            acted = take_down(cluster, self.book.reporter(name))
+            cluster.why = f"commit {self.record.record.commit}"
+            acted = take_down(cluster, self.record.reporter(name))
             if acted.phase == "down":
-                self.book.let_go(name, acted.reason)
+                self.record.let_go(name, acted.reason)
             else:
-                self.book.note_gone(name, acted)
+                self.record.note_gone(name, acted)
 
 
-def see_removed(fleet: Fleet, wanted: Collection[str], book: RoundRecord) -> Removed:
+def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> Removed:
     """Look at every cluster that was followed and has no spec any more."""
     named: dict[str, Cluster] = {}
-    for name in [name for name in book.known if name not in wanted]:
+    for name in [name for name in record.known if name not in wanted]:
         try:
-            cluster = open_applied(book.known[name].state_url, Path(f"{name}.yaml"))
+            cluster = open_applied(record.known[name].state_url, Path(f"{name}.yaml"))
             last = last_change(cluster)
         except LifecycleError as error:
             if error.diagnostics[0].code == "GC906":  # nothing was ever made
-                book.let_go(name, "its spec is gone, and it was never made")
+                record.let_go(name, "its spec is gone, and it was never made")
             else:
                 said = error.diagnostics[0].summary
-                book.note_gone(name, Acted("failed", said, error.diagnostics))
+                record.note_gone(name, Acted("failed", said, error.diagnostics))
             continue
         if last is not None and last.command == "down" and last.exit_code == 0:
-            book.let_go(name, f"its spec is gone, and {last.actor} took it down")
+            record.let_go(name, f"its spec is gone, and {last.actor} took it down")
         elif name in fleet.remove:
             named[name] = cluster
         else:
             orphan = _orphan(cluster)
-            book.note_gone(name, Acted("orphaned", orphan.summary, (orphan,)))
-    return Removed(named, book)
+            record.note_gone(name, Acted("orphaned", orphan.summary, (orphan,)))
+    return Removed(named, record)
 
 
 def _orphan(cluster: Cluster) -> Diagnostic:

@@ -53,13 +53,13 @@ class RoundRecord:
         record: ControllerRecord,
         store: StateStore,
         now: Callable[[], datetime],
-        tell: Callable[[ControllerEvent], None],
+        emit: Callable[[ControllerEvent], None],
     ) -> None:
         """Begin with what was known before."""
         self.record = record
         self.now = now
         self._store = store
-        self._tell = tell
+        self._tell = emit
         self._clusters = dict(record.clusters)
         self._seen: set[str] = set()
         self._tree = Path()

@@ -45,7 +45,7 @@ class World(NamedTuple):
     now: Callable[[], datetime]
     chance: Callable[[], float]
     """Even from 0 to 1: for the pauses' jitter."""
-    tell: Callable[[ControllerEvent], None]
+    emit: Callable[[ControllerEvent], None]
 
 
 def have_round(settings: Settings, world: World) -> Exit:
@@ -55,7 +55,7 @@ def have_round(settings: Settings, world: World) -> Exit:
     )
     if before.next_try is not None and world.now() < before.next_try:
         return Exit.FAILED
-    book = RoundRecord(before, world.store, world.now, world.tell)
+    book = RoundRecord(before, world.store, world.now, world.emit)
     try:
         head = world.repository.fetch()
         tree = world.repository.tree(head.commit)

@@ -47,11 +47,11 @@ def objects_plan(
     cluster: Cluster,
     observation: Observation,
     session: SshSession,
-    tell: Callable[[Diagnostic], None] = lambda _: None,
+    emit: Callable[[Diagnostic], None] = lambda _: None,
 ) -> AccountingPlan | None:
     """Say what `up` would change in the cluster's API; None where there is none to reach.
 
-    Where no control plane was ever made, all of it is new. `tell` is told what `up` would refuse.
+    Where no control plane was ever made, all of it is new. `emit` is told what `up` would refuse.
     """
     if not _is_real(cluster, observation):
         return None
@@ -72,7 +72,7 @@ def objects_plan(
         except (ApiSilent, ApiRefused) as error:
             return AccountingPlan(problem=str(error))
     for said in together.without_a_program(addons):
-        tell(said)
+        emit(said)
     told = differs.plan()
     return msgspec.structs.replace(told, changes=(*addons.lines(), *told.changes))
 

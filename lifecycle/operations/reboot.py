@@ -220,11 +220,11 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
     by_name = {host.name: host for host in nodes.hosts}
     clock = clock or Clock()
 
-    def tell(detail: str) -> None:
+    def emit(detail: str) -> None:
         report(StageProgress(name="reboot", done=0, total=0, detail=detail))
 
     def work(ready: Collection[str]) -> Mapping[str, str]:
-        tell(f"restarting {', '.join(ready)}")
+        emit(f"restarting {', '.join(ready)}")
         return restart(session, [by_name[name] for name in ready], clock)
 
     windows = tuple(
@@ -236,7 +236,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
         for pool, said in spec.pools.items()
         if nodes.in_pool(pool)
     )
-    done = roll(windows, service, work, why=why, tell=tell, clock=clock)
+    done = roll(windows, service, work, why=why, emit=emit, clock=clock)
     code = Exit.FAILED if done.failed else Exit.PENDING if done.held else Exit.OK
     return RebootResult(
         cluster=hosts.cluster,

@@ -185,7 +185,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings about the spec: what its checks found, and what this version leaves out."""
     fallback_lists: tuple[FallbackListView, ...] = ()
     """How the pools of clouds are bought."""
-    books: AccountingPlan | None = None
+    accounting: AccountingPlan | None = None
     """Accounts and maintenance windows; None: no Slurm that keeps any is reached by SSH."""
     objects: AccountingPlan | None = None
     """Objects and nodes of Kubernetes; None: it isn't the scheduler, or can't be asked by SSH."""
@@ -197,7 +197,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What another gcluster or software lock brings than at the last `up` that ended well."""
     guards: tuple[Guard, ...] = ()
     """What `up` does only when it is named."""
-    hit: JobImpact | None = None
+    job_impact: JobImpact | None = None
     """Jobs and users on nodes that would be replaced, destroyed or drained; None: not asked."""
     repairs: tuple[Repair, ...] = ()
     """Nodes that the cluster does without. What was given up is in no line of the plan."""
@@ -208,5 +208,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether `up` would change nothing."""
         acts = any(c.effect != "keep" for site in self.sites for c in site.changes)
-        books = any(b.changes or b.problem for b in (self.books, self.objects) if b is not None)
-        return not acts and not self.steps and not self.unreachable and not books
+        accounting = any(
+            b.changes or b.problem for b in (self.accounting, self.objects) if b is not None
+        )
+        return not acts and not self.steps and not self.unreachable and not accounting

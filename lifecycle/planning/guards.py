@@ -54,7 +54,7 @@ def guards(
     after: ClusterSpec,
     gone: tuple[RemovedNode, ...],
     existing: ClusterInventory,
-    hit: JobImpact | None,
+    job_impact: JobImpact | None,
     usd_per_hour: tuple[float | None, float | None],
     surplus: Mapping[str, int] | None = None,
 ) -> tuple[Guard, ...]:
@@ -65,12 +65,12 @@ def guards(
         after: the spec to apply.
         gone: nodes that would not survive.
         existing: hosts that exist and are wanted.
-        hit: what the scheduler says; None: there is none that runs anything.
+        job_impact: what the scheduler says; None: there is none that runs anything.
         usd_per_hour: the worst case before and after; None: unknown.
         surplus: pool -> how many more of its nodes go, that a cloud chooses; none of `existing`.
     """
     return (
-        *_controllers(before, gone, hit),
+        *_controllers(before, gone, job_impact),
         *_storage(before, after),
         *_logins(before, gone, existing),
         *_pools(gone, existing, surplus or {}),
@@ -105,12 +105,16 @@ def _role(spec: ClusterSpec, pool: str) -> str:
 
 
 def _controllers(
-    before: ClusterSpec, gone: Iterable[RemovedNode], hit: JobImpact | None
+    before: ClusterSpec, gone: Iterable[RemovedNode], job_impact: JobImpact | None
 ) -> Iterator[Guard]:
     """A controller whose queue isn't known to be empty."""
-    if hit is None or hit.queue == 0:
+    if job_impact is None or job_impact.queue == 0:
         return
-    why = f"its queue is unknown ({hit.problem})" if hit.queue is None else "jobs are in its queue"
+    why = (
+        f"its queue is unknown ({job_impact.problem})"
+        if job_impact.queue is None
+        else "jobs are in its queue"
+    )
     for node in gone:
         if _role(before, node.pool) == "controller":
             what = "replaced" if node.replaced else "destroyed"

@@ -59,11 +59,11 @@ def _of_kubernetes(
         work = see_work(kubectl_of(session, existing))
     except (ApiRefused, ApiSilent) as error:
         return JobImpact(problem=f"the scheduler gave no answer: {error}")
-    hit = [one for one in work if not one.nodes.isdisjoint(nodes)]
+    job_impact = [one for one in work if not one.nodes.isdisjoint(nodes)]
     return JobImpact(
         queue=len(work),
-        jobs=tuple(one.id for one in hit),
-        users=tuple(sorted({one.namespace for one in hit})),
+        jobs=tuple(one.id for one in job_impact),
+        users=tuple(sorted({one.namespace for one in job_impact})),
     )
 
 
@@ -71,11 +71,13 @@ def read_job_impact(lines: Collection[str], nodes: Collection[str]) -> JobImpact
     """Read squeue's lines ("JOB|USER|NODES") against the nodes in question."""
     touched = set(nodes)
     rows = [row for line in lines if len(row := line.split("|")) == _COLUMNS]
-    hit = [(job, user) for job, user, where in rows if where and touched & set(expand(where))]
+    job_impact = [
+        (job, user) for job, user, where in rows if where and touched & set(expand(where))
+    ]
     return JobImpact(
         queue=len(rows),
-        jobs=tuple(dict.fromkeys(job for job, _ in hit)),
-        users=tuple(sorted({user for _, user in hit})),
+        jobs=tuple(dict.fromkeys(job for job, _ in job_impact)),
+        users=tuple(sorted({user for _, user in job_impact})),
     )
 
 

@@ -121,8 +121,10 @@ def plan_with_jobs(
     rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
     jobs = node_jobs(cluster.spec, session, observation.existing) if rolls else None
     now = int(time.time())
-    books = None if scope is not None else accounting_plan(cluster.spec, observation, session, now)
-    plan = _plan(cluster, observation, pending, fallbacks, jobs=jobs, books=books)
+    accounting = (
+        None if scope is not None else accounting_plan(cluster.spec, observation, session, now)
+    )
+    plan = _plan(cluster, observation, pending, fallbacks, jobs=jobs, accounting=accounting)
     before = Journal(cluster.events).built()
     plan = replace(plan, upgrades=upgrade_lines(before, built(compiled.cluster)))
     if scope is None and isinstance(cluster.spec.scheduler, KubernetesScheduler):
@@ -178,18 +180,18 @@ def _guarded(
         for name, pool in observation.leaving.items()
     )
     touched = {*rolls, *(node.name for node in gone)}
-    hit = ask_job_impact(before, session, observation.existing, touched) if touched else None
+    job_impact = ask_job_impact(before, session, observation.existing, touched) if touched else None
     return replace(
         plan,
         fields=field_lines(before, cluster.spec),
-        hit=hit,
+        job_impact=job_impact,
         guards=guards(
             before=before,
             after=cluster.spec,
             gone=gone,
             existing=observation.existing,
             surplus=observation.surplus,
-            hit=hit,
+            job_impact=job_impact,
             usd_per_hour=(
                 usd_per_hour(before, cluster.catalog).usd_per_hour,
                 plan.worst_usd_per_hour,
@@ -218,7 +220,7 @@ def _plan(
     fallbacks: FallbackLists | None,
     *,
     jobs: Mapping[str, Collection[str]] | None,
-    books: AccountingPlan | None,
+    accounting: AccountingPlan | None,
 ) -> Plan:
     """Compare; the same spec, observation, fallback lists, jobs and books, the same plan."""
     cost = usd_per_hour(cluster.spec, cluster.catalog)
@@ -235,6 +237,6 @@ def _plan(
         observed_age_s=round(observation.age_s, 1),
         diagnostics=(*cluster.warnings, *other_provider(cluster)),
         fallback_lists=() if fallbacks is None else fallback_views(fallbacks),
-        books=books,
+        accounting=accounting,
         repairs=queue(cluster.events),
     )

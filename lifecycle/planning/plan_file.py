@@ -229,7 +229,7 @@ def _refused(moved: list[str]) -> LifecycleError:
 
 NOT_HELD: Mapping[str, str] = {
     "Plan.observed_age_s": "it only ages",
-    "Plan.hit": "jobs come and go; guards that follow from them are held",
+    "Plan.job_impact": "jobs come and go; guards that follow from them are held",
     "Plan.preflight": "asked for beside a plan; up asks again, and refuses by itself",
     "Plan.kubernetes": "where a bundle lies on one machine; its content is in the steps' digests",
     "StepChange.jobs": "jobs come and go",

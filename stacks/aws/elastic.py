@@ -119,15 +119,15 @@ def _settled(
     A process that was killed between starting and naming left such: they are found by the token.
     """
     there = instances(api, plan, **{POOL: pool.name})
-    taken = {machine.host for machine in there}
-    free = [name for name in names if name not in taken]
+    purchased = {machine.host for machine in there}
+    free = [name for name in names if name not in purchased]
     nameless = sorted(m.instance_id for m in there if m.token == token and not m.host)
     named = dict(zip(nameless, free, strict=False))
     if not named:
         return tuple(machine for machine in there if machine.host in set(names))
     _name(api, plan, named)
     terminate(api, [i for i in nameless if i not in named])
-    wanted = [name for name in names if name in taken or name in named.values()]
+    wanted = [name for name in names if name in purchased or name in named.values()]
     return _await_names(api, plan, pool, wanted)
 
 

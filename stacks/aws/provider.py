@@ -89,13 +89,13 @@ class AwsProvider(CloudProvider["Session"]):
         site: str,
         *,
         preview: bool = False,
-        taken: Mapping[str, str] | None = None,
+        purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
         from .program.site import record_site
 
         catalog = self._catalog()
-        return record_site(spec, site, catalog, preview=preview, taken=taken, buys=buys)
+        return record_site(spec, site, catalog, preview=preview, purchased=purchased, buys=buys)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
         from .leftovers import leftovers

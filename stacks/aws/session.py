@@ -55,8 +55,8 @@ class Session(SiteSession):
             context.site,
             self._catalog,
             authorized_key=self.authorized_key(),
-            taken=context.taken,
-            blocks=bought_blocks(self.api, self.plan, context.taken),
+            purchased=context.purchased,
+            blocks=bought_blocks(self.api, self.plan, context.purchased),
             buys=context.buys,
         )
         return self._stack(run, total)

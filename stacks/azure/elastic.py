@@ -43,10 +43,10 @@ def grow(
     """
     part = sets.of_pool(pool.name)
     refusal = _ask(sets, pool, part, names, token)
-    before = set(sets.look(part).book.ids)
-    seen, book = _write_names(sets, part, pool.names)
+    before = set(sets.look(part).name_table.ids)
+    seen, name_table = _write_names(sets, part, pool.names)
     broken = {machine.number for machine in seen.machines if machine.state in BROKEN}
-    came = {name: book.ids[name] for name in names if name in book.ids}
+    came = {name: name_table.ids[name] for name in names if name in name_table.ids}
     sound = {name: number for name, number in came.items() if number not in broken}
     enough = len(sound) >= (len(names) if least is None else least)
     gone = {number for name, number in came.items() if number in broken}
@@ -65,8 +65,8 @@ def grow(
 
 def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> bool:
     """Say whether something of a burst is there: one of its machines, or its raised capacity."""
-    book = sets.look(sets.of_pool(pool)).book
-    return book.intent(token) is not None or any(name in book.ids for name in names)
+    name_table = sets.look(sets.of_pool(pool)).name_table
+    return name_table.intent(token) is not None or any(name in name_table.ids for name in names)
 
 
 def _ask(
@@ -75,12 +75,12 @@ def _ask(
     """Raise the capacity once for a token; return what Azure said where it refused."""
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
-        book = settle(seen.book, seen.numbers, pool.names)
-        missing = [name for name in names if name not in book.ids]
-        if not missing or book.intent(token) is not None:
+        name_table = settle(seen.name_table, seen.numbers, pool.names)
+        missing = [name for name in names if name not in name_table.ids]
+        if not missing or name_table.intent(token) is not None:
             return None
-        pending = {n for i in book.intents for n in i.names if n not in book.ids}
-        spare = len(seen.numbers) - len(book.ids)  # machines that nobody has named
+        pending = {n for i in name_table.intents for n in i.names if n not in name_table.ids}
+        spare = len(seen.numbers) - len(name_table.ids)  # machines that nobody has named
         new = len([name for name in missing if name not in pending])
         target = seen.capacity + max(0, new - spare)
         if target > pool.most:
@@ -90,7 +90,7 @@ def _ask(
                 hint=f"raise count.max of the pool, or ask for {pool.most - seen.capacity}",
             )
         intent = Intent(token=token, target=target, names=tuple(missing))
-        asked = msgspec.structs.replace(book, intents=(*book.intents, intent))
+        asked = msgspec.structs.replace(name_table, intents=(*name_table.intents, intent))
         try:
             if sets.write(seen, asked, capacity=target):
                 return None
@@ -103,9 +103,9 @@ def _write_names(sets: ScaleSets, part: str, planned: Sequence[str]) -> tuple[Se
     """Write the names of machines that have none yet; return what was seen and written."""
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
-        book = settle(seen.book, seen.numbers, planned)
-        if sets.write(seen, book):
-            return seen, book
+        name_table = settle(seen.name_table, seen.numbers, planned)
+        if sets.write(seen, name_table):
+            return seen, name_table
     raise _busy(part)
 
 
@@ -125,9 +125,9 @@ def _end(
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
         there = [number for number in seen.numbers if number not in numbers]
-        book = settle(_without(seen.book, done), there, planned)
-        capacity = seen.capacity if book.intents else len(there)
-        if sets.write(seen, book, capacity=capacity):
+        name_table = settle(_without(seen.name_table, done), there, planned)
+        capacity = seen.capacity if name_table.intents else len(there)
+        if sets.write(seen, name_table, capacity=capacity):
             return
     raise _busy(part)
 
@@ -140,9 +140,11 @@ def _busy(part: str) -> ProviderError:
     )
 
 
-def _without(book: NameTable, token: str) -> NameTable:
+def _without(name_table: NameTable, token: str) -> NameTable:
     """Return the book without an intent; its machines were settled by it before."""
-    return NameTable(ids=book.ids, intents=tuple(i for i in book.intents if i.token != token))
+    return NameTable(
+        ids=name_table.ids, intents=tuple(i for i in name_table.intents if i.token != token)
+    )
 
 
 def shrink(sets: ScaleSets, pool: PoolPlan, names: Collection[str]) -> dict[str, str]:
@@ -158,8 +160,8 @@ def shrink(sets: ScaleSets, pool: PoolPlan, names: Collection[str]) -> dict[str,
     if kept:
         raise provider_error("GC917", f"node {kept[0]} belongs to the spec, not elastic")
     part = sets.of_pool(pool.name)
-    _, book = _write_names(sets, part, pool.names)
-    gone = {name: book.ids[name] for name in names if name in book.ids}
+    _, name_table = _write_names(sets, part, pool.names)
+    gone = {name: name_table.ids[name] for name in names if name in name_table.ids}
     if gone:
         _end(sets, part, set(gone.values()), pool.names)
     return gone
@@ -170,8 +172,8 @@ def trim(sets: ScaleSets, pool: PoolPlan) -> None:
     for part in pool.sets:
         if pool.elastic or part.name not in sets.parts:
             continue
-        seen, book = _write_names(sets, part.name, pool.part_names(part.name))
-        kept = {number for name, number in book.ids.items() if name in pool.names}
+        seen, name_table = _write_names(sets, part.name, pool.part_names(part.name))
+        kept = {number for name, number in name_table.ids.items() if name in pool.names}
         beyond = set(seen.numbers) - kept
         if beyond:
             _end(sets, part.name, beyond, pool.part_names(part.name))
@@ -189,9 +191,9 @@ def fill(
     """
     planned = tuple(name for name in pool.part_names(part) if name not in without)
     for _ in range(_TRIES):
-        seen, book = _write_names(sets, part, planned)
-        missing = [name for name in planned if name not in book.ids]
+        seen, name_table = _write_names(sets, part, planned)
+        missing = [name for name in planned if name not in name_table.ids]
         if not missing or not pool.elastic:
             return
-        sets.write(sets.look(part), book, capacity=seen.capacity + len(missing))
+        sets.write(sets.look(part), name_table, capacity=seen.capacity + len(missing))
     raise _busy(part)

@@ -115,7 +115,7 @@ def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
 
 def _of_set(api: Api, sets: ScaleSets, pool: PoolPlan, part: str) -> Iterator[Node]:
     seen = sets.look(part)
-    book = settle(seen.book, seen.numbers, pool.part_names(part))
+    name_table = settle(seen.name_table, seen.numbers, pool.part_names(part))
     where = sets.where(part)
     answers = api.pages(_Interface, f"{where}/networkInterfaces", _INTERFACES)
     addresses = {
@@ -124,7 +124,7 @@ def _of_set(api: Api, sets: ScaleSets, pool: PoolPlan, part: str) -> Iterator[No
         if answer.properties.virtual_machine is not None
     }
     machines = {machine.number: machine for machine in seen.machines}
-    for host, number in book.ids.items():
+    for host, number in name_table.ids.items():
         yield Node(
             host=host,
             pool=pool.name,

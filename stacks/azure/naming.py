@@ -71,7 +71,7 @@ def without(tags: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in tags.items() if not k.startswith((NAMES, INTENT))}
 
 
-def settle(book: NameTable, machines: Iterable[str], planned: Iterable[str]) -> NameTable:
+def settle(name_table: NameTable, machines: Iterable[str], planned: Iterable[str]) -> NameTable:
     """Return the book for the machines that exist: nobody who has a name loses it.
 
     Machines without a name get those of intents first, in their order, then those that the spec
@@ -79,17 +79,17 @@ def settle(book: NameTable, machines: Iterable[str], planned: Iterable[str]) -> 
     """
     numbers = sorted(machines, key=int)
     there = set(numbers)
-    ids = {name: number for name, number in book.ids.items() if number in there}
-    taken = set(ids.values())
-    free = iter([number for number in numbers if number not in taken])
-    wanted = [name for intent in book.intents for name in intent.names]
+    ids = {name: number for name, number in name_table.ids.items() if number in there}
+    purchased = set(ids.values())
+    free = iter([number for number in numbers if number not in purchased])
+    wanted = [name for intent in name_table.intents for name in intent.names]
     for name in [*wanted, *planned]:
         if name not in ids:
             number = next(free, None)
             if number is None:
                 break
             ids[name] = number
-    left = tuple(i for i in book.intents if not all(name in ids for name in i.names))
+    left = tuple(i for i in name_table.intents if not all(name in ids for name in i.names))
     return NameTable(ids=ids, intents=left)
 
 

@@ -89,13 +89,13 @@ class AzureProvider(CloudProvider["Session"]):
         site: str,
         *,
         preview: bool = False,
-        taken: Mapping[str, str] | None = None,
+        purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
         from .program.site import record_site
 
         del buys  # no option of this cloud is bought ahead
-        return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
+        return record_site(spec, site, self._catalog(), preview=preview, purchased=purchased)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
         """Let machines beyond the spec go first, by name: Azure would choose for itself."""
@@ -106,7 +106,7 @@ class AzureProvider(CloudProvider["Session"]):
             trim(sets, pool)
         super()._bring_up(session, context, total)
         sets = session.sets()
-        without = {node for node, option in context.taken.items() if not option}
+        without = {node for node, option in context.purchased.items() if not option}
         for pool in session.plan.pools:
             for part in pool.sets:
                 fill(sets, pool, part.name, without)
@@ -121,7 +121,7 @@ class AzureProvider(CloudProvider["Session"]):
 
     def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
         sets = session.sets()
-        return sets.look(sets.of_pool(pool)).book.ids.keys()
+        return sets.look(sets.of_pool(pool)).name_table.ids.keys()
 
     def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
         from .elastic import grow

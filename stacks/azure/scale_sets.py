@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
 
     @property
-    def book(self) -> NameTable:
+    def name_table(self) -> NameTable:
         """The names that its tags hold."""
         return read(self.tags)
 
@@ -121,7 +121,7 @@ class ScaleSets:
                 return seen
             time.sleep(self._api.interval_s)
 
-    def write(self, seen: Seen, book: NameTable, *, capacity: int | None = None) -> bool:
+    def write(self, seen: Seen, name_table: NameTable, *, capacity: int | None = None) -> bool:
         """Write the book, and a capacity with it in the same call.
 
         Returns:
@@ -130,7 +130,7 @@ class ScaleSets:
         Raises:
             ProviderError: Azure refused; with a capacity, mostly for want of machines.
         """
-        tags = {**without(seen.tags), **book.tags()}
+        tags = {**without(seen.tags), **name_table.tags()}
         if tags == seen.tags and capacity in {None, seen.capacity}:
             return True
         where, _ = self._ids[seen.part]

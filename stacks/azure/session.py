@@ -60,10 +60,10 @@ class Session(SiteSession):
         live = {}
         for part in sets.parts:
             seen = sets.look(part)
-            live[part] = LivePool(capacity=seen.capacity, tags=seen.book.tags())
+            live[part] = LivePool(capacity=seen.capacity, tags=seen.name_table.tags())
         month = datetime.now(UTC).strftime("%Y-%m-01")
-        taken = dict(self._context.taken)
-        return LiveState(public_key=key, month=month, live=live, taken=taken)
+        purchased = dict(self._context.purchased)
+        return LiveState(public_key=key, month=month, live=live, purchased=purchased)
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
@@ -93,8 +93,8 @@ class Session(SiteSession):
         """Return name -> number of the machines that are there beyond the spec."""
         sets = self.sets()
         fixed = {name for pool in self.plan.pools for name in pool.names}
-        books = [sets.look(part).book.ids for part in sets.parts]
-        return {n: number for ids in books for n, number in ids.items() if n not in fixed}
+        name_tables = [sets.look(part).name_table.ids for part in sets.parts]
+        return {n: number for ids in name_tables for n, number in ids.items() if n not in fixed}
 
     def hosts(self, of: Collection[str] | None = None) -> tuple[Host, ...]:
         """Return the machines that exist as hosts, each with its pinned host key; not AKS' nodes.

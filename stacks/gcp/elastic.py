@@ -280,7 +280,7 @@ def new_names(pool: PoolPlan, machines: Sequence[Instance]) -> list[tuple[Instan
     if not any(option.market == "flex-start" for option in pool.purchase_options):
         return []
     mine = [m for m in machines if m.pool == label_value(pool.name) and not m.token]
-    taken = {machine.labels[HOST] for machine in mine if HOST in machine.labels}
-    free = [host for host in pool.hosts if host not in taken]
+    purchased = {machine.labels[HOST] for machine in mine if HOST in machine.labels}
+    free = [host for host in pool.hosts if host not in purchased]
     nameless = [m for m in mine if HOST not in m.labels and m.status in ALIVE]
     return list(zip(sorted(nameless, key=lambda m: m.name), free, strict=False))

@@ -161,7 +161,7 @@ def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
     """Return what apply would do, resource by resource; what is no longer wanted comes last."""
     remembered = records.load(context)
     every = graph(context.spec, context.site).resources
-    wanted = [resource for resource in every if context.taken.get(resource.name) != ""]
+    wanted = [resource for resource in every if context.purchased.get(resource.name) != ""]
     compared = []
     for resource in wanted:
         if resource.kind == "network":
@@ -171,7 +171,7 @@ def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
     names = {r.name for r in wanted if r.kind == "node"}
     for name, container in sorted(found.nodes.items()):
         if name not in names:
-            compared.append(_unplanned(name, container, given_up=name in context.taken))
+            compared.append(_unplanned(name, container, given_up=name in context.purchased))
     return tuple(compared)
 
 

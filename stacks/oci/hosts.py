@@ -144,26 +144,26 @@ def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> tuple[str,
     OCI captures the console first ("console history"), and the capture is removed again.
     """
     try:
-        taken = api.ask(_History, "compute", "capture_console_history", {"instanceId": instance})
+        capture = api.ask(_History, "compute", "capture_console_history", {"instanceId": instance})
     except OciError as error:
         if error.code in {NOT_FOUND, "IncorrectState", "Conflict"}:
             return ()
         raise
     try:
-        return _captured(api, taken, pause_s)
+        return _captured(api, capture, pause_s)
     finally:
-        api.ask(object, "compute", "delete_console_history", taken.id)
+        api.ask(object, "compute", "delete_console_history", capture.id)
 
 
-def _captured(api: Api, taken: _History, pause_s: float) -> tuple[str, ...]:
+def _captured(api: Api, capture: _History, pause_s: float) -> tuple[str, ...]:
     until = time.monotonic() + _CAPTURE_S
-    while taken.lifecycle_state not in {"SUCCEEDED", "FAILED"} and time.monotonic() < until:
+    while capture.lifecycle_state not in {"SUCCEEDED", "FAILED"} and time.monotonic() < until:
         time.sleep(pause_s)
-        taken = api.ask(_History, "compute", "get_console_history", taken.id)
-    if taken.lifecycle_state != "SUCCEEDED":
+        capture = api.ask(_History, "compute", "get_console_history", capture.id)
+    if capture.lifecycle_state != "SUCCEEDED":
         return ()
     said = api.ask(
-        object, "compute", "get_console_history_content", taken.id, length=_CONSOLE_BYTES
+        object, "compute", "get_console_history_content", capture.id, length=_CONSOLE_BYTES
     )
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
     return console.host_keys(text)

@@ -45,8 +45,8 @@ def name_nodes(api: Api, plan: SitePlan) -> None:
 
 
 def _free(pool: PoolPlan, there: tuple[Instance, ...]) -> list[tuple[Instance, str]]:
-    taken = {machine.host for machine in there}
-    names = [name for name in pool.nodes if name not in taken]
+    purchased = {machine.host for machine in there}
+    names = [name for name in pool.nodes if name not in purchased]
     return list(zip((m for m in there if not m.host), names, strict=False))
 
 

@@ -92,13 +92,13 @@ class OciProvider(CloudProvider["Session"]):
         site: str,
         *,
         preview: bool = False,
-        taken: Mapping[str, str] | None = None,
+        purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
         from .program.site import record_site
 
         del buys  # no option of this cloud is bought ahead
-        return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
+        return record_site(spec, site, self._catalog(), preview=preview, purchased=purchased)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
         from .leftovers import leftovers

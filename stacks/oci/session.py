@@ -64,7 +64,7 @@ class Session(SiteSession):
             context.site,
             self._catalog,
             authorized_key=self.authorized_key(),
-            taken=context.taken,
+            purchased=context.purchased,
         )
         return self._stack(run, total)
 

@@ -62,7 +62,9 @@ class CloudProvider(Provider, Generic[SessionT]):
     def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
         """Return the resources with nodes on the options that were taken; raises ProviderError."""
         require(self.name)
-        recorded = self._record(context.spec, context.site, taken=context.taken, buys=context.buys)
+        recorded = self._record(
+            context.spec, context.site, purchased=context.purchased, buys=context.buys
+        )
         return site_graph(recorded, provider=self.name, site=context.site)
 
     def ensure_tools(self) -> None:
@@ -165,7 +167,7 @@ class CloudProvider(Provider, Generic[SessionT]):
         site: str,
         *,
         preview: bool = False,
-        taken: Mapping[str, str] | None = None,
+        purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
         """Record the site's program offline; the extra is there."""

@@ -208,7 +208,7 @@ def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> tuple[str
     return tuple(sorted(left))
 
 
-def _at_once(tell: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
+def _at_once(emit: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
     """Tell the ledger about many nodes from many threads: it writes those together."""
     with ThreadPoolExecutor(max_workers=64) as pool:
-        list(pool.map(lambda item: tell(*item), items))
+        list(pool.map(lambda item: emit(*item), items))

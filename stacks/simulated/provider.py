@@ -73,9 +73,9 @@ class SimulatedProvider(Provider):
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Compare the graph, but for what shall not be there, with the file."""
         graph = self.graph(context.spec, context.site)
-        wanted = (r for r in graph.resources if context.taken.get(r.name) != "")
+        wanted = (r for r in graph.resources if context.purchased.get(r.name) != "")
         graph = msgspec.structs.replace(graph, resources=tuple(wanted))
-        return fleet.changes(graph, fleet.cloud(context).list(), context.taken)
+        return fleet.changes(graph, fleet.cloud(context).list(), context.purchased)
 
     def apply(self, context: SiteContext) -> None:
         """Create what is missing in bulk, again where a call failed; replace what never booted.

@@ -30,9 +30,12 @@ class SshFleetProvider(BareMetalProvider):
 def _finding(
     context: SiteContext, wanted: Mapping[Endpoint, list[str]], silent: Mapping[Endpoint, str]
 ) -> Diagnostic:
-    hosts = [host for door in silent for host in wanted[door]]
+    hosts = [host for endpoint in silent for host in wanted[endpoint]]
     total = sum(len(each) for each in wanted.values())
-    lines = [f"{door}: {why} ({', '.join(wanted[door][:_SHOWN])})" for door, why in silent.items()]
+    lines = [
+        f"{endpoint}: {why} ({', '.join(wanted[endpoint][:_SHOWN])})"
+        for endpoint, why in silent.items()
+    ]
     more = f"\n... and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     none = len(hosts) == total
     return Diagnostic(

@@ -34,14 +34,14 @@ def endpoints(hosts: Iterable[Host]) -> Mapping[Endpoint, list[str]]:
     """Return the doors of hosts, each with the hosts behind it."""
     found: dict[Endpoint, list[str]] = {}
     for host in hosts:
-        door = Endpoint(host.address, host.ssh.port)
+        endpoint = Endpoint(host.address, host.ssh.port)
         if host.ssh.bastion:
             match = _PLACE.fullmatch(host.ssh.bastion.rpartition("@")[2])
             if match is None:
                 continue
             address = match[1] or match[3] or match[5]
-            door = Endpoint(address, int(match[2] or match[4] or _SSH_PORT))
-        found.setdefault(door, []).append(host.name)
+            endpoint = Endpoint(address, int(match[2] or match[4] or _SSH_PORT))
+        found.setdefault(endpoint, []).append(host.name)
     return found
 
 
@@ -51,13 +51,13 @@ def unanswered(wanted: Iterable[Endpoint], *, timeout_s: float = TIMEOUT_S) -> d
     if not everyone:
         return {}
     with ThreadPoolExecutor(min(_PARALLEL, len(everyone))) as pool:
-        said = pool.map(lambda door: _problem(door, timeout_s), everyone)
-        return {door: why for door, why in zip(everyone, said, strict=True) if why}
+        said = pool.map(lambda endpoint: _problem(endpoint, timeout_s), everyone)
+        return {endpoint: why for endpoint, why in zip(everyone, said, strict=True) if why}
 
 
-def _problem(door: Endpoint, timeout_s: float) -> str:
+def _problem(endpoint: Endpoint, timeout_s: float) -> str:
     try:
-        with socket.create_connection(door, timeout=timeout_s) as connection:
+        with socket.create_connection(endpoint, timeout=timeout_s) as connection:
             connection.settimeout(timeout_s)
             with connection.makefile("rb") as stream:
                 lines = (stream.readline(255) for _ in range(_MOST_LINES))

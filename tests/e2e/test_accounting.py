@@ -27,7 +27,7 @@ ALL_NODES = "gpu[001-004]"
 @pytest.mark.core
 def test_a_plan_says_the_accounts_before_there_is_anything(site: Site) -> None:
     plan = site.live.json("plan", str(site.live.spec))
-    assert any(words.startswith("add account nlp") for words in plan["books"]["changes"])
+    assert any(words.startswith("add account nlp") for words in plan["accounting"]["changes"])
 
 
 @pytest.mark.core
@@ -134,7 +134,7 @@ def test_a_member_who_is_removed_stays_while_a_job_runs_and_goes_after_it(
     site.write()
     plan = site.live.json("plan", str(site.live.spec))
     waits = "keep user bob of account vision until a later run: 1 job"
-    assert plan["books"]["held_back"] == [waits]
+    assert plan["accounting"]["held_back"] == [waits]
     assert waits in [said["summary"] for said in site.up()["diagnostics"]]
     assert site.state(job).startswith("RUNNING")
 
@@ -165,7 +165,7 @@ def test_a_database_that_is_stopped_stops_no_job_and_is_said(site: Site) -> None
     site.books("systemctl stop mariadb")
     try:
         plan = site.live.json("plan", str(site.live.spec))
-        assert plan["books"]["problem"]
+        assert plan["accounting"]["problem"]
         assert site.state(job).startswith("RUNNING")
     finally:
         site.books("systemctl start mariadb && systemctl restart slurmdbd")

@@ -61,9 +61,9 @@ def test_every_host_stands_in_exactly_one_group(
     placed: list[tuple[str | None, str | None]],
 ) -> None:
     found = topology_of(hosts(*placed))
-    standing = Counter(name for group in found.groups for name in expand(group.nodes))
+    existing = Counter(name for group in found.groups for name in expand(group.nodes))
     everyone = [f"n{number}" for number in range(1, len(placed) + 1)]
-    assert standing == Counter([] if found == FLAT else everyone)
+    assert existing == Counter([] if found == FLAT else everyone)
 
 
 @given(st.lists(st.tuples(GROUPS, GROUPS), max_size=12))

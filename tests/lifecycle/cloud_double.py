@@ -135,7 +135,7 @@ class CloudDouble(Provider):
 
     def apply(self, context: SiteContext) -> None:
         """Make it so, node by node; what is on another option goes first."""
-        self.asked.append(dict(context.taken))
+        self.asked.append(dict(context.purchased))
         offers = {
             p: self.purchase_options(context.spec, context.site, p) for p in context.spec.pools
         }
@@ -189,7 +189,7 @@ class CloudDouble(Provider):
 
     def _option(self, context: SiteContext, wanted: Resource) -> str:
         first = self.purchase_options(context.spec, context.site, wanted.pool or "")[0].key
-        return context.taken.get(wanted.name, first)
+        return context.purchased.get(wanted.name, first)
 
     def put(self, machines: Mapping[str, str]) -> None:
         """Let exactly these machines exist: node -> option."""

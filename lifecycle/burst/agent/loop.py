@@ -58,8 +58,8 @@ class Agent:
         always: Collection[str],
         scheduler: Scheduler,
         work: Work,
-        book: BurstLedger,
-        crew: CallPool,
+        ledger: BurstLedger,
+        call_pool: CallPool,
         say: Callable[[AgentEvent], None],
         token: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
@@ -69,14 +69,16 @@ class Agent:
         self._always = frozenset(always)
         self._scheduler = scheduler
         self._work = work
-        self._book = book
-        self._crew = crew
+        self._book = ledger
+        self._crew = call_pool
         self._say = say
         self._token = token
         self._told: dict[str, str] = {}
         self._stay: dict[str, tuple[float, str]] = {}
         """Job -> when the scheduler refused to move it, and why."""
-        self._making = Making(scheduler=scheduler, work=work, book=book, crew=crew, say=say)
+        self._making = Making(
+            scheduler=scheduler, work=work, ledger=ledger, call_pool=call_pool, say=say
+        )
         self._prices = Prices()
         self._on_the_way = False
 

@@ -23,15 +23,15 @@ class Making:
         *,
         scheduler: Scheduler,
         work: Work,
-        book: BurstLedger,
-        crew: CallPool,
+        ledger: BurstLedger,
+        call_pool: CallPool,
         say: Callable[[AgentEvent], None],
     ) -> None:
         """Hold the parts; nothing is asked yet."""
         self._scheduler = scheduler
         self._work = work
-        self._book = book
-        self._crew = crew
+        self._book = ledger
+        self._crew = call_pool
         self._say = say
         self._places = Places()
         self._joined_ok: set[tuple[str, str]] = set()

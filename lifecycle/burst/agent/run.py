@@ -55,15 +55,15 @@ def run_agent(
     ):
         for note in lock.notes:
             say(AgentEvent(what="note", reason=note.summary))
-        with _call_pool(say) as crew:
+        with _call_pool(say) as call_pool:
             agent = Agent(
                 pools=elastic_pools(cluster.spec, cluster.catalog),
                 spills=spillings(cluster.spec, cluster.catalog),
                 always=always_there(cluster.spec),
                 scheduler=scheduler_of(cluster, session),
                 work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
-                book=BurstLedger(cluster.events),
-                crew=crew,
+                ledger=BurstLedger(cluster.events),
+                call_pool=call_pool,
                 say=say,
             )
             changed = _rounds(agent, cluster, began, once=once, interval_s=interval_s)
@@ -88,13 +88,13 @@ def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_
 
 @contextmanager
 def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[Threads]:
-    crew = Threads(
+    call_pool = Threads(
         is_fault=is_fault, said=lambda error: say(AgentEvent(what="failed", reason=str(error)))
     )
     try:
-        yield crew
+        yield call_pool
     finally:
-        crew.close()
+        call_pool.close()
 
 
 def refuse_without_pools(cluster: Cluster) -> None:

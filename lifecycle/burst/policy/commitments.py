@@ -51,25 +51,25 @@ class Commitments:
         """Day since the epoch -> USD that was or may be spent on it."""
 
     @classmethod
-    def of(cls, standing: Situation) -> Commitments:
+    def of(cls, situation: Situation) -> Commitments:
         """Open the books as they stand.
 
         An idle node that should be gone by now is still paid for, and no job gets it.
         """
-        books = cls()
-        now = standing.now
-        books.days[int(now // DAY_S)] += standing.spent_today_usd
-        for node in standing.rented:
+        commitments = cls()
+        now = situation.now
+        commitments.days[int(now // DAY_S)] += situation.spent_today_usd
+        for node in situation.rented:
             idle = node.idle_since is not None
             stays = node.until is None or (node.always and idle)
             until = now + LONGEST_S if stays else max(now, node.until or now)
             rate = 0.0 if node.always else node.usd_per_hour
             going = idle and until <= now
             ends = now + GOING_S if going else until
-            books.book(node.node, Rent(now, ends, 1, rate, idle and not going))
-        return books
+            commitments.add(node.node, Rent(now, ends, 1, rate, idle and not going))
+        return commitments
 
-    def book(self, key: Hashable, rent: Rent) -> None:
+    def add(self, key: Hashable, rent: Rent) -> None:
         """Take a rent up under its key."""
         self._rents[key] = rent
         if rent.idle:
@@ -145,21 +145,23 @@ def over_day(
                 break
 
 
-def earliest(rule: Rule, books: Commitments, wanted: Rent) -> float:
+def earliest(rule: Rule, commitments: Commitments, wanted: Rent) -> float:
     """Return when a rent has its room at the latest; it must fit where nothing else is rented.
 
     Other rents end at their latest times and no new ones come. From then on the days are looked at,
     each from its beginning, when all of the new day is still to be spent.
     """
     at = wanted.begins
-    paid = sum(not rent.is_free for rent in books.idle.values())
-    states = [(at, books.busy + paid, books.usd_per_hour), *books.endings()]
+    paid = sum(not rent.is_free for rent in commitments.idle.values())
+    states = [(at, commitments.busy + paid, commitments.usd_per_hour), *commitments.endings()]
     for end, nodes, rate in states:
         fits = nodes + wanted.nodes <= rule.target.most
         if fits and not any(over_hour(rule.ceilings, rate + wanted.usd_per_hour)):
             at = max(at, end)
             break
     length = wanted.until - wanted.begins
-    while any(over_day(rule.ceilings, books.days, wanted._replace(begins=at, until=at + length))):
+    while any(
+        over_day(rule.ceilings, commitments.days, wanted._replace(begins=at, until=at + length))
+    ):
         at = (at // DAY_S + 1) * DAY_S
     return at

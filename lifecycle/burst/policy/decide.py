@@ -72,32 +72,32 @@ def age_order(job: PendingJob) -> tuple[float, str]:
     return job.eligible_since, job.id
 
 
-def decide(rule: Rule, job: PendingJob, standing: Situation) -> Decision:
+def decide(rule: Rule, job: PendingJob, situation: Situation) -> Decision:
     """Decide about one job as if no other waited: what was promised to one is not looked at.
 
     Args:
         rule: the spill of the job's partition.
         job: waits there.
-        standing: the moment.
+        situation: the moment.
     """
-    decision, _place = _judge(rule, job, standing, Commitments.of(standing), None)
+    decision, _place = _judge(rule, job, situation, Commitments.of(situation), None)
     return decision
 
 
 def decide_all(
-    rule: Rule, jobs: Iterable[PendingJob], standing: Situation, *, depth: int = DEPTH
+    rule: Rule, jobs: Iterable[PendingJob], situation: Situation, *, depth: int = DEPTH
 ) -> Round:
     """Decide about a queue: who was promised room, then the oldest first.
 
     Args:
         rule: the spill of the jobs' partition.
         jobs: the partition's pending jobs, in any order.
-        standing: the moment, with the promise of the last round.
+        situation: the moment, with the promise of the last round.
         depth: jobs that are looked at behind one that waits for room.
     """
-    promised = None if standing.promise is None else standing.promise.job
+    promised = None if situation.promise is None else situation.promise.job
     ordered = sorted(jobs, key=lambda job: (job.id != promised, *age_order(job)))
-    books = Commitments.of(standing)
+    commitments = Commitments.of(situation)
     kept: ReservedRoom | None = None
     decisions: list[Decision] = []
     behind = 0
@@ -106,11 +106,11 @@ def decide_all(
             decisions.append(_not_looked_at(job, depth))
             continue
         behind += kept is not None
-        decision, place = _judge(rule, job, standing, books, kept)
+        decision, place = _judge(rule, job, situation, commitments, kept)
         if place is not None and decision.until is not None:
-            take(books, place, ("job", job.id), standing.now, decision.until)
+            take(commitments, place, ("job", job.id), situation.now, decision.until)
         elif kept is None and lacks_room(decision.reasons):
-            kept = _keep_local(rule, job, standing, books)
+            kept = _keep_local(rule, job, situation, commitments)
         if kept is not None and kept.job == job.id:
             decision = msgspec.structs.replace(decision, not_before=kept.rent.begins)
         decisions.append(decision)
@@ -125,19 +125,23 @@ def lacks_room(reasons: Iterable[Reason]) -> bool:
 
 
 def _judge(
-    rule: Rule, job: PendingJob, standing: Situation, books: Commitments, kept: ReservedRoom | None
+    rule: Rule,
+    job: PendingJob,
+    situation: Situation,
+    commitments: Commitments,
+    kept: ReservedRoom | None,
 ) -> tuple[Decision, Place | None]:
-    lasting = lasting_reasons(rule, job, standing.staging_s)
-    reasons = [*timely_reasons(rule, job, standing.now), *lasting]
+    lasting = lasting_reasons(rule, job, situation.staging_s)
+    reasons = [*timely_reasons(rule, job, situation.now), *lasting]
     if any(reason.lasts for reason in lasting):
         return Decision(job=job.id, spills=False, reasons=tuple(reasons)), None
-    staging = staging_of(rule, job, standing.staging_s)
+    staging = staging_of(rule, job, situation.staging_s)
     wanted = RoomRequest(job.nodes, staging.seconds + rule.longest(job.time_limit))
-    place = find(rule, books, standing.now, wanted, kept)
+    place = find(rule, commitments, situation.now, wanted, kept)
     if not isinstance(place, Place):
         return Decision(job=job.id, spills=False, reasons=(*reasons, *place)), None
     reasons.append(Reason("nodes", holds=True, text=f"pool {rule.target.pool} has room for it"))
-    reasons += _ceilings_hold(rule, books, place)
+    reasons += _ceilings_hold(rule, commitments, place)
     if not all(reason.holds for reason in reasons):
         wait = None if job.held else job.eligible_since + rule.after
         return Decision(job=job.id, spills=False, reasons=tuple(reasons), not_before=wait), None
@@ -151,7 +155,7 @@ def _judge(
         purchase_options=rule.options_up_to(place.cap) if place.new_nodes else (),
         usd_per_hour_per_node=place.cap,
         adds_usd_per_hour=place.usd_per_hour if known else None,
-        until=standing.now + wanted.seconds,
+        until=situation.now + wanted.seconds,
         stage=staging.storage,
     ), place
 
@@ -165,8 +169,8 @@ def timely_reasons(rule: Rule, job: PendingJob, now: float) -> tuple[Reason, Rea
     return Reason("held", not job.held, held), Reason("wait", is_due, text)
 
 
-def _ceilings_hold(rule: Rule, books: Commitments, place: Place) -> list[Reason]:
-    rate = books.usd_per_hour + place.usd_per_hour
+def _ceilings_hold(rule: Rule, commitments: Commitments, place: Place) -> list[Reason]:
+    rate = commitments.usd_per_hour + place.usd_per_hour
     texts = {
         "hour": f"with it ${rate:,.2f}/h are rented",
         "day": "each day that it may run stays below",
@@ -182,13 +186,13 @@ def _ceilings_hold(rule: Rule, books: Commitments, place: Place) -> list[Reason]
 
 
 def _keep_local(
-    rule: Rule, job: PendingJob, standing: Situation, books: Commitments
+    rule: Rule, job: PendingJob, situation: Situation, commitments: Commitments
 ) -> ReservedRoom:
-    promise = standing.promise
+    promise = situation.promise
     latest = promise.at if promise is not None and promise.job == job.id else None
-    seconds = staging_of(rule, job, standing.staging_s).seconds + rule.longest(job.time_limit)
+    seconds = staging_of(rule, job, situation.staging_s).seconds + rule.longest(job.time_limit)
     wanted = RoomRequest(job.nodes, seconds)
-    return ReservedRoom(job.id, room_later(rule, books, standing.now, wanted, latest))
+    return ReservedRoom(job.id, room_later(rule, commitments, situation.now, wanted, latest))
 
 
 def _not_looked_at(job: PendingJob, depth: int) -> Decision:

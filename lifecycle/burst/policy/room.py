@@ -50,7 +50,7 @@ class RoomRequest(NamedTuple):
 
 
 def find(
-    rule: Rule, books: Commitments, now: float, wanted: RoomRequest, kept: ReservedRoom | None
+    rule: Rule, commitments: Commitments, now: float, wanted: RoomRequest, kept: ReservedRoom | None
 ) -> Place | tuple[Reason, ...]:
     """Return where a job fits now, or what speaks against each way.
 
@@ -58,11 +58,11 @@ def find(
     allows, new ones instead. New ones are bought at the highest price that holds every ceiling, so
     that as many options of the market as possible are open.
     """
-    room = rule.target.most - books.busy
+    room = rule.target.most - commitments.busy
     if wanted.nodes > room:
         text = f"it needs {plural(wanted.nodes)}, pool {rule.target.pool} has room for {room} now"
         return (Reason("nodes", holds=False, text=text),)
-    idle = sorted(books.idle.items(), key=lambda item: (item[1].usd_per_hour, -item[1].until))
+    idle = sorted(commitments.idle.items(), key=lambda item: (item[1].usd_per_hour, -item[1].until))
     most = min(len(idle), wanted.nodes)
     free = sum(rent.is_free for _key, rent in idle)
     least = max(min(free, most), wanted.nodes + len(idle) - room)
@@ -70,7 +70,7 @@ def find(
     whole = Rent(now, now + wanted.seconds, wanted.nodes, 0.0)
     for reused in dict.fromkeys((most, least)):
         for place in _places(rule, now, wanted, idle[:reused]):
-            found = _against(rule, books, place, whole, kept)
+            found = _against(rule, commitments, place, whole, kept)
             if not found:
                 return place
             against = found if reused == most else against
@@ -97,32 +97,33 @@ def _places(
 
 
 def _against(
-    rule: Rule, books: Commitments, place: Place, whole: Rent, kept: ReservedRoom | None
+    rule: Rule, commitments: Commitments, place: Place, whole: Rent, kept: ReservedRoom | None
 ) -> tuple[Reason, ...]:
-    rate = books.usd_per_hour + place.usd_per_hour
+    rate = commitments.usd_per_hour + place.usd_per_hour
     for ceiling in over_hour(rule.ceilings, rate):
         text = (
-            f"${books.usd_per_hour:,.2f}/h are rented and it adds ${place.usd_per_hour:,.2f}, "
+            f"${commitments.usd_per_hour:,.2f}/h are rented and it adds "
+            f"${place.usd_per_hour:,.2f}, "
             f"{ceiling.where} is ${ceiling.usd:,.2f}"
         )
         return (Reason("hour", holds=False, text=text),)
-    for ceiling, day, usd in over_day(rule.ceilings, books.days, *place.rents):
+    for ceiling, day, usd in over_day(rule.ceilings, commitments.days, *place.rents):
         text = (
             f"{_date(day)} may come to ${usd:,.2f} with it, {ceiling.where} is ${ceiling.usd:,.2f}"
         )
         return (Reason("day", holds=False, text=text),)
-    if kept is not None and _takes_from(rule, books, place, whole, kept):
+    if kept is not None and _takes_from(rule, commitments, place, whole, kept):
         text = f"job {kept.job} was promised room, and would get it later"
         return (Reason("turn", holds=False, text=text),)
     return ()
 
 
 def _takes_from(
-    rule: Rule, books: Commitments, place: Place, whole: Rent, kept: ReservedRoom
+    rule: Rule, commitments: Commitments, place: Place, whole: Rent, kept: ReservedRoom
 ) -> bool:
     """Say whether an older job could no longer start when it was promised to."""
     at, older = kept.rent.begins, kept.rent
-    busy, rate = books.after(at)
+    busy, rate = commitments.after(at)
     if whole.until > at:
         busy += whole.nodes
         rate += sum(rent.usd_per_hour for rent in place.rents if rent.until > at >= rent.begins)
@@ -130,20 +131,22 @@ def _takes_from(
         return True
     if any(over_hour(rule.ceilings, rate + older.usd_per_hour)):
         return True
-    return any(over_day(rule.ceilings, books.days, *place.rents, older))
+    return any(over_day(rule.ceilings, commitments.days, *place.rents, older))
 
 
-def take(books: Commitments, place: Place, key: Hashable, now: float, busy_until: float) -> None:
+def take(
+    commitments: Commitments, place: Place, key: Hashable, now: float, busy_until: float
+) -> None:
     """Write a place into the books, as one rent of the job's nodes."""
     rate = place.usd_per_hour
     for each in place.reused:
-        rate += books.end(each, now).usd_per_hour
+        rate += commitments.end(each, now).usd_per_hour
     nodes = place.new_nodes + len(place.reused)
-    books.book(key, Rent(now, busy_until, nodes, rate))
+    commitments.add(key, Rent(now, busy_until, nodes, rate))
 
 
 def room_later(
-    rule: Rule, books: Commitments, now: float, wanted: RoomRequest, latest: float | None
+    rule: Rule, commitments: Commitments, now: float, wanted: RoomRequest, latest: float | None
 ) -> Rent:
     """Return the rent of a job from when it has its room at the latest, and no later than `latest`.
 
@@ -151,7 +154,7 @@ def room_later(
     """
     rate = alone(rule, wanted.nodes, None).usd_per_hour if rule.caps else 0.0
     rent = Rent(now, now + wanted.seconds, wanted.nodes, rate)
-    at = earliest(rule, books, rent)
+    at = earliest(rule, commitments, rent)
     if latest is not None:
         at = max(now, min(at, latest))
     return rent._replace(begins=at, until=at + wanted.seconds)

@@ -67,7 +67,7 @@ class Spilling:
         """Whether a node was rented whose price isn't known."""
         self._scenario = scenario
         self._push = push
-        self._books = Commitments()
+        self._commitments = Commitments()
         self._due: list[tuple[float, int]] = []
         self._told: dict[int, PendingJob] = {}
         self._candidates: dict[int, _Candidate] = {}
@@ -82,7 +82,7 @@ class Spilling:
         self._cheapest = min(rule.caps, default=0.0)
         self._always = frozenset(self.cloud.rent(rule.target.always, 0.0, 0.0, 0.0))
         for node in self._always:
-            self._books.book(node, Rent(0.0, _ALWAYS, 1, 0.0, idle=True))
+            self._commitments.add(node, Rent(0.0, _ALWAYS, 1, 0.0, idle=True))
 
     def due(self, job: int, eligible: float) -> None:
         """Let a job that has waited long enough be looked at."""
@@ -139,7 +139,7 @@ class Spilling:
     def _moves_now(self, job: int, now: float, kept: ReservedRoom | None, moved: list[int]) -> bool:
         """Move a job if there is room; keep why not otherwise."""
         candidate = self._candidates[job]
-        place = find(self.rule, self._books, now, candidate.wanted, kept)
+        place = find(self.rule, self._commitments, now, candidate.wanted, kept)
         if isinstance(place, Place):
             self._move(job, place, now)
             moved.append(job)
@@ -151,16 +151,16 @@ class Spilling:
     def _keep(self, job: int, now: float, before: ReservedRoom | None) -> ReservedRoom:
         latest = None if before is None else before.rent.begins
         wanted = self._candidates[job].wanted
-        rent = room_later(self.rule, self._books, now, wanted, latest)
+        rent = room_later(self.rule, self._commitments, now, wanted, latest)
         return ReservedRoom(self._told[job].id, rent)
 
     def _is_full(self) -> bool:
         """Say whether not one node more can be had: then nobody needs to be looked at."""
-        books, rule = self._books, self.rule
-        if books.busy >= rule.target.most:
+        commitments, rule = self._commitments, self.rule
+        if commitments.busy >= rule.target.most:
             return True
-        one_more = books.usd_per_hour + self._cheapest
-        return not books.idle and any(over_hour(rule.ceilings, one_more))
+        one_more = commitments.usd_per_hour + self._cheapest
+        return not commitments.idle and any(over_hour(rule.ceilings, one_more))
 
     def _move(self, job: int, place: Place, now: float) -> None:
         candidate = self._candidates.pop(job)
@@ -168,14 +168,14 @@ class Spilling:
         self._why.pop(job, None)
         reused = [node for node in place.reused if isinstance(node, int)]
         for node in reused:
-            self._books.end(node, now)
+            self._commitments.end(node, now)
             self._idle_tokens.pop(node, None)
         asked = now + candidate.staging.seconds
         ready = asked + self._scenario.assumed.boot_s
         nodes = self.cloud.rent(place.new_nodes, asked, self._price(place), ready) + reused
         rate = sum(self.cloud.usd_per_hour(node) for node in nodes)
         until = now + candidate.wanted.seconds
-        self._books.book(("job", job), Rent(now, until, len(nodes), rate))
+        self._commitments.add(("job", job), Rent(now, until, len(nodes), rate))
         self._tokens += 1
         self._moves[job] = _Move(nodes, self._tokens)
         starts = max(asked, *(self.cloud.ready(node) for node in nodes))
@@ -199,7 +199,7 @@ class Spilling:
     def end(self, job: int, now: float) -> None:
         """End a job on rented nodes: they are idle."""
         nodes = self._moves.pop(job).nodes
-        self._books.end(("job", job), now)
+        self._commitments.end(("job", job), now)
         rented = sum(node not in self._always for node in nodes)
         self.job_node_s += rented * self._scenario.runs[job]
         for node in nodes:
@@ -210,7 +210,7 @@ class Spilling:
         del self.moved[job]
         self.returned += 1
         nodes = self._moves.pop(job).nodes
-        self._books.end(("job", job), now)
+        self._commitments.end(("job", job), now)
         for node in nodes:
             if self.cloud.is_asked_for(node, now):
                 self._let_idle(node, now)
@@ -221,11 +221,11 @@ class Spilling:
     def _let_idle(self, node: int, now: float) -> None:
         self.is_stale = True
         if node in self._always:
-            self._books.book(node, Rent(now, _ALWAYS, 1, 0.0, idle=True))
+            self._commitments.add(node, Rent(now, _ALWAYS, 1, 0.0, idle=True))
             return
         until = now + self.rule.target.idle
         rent = Rent(now, until, 1, self.cloud.usd_per_hour(node), idle=True)
-        self._books.book(node, rent)
+        self._commitments.add(node, rent)
         self._tokens += 1
         self._idle_tokens[node] = self._tokens
         self._push(until, "release", node, self._tokens)
@@ -234,7 +234,7 @@ class Spilling:
         """Give back a node that has been idle for long enough."""
         if self._idle_tokens.get(node) == token:
             del self._idle_tokens[node]
-            self._books.end(node, now)
+            self._commitments.end(node, now)
             self.cloud.give_back(node, now)
             self.is_stale = True
 

@@ -68,8 +68,8 @@ def pool_bundles(
 
 def _bundle(pool: str, steps: list[PendingStep]) -> PoolBundle:
     pulled = [item for item in steps if not is_pushed(item.step)]
-    book = {item.step.key: [_local(play) for play in plays(_only(item), {})] for item in pulled}
-    files = {"plays.json": (msgspec.json.encode(book, order="sorted"), False)}
+    record = {item.step.key: [_local(play) for play in plays(_only(item), {})] for item in pulled}
+    files = {"plays.json": (msgspec.json.encode(record, order="sorted"), False)}
     collection = collections_path() / _COLLECTION
     for path in (collection / "galaxy.yml", *sorted((collection / "meta").glob("*"))):
         name = path.relative_to(collection)

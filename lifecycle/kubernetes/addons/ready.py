@@ -41,13 +41,13 @@ def ready(
         LifecycleError: one finding for each that can't be had or rendered (exit code REFUSED).
     """
     found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
-    standing = _changes(found, observation, session)
-    fetch_and_render(found, standing, report, bundle, _bundled(cluster, bundle))
+    changes = _changes(found, observation, session)
+    fetch_and_render(found, changes, report, bundle, _bundled(cluster, bundle))
 
 
 def fetch_and_render(
     found: DesiredObjects,
-    standing: AddonChanges,
+    changes: AddonChanges,
     report: Reporter,
     bundle: Path | None = None,
     held: BundledImages | None = None,
@@ -56,7 +56,7 @@ def fetch_and_render(
 
     Args:
         found: what the cluster is to have.
-        standing: how its add-ons stand.
+        changes: how its add-ons stand.
         report: told of each add-on.
         bundle: folder of the bundle that it is to live on.
         held: the images that nodes find; None: they pull what isn't there.
@@ -64,7 +64,7 @@ def fetch_and_render(
     Raises:
         LifecycleError: as `ready`, and for each image that isn't held.
     """
-    pending = standing.rendered if bundle is None else standing.wanted
+    pending = changes.rendered if bundle is None else changes.wanted
     if not pending:
         return
     facts = found.facts
@@ -82,7 +82,7 @@ def fetch_and_render(
         except LifecycleError as error:
             findings += error.diagnostics
     took = time.monotonic() - began
-    summary = f"{len(standing.rendered)} to bring"
+    summary = f"{len(changes.rendered)} to bring"
     report(StageFinished(name="add-ons", ok=not findings, summary=summary, seconds=took))
     if findings:
         raise LifecycleError(*findings, exit_code=Exit.REFUSED)

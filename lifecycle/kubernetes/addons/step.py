@@ -69,7 +69,7 @@ class AddonsStep:
         self._clock = clock or Clock()
         self._limit_s = limit_s
 
-    def bring(self, standing: AddonChanges) -> tuple[Diagnostic, ...]:
+    def bring(self, existing: AddonChanges) -> tuple[Diagnostic, ...]:
         """Apply what is pending, in order, until one fails; return what there is to say.
 
         Raises:
@@ -77,23 +77,23 @@ class AddonsStep:
             ApiRefused: it says no to a question.
         """
         said: list[Diagnostic] = []
-        pending = standing.pending
+        pending = existing.pending
         for done, one in enumerate(pending):
             name = one.chosen.addon.name
             total, detail = len(pending), f"add-on {name}"
             self._report(StageProgress(name="objects", done=done, total=total, detail=detail))
             try:
-                if one in standing.rendered:
-                    said += self._bring(one, standing.records.get(name))
+                if one in existing.rendered:
+                    said += self._bring(one, existing.records.get(name))
                 else:
-                    said += self._put_back(standing.records[name], standing.put_back(name))
+                    said += self._put_back(existing.records[name], existing.put_back(name))
             except AddonStopped as stopped:
                 return (*said, stopped.diagnostic)
             except LifecycleError as error:
                 return (*said, *error.diagnostics)
         return tuple(said)
 
-    def remove(self, standing: AddonChanges) -> tuple[Diagnostic, ...]:
+    def remove(self, existing: AddonChanges) -> tuple[Diagnostic, ...]:
         """Remove add-ons that are wanted no more, the last applied first; return what is kept.
 
         Raises:
@@ -101,10 +101,10 @@ class AddonsStep:
             ApiRefused: it says no.
         """
         said: list[Diagnostic] = []
-        served = read_served(self._kubectl) if standing.gone else None
-        for name in standing.gone:
+        served = read_served(self._kubectl) if existing.gone else None
+        for name in existing.gone:
             assert served is not None  # noqa: S101  # there is one that goes
-            record = standing.records[name]
+            record = existing.records[name]
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
             said += (*remaining_definitions(done.definitions), *remaining_data(name, done.data))

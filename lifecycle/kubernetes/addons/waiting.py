@@ -96,7 +96,7 @@ def nodes_ready(
     names: Collection[str],
     limit_s: float,
     clock: Clock,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    emit: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Diagnostic, ...]:
     """Wait until the nodes that joined are ready; return those that aren't, with why.
 
@@ -108,7 +108,7 @@ def nodes_ready(
         late = [row for row in found if row["ready"] != "True"]
         if not late or clock.now() >= until:
             break
-        tell(len(found) - len(late), len(found))
+        emit(len(found) - len(late), len(found))
         clock.sleep(2)
     if not late:
         return ()

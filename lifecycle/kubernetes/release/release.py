@@ -165,10 +165,10 @@ def _programs(
             RequiredFile(url=url, path=f"bin/{name}", size=None, sha256=sha256, roles=name)
         )
 
-    def tell(done: int, total: int, detail: str) -> None:
+    def emit(done: int, total: int, detail: str) -> None:
         report(StageProgress(name="programs", done=done, total=total, detail=detail))
 
-    fetched, findings = fetch_all(wanted, out, tell)
+    fetched, findings = fetch_all(wanted, out, emit)
     if findings:
         raise LifecycleError(*findings)
     shutil.rmtree(out / ".incoming", ignore_errors=True)

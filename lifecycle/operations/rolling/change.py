@@ -74,7 +74,7 @@ class RollingChange:
             Patient(service, self._clock),
             work,
             why=self._why,
-            tell=self._tell,
+            emit=self._tell,
             clock=self._clock,
         )
         return rolled.held

@@ -51,7 +51,7 @@ def roll(
     work: Work,
     *,
     why: str,
-    tell: Callable[[str], None],
+    emit: Callable[[str], None],
     clock: Clock = Clock(),  # noqa: B008  # frozen
 ) -> Rolled:
     """Change the nodes of all windows; each pool keeps its own pace and limit.
@@ -65,12 +65,12 @@ def roll(
         service: the scheduler.
         work: changes nodes that are out of service and free.
         why: the reason that the scheduler shows for drained nodes.
-        tell: told in words what is waited for.
+        emit: told in words what is waited for.
         clock: the time.
     """
     try:
         while not all(window.is_over for window in windows):
-            _turn(windows, service, work, f"{MARK}{why}", tell, clock)
+            _turn(windows, service, work, f"{MARK}{why}", emit, clock)
     except SchedulerSilent as silent:
         for window in windows:
             window.stop(f"the scheduler does not answer: {silent}")
@@ -86,7 +86,7 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
     service: Scheduler,
     work: Work,
     reason: str,
-    tell: Callable[[str], None],
+    emit: Callable[[str], None],
     clock: Clock,
 ) -> None:
     uses = service.nodes([n for w in windows for n in (*w.waiting, *w.out)])
@@ -112,7 +112,7 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
     waiting = {n: uses[n].jobs for w in windows for n in w.out if n in uses and uses[n].jobs}
     if waiting:
         some = ", ".join(f"{node} (job {' '.join(jobs)})" for node, jobs in waiting.items())
-        tell(f"waiting for {some}")
+        emit(f"waiting for {some}")
     if any(window.out for window in windows):
         clock.sleep(POLL_S)
 

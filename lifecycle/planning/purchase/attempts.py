@@ -46,16 +46,16 @@ class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply_site(
-    cluster: Cluster, site: OpenSite, fallbacks: FallbackLists, tell: Callable[[Diagnostic], None]
+    cluster: Cluster, site: OpenSite, fallbacks: FallbackLists, emit: Callable[[Diagnostic], None]
 ) -> Applied:
     """Make a site what the spec says, on the first options of its pools that have capacity.
 
-    `tell` is given what a person should know although it is no error.
+    `emit` is given what a person should know although it is no error.
 
     Raises:
         LifecycleError: GC955, a purchase was killed and it isn't known whether it was made.
     """
-    return _SitePurchase(cluster, site, fallbacks).progress(tell)
+    return _SitePurchase(cluster, site, fallbacks).progress(emit)
 
 
 class _SitePurchase:
@@ -69,14 +69,14 @@ class _SitePurchase:
             n for n, fallback in fallbacks.fallbacks.items() if fallback.site == site.name
         ]
 
-    def progress(self, tell: Callable[[Diagnostic], None]) -> Applied:
+    def progress(self, emit: Callable[[Diagnostic], None]) -> Applied:
         for pool in self._pools:
             if pool in self._lists.wishes.again:
                 self._record(pool, "again")
         decisions = self._decide()
         while True:
             self._announce(decisions)
-            answer = self._apply(self._lists.taken(decisions, self._site.name))
+            answer = self._apply(self._lists.purchased(decisions, self._site.name))
             moved = self._take(decisions, answer)
             decisions = self._decide()
             if not moved or not any(isinstance(d, Attempt | Release) for d in decisions.values()):
@@ -87,8 +87,8 @@ class _SitePurchase:
                 self._lists.fallbacks[pool], self._lists.progress_by_pool[pool]
             )
             if later is not None:
-                tell(later)
-        taken = self._lists.taken(decisions, self._site.name)
+                emit(later)
+        taken = self._lists.purchased(decisions, self._site.name)
         return Applied(taken=taken, diagnostics=(*short, *answer.others))
 
     def _decide(self) -> dict[str, Decision]:

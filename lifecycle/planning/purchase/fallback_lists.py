@@ -141,7 +141,7 @@ class FallbackLists:
             len(on) < len(fallback.nodes) or set(on.values()) - {fallback.options[0].key} != set()
         )
 
-    def taken(self, decisions: Mapping[str, Decision], site: str) -> dict[str, str]:
+    def purchased(self, decisions: Mapping[str, Decision], site: str) -> dict[str, str]:
         """Return node -> option for the nodes of a site; "": it shall not be there."""
         found: dict[str, str] = {}
         for name, fallback in self.fallbacks.items():

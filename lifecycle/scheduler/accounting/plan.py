@@ -56,21 +56,21 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def balance(
-    spec: ClusterSpec, inventory: ClusterInventory, books: AccountingState, now: int
+    spec: ClusterSpec, inventory: ClusterInventory, accounting: AccountingState, now: int
 ) -> Balance:
     """Return what makes the books what the spec says; nothing where they are.
 
     Args:
         spec: a spec that passed its checks.
         inventory: the hosts that it asks for.
-        books: as Slurm keeps them.
+        accounting: as Slurm keeps them.
         now: seconds since 1970, UTC.
     """
     found: list[AccountingChange] = []
     held: tuple[str, ...] = ()
     if keeps_accounts(spec):
         desired = desired_accounting(spec)
-        result = reconcile(desired, books.accounting, spec.name, books.jobs)
+        result = reconcile(desired, accounting.accounting, spec.name, accounting.jobs)
         found += [AccountingChange(command=c.command, words=c.words) for c in result.changes]
         held = tuple(one.words for one in result.held_back)
     compute = {
@@ -81,6 +81,6 @@ def balance(
     windows = desired_reservations(spec, compute, now)
     found += [
         AccountingChange(command=change.command, words=change.words, exact=change.exact)
-        for change in reconcile_reservations(windows, books.reservations, now)
+        for change in reconcile_reservations(windows, accounting.reservations, now)
     ]
     return Balance(changes=tuple(found), held_back=held)

@@ -52,10 +52,10 @@ def accounting_plan(
         # slurmdbd may have a host of its own.
         kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
         accounts = keeps_accounts(spec) and kept
-        books = query_accounting(session, controller, spec.name, accounts=accounts)
+        accounting = query_accounting(session, controller, spec.name, accounts=accounts)
     except AccountingError as error:
         return AccountingPlan(problem=str(error)) if _keeps_any(spec) else None
-    return balance(spec, observation.desired, books, now).plan()
+    return balance(spec, observation.desired, accounting, now).plan()
 
 
 def settle(
@@ -78,8 +78,8 @@ def settle(
     starts_s = STARTS_WITHIN_S if _keeps_any(spec) else 0
 
     def read() -> Balance:
-        books = _answered(session, controller, spec, starts_s, clock, sleep)
-        return balance(spec, desired, books, int(clock()))
+        accounting = _answered(session, controller, spec, starts_s, clock, sleep)
+        return balance(spec, desired, accounting, int(clock()))
 
     try:
         found = read()

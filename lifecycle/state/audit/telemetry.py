@@ -39,7 +39,7 @@ def spans() -> Iterator[Callable[[AuditLine], None]]:
     provider = _provider()
     recorder = SpanRecorder(provider)
     try:
-        yield recorder.tell
+        yield recorder.emit
     finally:
         recorder.end()
         provider.force_flush(_LIMIT_MS)
@@ -54,7 +54,7 @@ class SpanRecorder:
         self._tracer = provider.get_tracer("gcluster")
         self._span: Span | None = None
 
-    def tell(self, line: AuditLine) -> None:
+    def emit(self, line: AuditLine) -> None:
         """Add an event of the log."""
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415  # the extra
 

@@ -101,13 +101,13 @@ def exported(cluster: Cluster) -> Iterator[None]:
     with _file() as write, spans() as span:
         sinks: tuple[Callable[[AuditLine], None], ...] = (write, span)
 
-        def tell(event: Event) -> None:
+        def emit(event: Event) -> None:
             line = trail.line(event)
             for sink in sinks:
                 with suppress(OSError):
                     sink(line)
 
-        with cluster.events.subscribe(tell):
+        with cluster.events.subscribe(emit):
             yield
 
 

@@ -114,11 +114,11 @@ def _compute_subnets(
     """
     half = next(ipaddress.ip_network(cidr).subnets(prefixlen_diff=1))
     found = [SubnetPlan(what=_named("compute", zones[0]), cidr=str(half), zone=zones[0])]
-    taken: set[int] = set() if managed is None else {_EKS}
+    purchased: set[int] = set() if managed is None else {_EKS}
     for zone in zones[1:]:
         wanted = range(_first_slot(zone or ""), _first_slot(zone or "") + _SLOTS)
-        slot = next(n % (_SLOTS - 1) for n in wanted if n % (_SLOTS - 1) not in taken)
-        taken.add(slot)
+        slot = next(n % (_SLOTS - 1) for n in wanted if n % (_SLOTS - 1) not in purchased)
+        purchased.add(slot)
         found.append(SubnetPlan(what=_named("compute", zone), cidr=_slot(cidr, slot), zone=zone))
     return tuple(found)
 

@@ -56,7 +56,7 @@ def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
     return found
 
 
-def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[str, str]:
+def bought_blocks(api: Api, plan: SitePlan, purchased: Mapping[str, str]) -> dict[str, str]:
     """Return pool -> id of the capacity block that this cluster bought for it and that is not over.
 
     AWS is asked only where a node is on an option that buys one. Raises ProviderError.
@@ -65,7 +65,7 @@ def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[st
 
     found: dict[str, str] = {}
     for pool in plan.pools:
-        offers = pool.taken(taken).values()
+        offers = pool.purchased(purchased).values()
         if all(offer.option.buy_hours is None for offer in offers):
             continue
         wanted = tagged({**plan.labels.found_by(), POOL: pool.name})

@@ -97,7 +97,7 @@ def reservation(api: Api, name: str) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
+    api: Api, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation or capacity block from serving a pool."""
     wanted = offer.option.reservation
@@ -111,7 +111,7 @@ def check_reservation(
     mismatches = list(_mismatches(found, pool, offer))
     for said in mismatches:
         yield finding("GC974", f"{lead} {said}")
-    missing = len(pool.nodes) - standing.of(pool.name)
+    missing = len(pool.nodes) - existing.of(pool.name)
     if not mismatches and found.available_instance_count < missing:
         yield finding(
             "GC974",
@@ -142,14 +142,14 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
 
 
 def check_block_offering(
-    api: Api, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
+    api: Api, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what a capacity block that is to be bought costs, or that there is none.
 
     A pool whose machines are all there has its block, and buys no other.
     """
     hours = offer.option.buy_hours
-    if hours is None or standing.of(pool.name) >= pool.most:
+    if hours is None or existing.of(pool.name) >= pool.most:
         return
     answer = api.ask(
         _BlockOfferings,
@@ -217,14 +217,14 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
 
 
 def check_room(
-    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: ExistingMachines
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a warning where a quota is large enough, but others use what the spec still needs.
 
     Machines of this cluster that run are among what is used, and are needed no more. Where AWS
     publishes no usage of the quota nothing is said.
     """
-    missing = still_needed(spec, catalog, need, standing.counts())
+    missing = still_needed(spec, catalog, need, existing.counts())
     quota = _quota(api, need.code)
     if not missing or quota.value < need.amount:  # the limit itself is told by check_limit
         return

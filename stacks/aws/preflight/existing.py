@@ -124,13 +124,13 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
                 raise
 
 
-def check_network(api: Api, plan: SitePlan, standing: ExistingMachines) -> Iterator[Diagnostic]:
+def check_network(api: Api, plan: SitePlan, existing: ExistingMachines) -> Iterator[Diagnostic]:
     """Yield what is wrong with a network that exists: subnets missing, elsewhere, too full."""
     network = plan.network
     if network.vpc is None:
         return
     inside = [pool for pool in plan.pools if not pool.public]
-    most = sum(max(0, pool.most - standing.of(pool.name)) for pool in inside)
+    most = sum(max(0, pool.most - existing.of(pool.name)) for pool in inside)
     zone = next((offer.zone for pool in plan.pools for offer in pool.offers if offer.zone), None)
     for subnet, need in ((network.compute_subnet, most), (network.public_subnet, 0)):
         if subnet is None:

@@ -38,7 +38,7 @@ def program(
     catalog: Catalog,
     *,
     authorized_key: str = cloud_init.NO_KEY,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
     blocks: Mapping[str, str] | None = None,
     buys: Collection[str] | None = None,
 ) -> Callable[[], None]:
@@ -49,14 +49,14 @@ def program(
         site: name of an AWS site of it.
         catalog: has its machine types.
         authorized_key: the cluster's public key, which may log in to the nodes.
-        taken: node -> key of the offer that it is bought by; absent: the first, "": not made.
+        purchased: node -> key of the offer that it is bought by; absent: the first, "": not made.
         blocks: pool -> id of the capacity block that was bought for it before.
         buys: pools whose capacity block is bought now if they have none; None: all, as a recording
             shows it. Nodes on the option of a block that is neither there nor bought are not made.
     """
     plan = site_plan(spec, site, catalog)
     bought = _Blocks(owned=dict(blocks or {}), buys=None if buys is None else frozenset(buys))
-    return lambda: _Site(plan, authorized_key, taken or {}, bought).build()
+    return lambda: _Site(plan, authorized_key, purchased or {}, bought).build()
 
 
 class _Blocks(msgspec.Struct, frozen=True):
@@ -74,11 +74,11 @@ class _Site:
     """The components of one site while they are put together."""
 
     def __init__(
-        self, plan: SitePlan, authorized_key: str, taken: Mapping[str, str], blocks: _Blocks
+        self, plan: SitePlan, authorized_key: str, purchased: Mapping[str, str], blocks: _Blocks
     ) -> None:
         self._plan = plan
         self._key = authorized_key
-        self._taken = taken
+        self._taken = purchased
         self._blocks = blocks
 
     def build(self) -> None:
@@ -198,7 +198,7 @@ class _Site:
     def _bought(self, pool: PoolPlan) -> dict[str, OfferPlan]:
         """Return node -> offer, of the nodes that are made."""
         serves = self._blocks.serves(pool.name)
-        found = pool.taken(self._taken)
+        found = pool.purchased(self._taken)
         return {node: o for node, o in found.items() if serves or o.option.buy_hours is None}
 
     def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
@@ -301,12 +301,12 @@ def record_site(
     catalog: Catalog,
     *,
     preview: bool = False,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
     buys: Collection[str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no credentials. Raises RecordError."""
     return record(
-        program(spec, site, catalog, taken=taken, buys=buys),
+        program(spec, site, catalog, purchased=purchased, buys=buys),
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,

@@ -146,7 +146,7 @@ class PoolPlan(Plan, frozen=True, kw_only=True):
     """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     tags: dict[str, str] = {}
 
-    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
+    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
         """Return host -> the option that it is bought on, of those that are made.
 
         `options` has keys; a host that it lacks is on the first, one with "" is not made.
@@ -297,5 +297,5 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     """First day of the month in which a budget begins; read when it is made, then never again."""
     live: dict[str, LivePool] = {}
     """Scale set, by its name in the plan -> what it has now."""
-    taken: dict[str, str] = {}
+    purchased: dict[str, str] = {}
     """Host -> key of the option that it is bought on; absent: the first, "": it is not made."""

@@ -135,7 +135,7 @@ _SPOT = "lowPriorityCores"
 
 
 def check_quotas(
-    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog, standing: ExistingMachines
+    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield the quotas that the largest size of the pools does not fit in.
 
@@ -149,7 +149,7 @@ def check_quotas(
             if usage.name and usage.name.value
         }
     whole = _amounts(spec, plan, catalog, {})
-    left = _amounts(spec, plan, catalog, standing.counts()) if whole else {}
+    left = _amounts(spec, plan, catalog, existing.counts()) if whole else {}
     for code, (amount, pools) in whole.items():
         used, limit = found.get(code, (0, None))
         missing = left.get(code, (0, ()))[0]

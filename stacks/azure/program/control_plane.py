@@ -278,9 +278,9 @@ def make_managed(
         here.options,
     )
     for pool in (p for p in plan.pools if p.name in aks.pools):
-        taken = pool.taken(moment.taken)
+        purchased = pool.purchased(moment.purchased)
         for part in pool.sets:
-            on = [taken[host] for host in pool.part_names(part.name) if host in taken]
+            on = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
             AksPool(
                 here.names(f"pool-{part.name}"),
                 AksPoolArgs(

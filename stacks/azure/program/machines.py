@@ -123,8 +123,8 @@ class Machines:
         grown = live.capacity if live is not None and pool.elastic else 0
         said = {POOL: pool.name, SET: part.name}
         tags = {**pool.tags, **(live.tags if live is not None else {}), **said}
-        taken = pool.taken(self._moment.taken)
-        made = [taken[host] for host in pool.part_names(part.name) if host in taken]
+        purchased = pool.purchased(self._moment.purchased)
+        made = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
         return ScaleSet(
             self._names(f"pool-{part.name}"),
             ScaleSetArgs(
@@ -140,7 +140,7 @@ class Machines:
         )
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
-        for host, option in pool.taken(self._moment.taken).items():
+        for host, option in pool.purchased(self._moment.purchased).items():
             tags = {**pool.tags, POOL: pool.name, HOST: host}
             self.named[host] = NamedMachine(
                 self._names(f"machine-{host}"),

@@ -209,10 +209,10 @@ def record_site(
     catalog: Catalog,
     *,
     preview: bool = False,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no login. Raises RecordError."""
-    run = program(spec, site, catalog, LiveState(taken=dict(taken or {})))
+    run = program(spec, site, catalog, LiveState(purchased=dict(purchased or {})))
     return record(
         run,
         project=f"gcluster-{spec.name}",

@@ -93,9 +93,9 @@ def fabric_networks(
             )
 
 
-def fabric_range(candidates: Iterable[str], taken: Iterable[str]) -> str:
+def fabric_range(candidates: Iterable[str], purchased: Iterable[str]) -> str:
     """Return the first candidate that overlaps nothing; the last one when all do."""
-    others = [ip_network(cidr, strict=False) for cidr in taken]
+    others = [ip_network(cidr, strict=False) for cidr in purchased]
     found = ""
     for candidate in candidates:
         found = candidate

@@ -79,7 +79,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Machines there may be at once."""
         return len(self.hosts) + len(self.more_hosts)
 
-    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
+    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
         """Return machine -> the option that it is bought on, of those that are made.
 
         `option_plans` has keys; a machine that it lacks is on the first, one with "" is not made.

@@ -74,7 +74,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
 
 
 def check_room(
-    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: ExistingMachines
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a warning where a quota is large enough, but others use what the spec still needs.
 
@@ -83,7 +83,7 @@ def check_room(
     found = _quota(api, need)
     if found is None or found.limit < need.amount:  # told by check_limit
         return
-    missing = still_needed(spec, catalog, need, standing.counts())
+    missing = still_needed(spec, catalog, need, existing.counts())
     if found.limit - found.usage < missing:
         yield finding(
             "GC982",
@@ -131,7 +131,7 @@ def reservation(api: Api, option: OptionPlan) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, pool: PoolPlan, option: OptionPlan, standing: ExistingMachines
+    api: Api, pool: PoolPlan, option: OptionPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool: missing, of another type, too small."""
     lead = f'reservation {option.reservation} of pool "{pool.name}"'
@@ -145,7 +145,7 @@ def check_reservation(
     if found.status not in {"READY", ""}:
         yield finding("GC984", f"{lead} is {found.status.lower()}, not ready")
         return
-    missing = len(pool.hosts) - standing.of(pool.name)
+    missing = len(pool.hosts) - existing.of(pool.name)
     if found.specific_reservation.free < missing:
         yield finding(
             "GC984",

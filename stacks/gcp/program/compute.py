@@ -239,12 +239,12 @@ class SiteParts(msgspec.Struct, frozen=True, kw_only=True):
     """A load balancer stands before the controllers."""
 
 
-def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> PoolArgs:
-    """Return the arguments of a pool whose machines are bought as `taken` says.
+def pool_args(pool: PoolPlan, site: SiteParts, *, purchased: Mapping[str, str]) -> PoolArgs:
+    """Return the arguments of a pool whose machines are bought as `purchased` says.
 
     An elastic pool has a template for every option; another those of the options that it is on.
     """
-    on = pool.taken(taken)
+    on = pool.purchased(purchased)
     keys = {option.key for option in on.values()} or {pool.purchase_options[0].key}
     purchase_options = [option for option in pool.purchase_options if option.key in keys]
     purchase_options += [

@@ -294,7 +294,7 @@ def make_managed(
     subnet_id: pulumi.Input[str],
     account: pulumi.Input[str],
     fabrics: Mapping[str, FabricSubnet],
-    taken: Mapping[str, str],
+    purchased: Mapping[str, str],
 ) -> None:
     """Make the cluster, and a component for each pool of nodes; export how it is reached.
 
@@ -306,7 +306,7 @@ def make_managed(
         subnet_id: of the nodes' subnet.
         account: e-mail of the nodes' identity.
         fabrics: subnets of the fabrics, by their keys.
-        taken: machine -> option that it is bought on.
+        purchased: machine -> option that it is bought on.
     """
     pools = [pool for pool in plan.pools if pool.name in gke.pools]
     zones = tuple(dict.fromkeys(option.zone for pool in pools for option in pool.purchase_options))
@@ -336,7 +336,7 @@ def make_managed(
                 region=plan.region,
                 plan=gke,
                 pool=pool,
-                counts=Counter(option.key for option in pool.taken(taken).values()),
+                counts=Counter(option.key for option in pool.purchased(purchased).values()),
                 cluster=made.cluster_name,
                 account=account,
                 kms_key=plan.kms_key,

@@ -54,7 +54,7 @@ def program(
     catalog: Catalog,
     *,
     login_key: str = NO_KEY,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -63,7 +63,7 @@ def program(
         site: name of a site of Google Cloud.
         catalog: machine types, fabrics, limits.
         login_key: public key that may log in to the nodes.
-        taken: machine -> key of the option that it is bought on; absent: the first, "": not made.
+        purchased: machine -> key of its purchase option; absent: the first, "": not made.
     """
     plan = layout(spec, site, catalog)
     labels = Labels(
@@ -76,7 +76,7 @@ def program(
 
     def run() -> None:
         tag_everything(labels)
-        _Site(plan, cloud_init.metadata(plan.user, login_key), dict(taken or {})).make()
+        _Site(plan, cloud_init.metadata(plan.user, login_key), dict(purchased or {})).make()
 
     return run
 
@@ -85,12 +85,12 @@ class _Site:
     """Makes one site, part by part."""
 
     def __init__(
-        self, plan: SiteLayout, metadata: dict[str, str], taken: Mapping[str, str]
+        self, plan: SiteLayout, metadata: dict[str, str], purchased: Mapping[str, str]
     ) -> None:
         self.plan = plan
         self.names = names_of(plan)
         self.metadata = metadata
-        self.taken = taken
+        self.purchased = purchased
         self.subnets: dict[str, pulumi.Input[str]] = {}
 
     def make(self) -> None:
@@ -108,7 +108,7 @@ class _Site:
                 subnet_id=self.subnets[NODES],
                 account=account,
                 fabrics=fabrics,
-                taken=self.taken,
+                purchased=self.purchased,
             )
         self._site_routes(network_id, pools)
         self._storage(peered_id, account if made else None)
@@ -200,7 +200,7 @@ class _Site:
         managed: frozenset[str] = frozenset() if gke is None else gke.pools
         made: dict[str, Pool] = {}
         for plan in (pool for pool in self.plan.pools if pool.name not in managed):
-            args = pool_args(plan, parts, taken=self.taken)
+            args = pool_args(plan, parts, purchased=self.purchased)
             pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
             exported = {
                 "templates": pool.template_ids,
@@ -299,11 +299,11 @@ def record_site(
     catalog: Catalog,
     *,
     preview: bool = False,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no credentials. Raises RecordError."""
     return record(
-        program(spec, site, catalog, taken=taken),
+        program(spec, site, catalog, purchased=purchased),
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,

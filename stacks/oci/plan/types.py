@@ -121,7 +121,7 @@ class PoolPlan(Plan, frozen=True):
     """In the order in which they are tried."""
     mixed: bool
 
-    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
+    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
         """Return node -> the offer that it is bought by, of the nodes that are made.
 
         `options` has keys of offers; a node that it lacks is on the first, one with "" is not made.

@@ -75,13 +75,13 @@ def check_limit(
     catalog: Catalog,
     *,
     need: QuotaNeed,
-    standing: ExistingMachines,
+    existing: ExistingMachines,
 ) -> Iterator[Diagnostic]:
     """Yield a finding for each availability domain whose limit is below what is still needed.
 
     Limits are OCI's, quotas the compartment's administrator's: what is left counts both.
     """
-    missing = still_needed(spec, catalog, need, standing.counts())
+    missing = still_needed(spec, catalog, need, existing.counts())
     pools = [pool for pool in plan.pools if pool.name in need.pools]
     for number in sorted({offer.domain for pool in pools for offer in pool.offers}):
         found = api.ask(
@@ -107,7 +107,7 @@ def check_limit(
 
 
 def check_capacity(
-    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what the capacity report says against an offer; asking for one makes nothing."""
     report = api.ask(
@@ -120,7 +120,7 @@ def check_capacity(
             "shapeAvailabilities": [_asked(pool)],
         },
     )
-    missing = len(pool.nodes) - standing.of(pool.name)
+    missing = len(pool.nodes) - existing.of(pool.name)
     for found in report.shape_availabilities:
         lead = f'pool "{pool.name}": {pool.machine} in availability domain {offer.domain}'
         if found.availability_status == "HARDWARE_NOT_SUPPORTED":
@@ -159,7 +159,7 @@ def reservation(api: Api, name: str) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool."""
     wanted = offer.option.reservation or ""
@@ -173,7 +173,7 @@ def check_reservation(
     where = domain_name(api, plan, offer.domain)
     if found.availability_domain != where:
         yield finding("GC974", f"{lead} is in {found.availability_domain}, not {where}")
-    missing = len(pool.nodes) - standing.of(pool.name)
+    missing = len(pool.nodes) - existing.of(pool.name)
     if found.free(pool.shape.name) < missing:
         yield finding(
             "GC974",

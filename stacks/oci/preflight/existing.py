@@ -71,12 +71,12 @@ def check_login(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         yield finding("GC971", f"compartment {plan.compartment} is {found.lifecycle_state.lower()}")
 
 
-def check_network(api: Api, plan: SitePlan, standing: ExistingMachines) -> Iterator[Diagnostic]:
+def check_network(api: Api, plan: SitePlan, existing: ExistingMachines) -> Iterator[Diagnostic]:
     """Yield what is wrong with a network that exists: subnets missing, elsewhere, too full."""
     network = plan.network
     if network.vcn is None:
         return
-    private = sum(pool.most - standing.of(pool.name) for pool in plan.pools if not pool.public)
+    private = sum(pool.most - existing.of(pool.name) for pool in plan.pools if not pool.public)
     for subnet, need in ((network.compute_subnet, private), (network.public_subnet, 0)):
         if subnet is None:
             continue

@@ -38,7 +38,7 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     for need in quota_needs(spec, catalog):
         if need.provider == "oci" and any(p.name in need.pools for p in plan.pools):
             room = partial(
-                capacity.check_limit, api, plan, spec, catalog, need=need, standing=standing
+                capacity.check_limit, api, plan, spec, catalog, need=need, existing=standing
             )
             yield Question(f"limit {need.code}", room)
     for pool in plan.pools:

@@ -31,7 +31,7 @@ def program(
     catalog: Catalog,
     *,
     authorized_key: str = cloud_init.NO_KEY,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -40,20 +40,20 @@ def program(
         site: name of an OCI site of it.
         catalog: has its machine types.
         authorized_key: the cluster's public key, which may log in to the nodes.
-        taken: node -> key of the offer that it is bought by, where that is no longer the first (a
-            fallback list that was walked); "": it is not made.
+        purchased: node -> key of the offer that it is bought by, where that is not the first;
+            "": it is not made.
     """
     plan = site_plan(spec, site, catalog)
-    return lambda: _Site(plan, authorized_key, taken or {}).build()
+    return lambda: _Site(plan, authorized_key, purchased or {}).build()
 
 
 class _Site:
     """The components of one site while they are put together."""
 
-    def __init__(self, plan: SitePlan, authorized_key: str, taken: Mapping[str, str]) -> None:
+    def __init__(self, plan: SitePlan, authorized_key: str, purchased: Mapping[str, str]) -> None:
         self._plan = plan
         self._key = authorized_key
-        self._taken = taken
+        self._taken = purchased
 
     def build(self) -> None:
         plan = self._plan
@@ -133,7 +133,7 @@ class _Site:
         args = NodePoolArgs(
             names=plan.names,
             launch=launch,
-            offers=pool.taken(self._taken),
+            offers=pool.purchased(self._taken),
             clusters=self._clusters.ids,
             domains=self._domains,
             # The hash of the spec would replace every configuration with each change.
@@ -225,11 +225,11 @@ def record_site(
     catalog: Catalog,
     *,
     preview: bool = False,
-    taken: Mapping[str, str] | None = None,
+    purchased: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no credentials. Raises RecordError."""
     return record(
-        program(spec, site, catalog, taken=taken),
+        program(spec, site, catalog, purchased=purchased),
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,

@@ -139,7 +139,7 @@ def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_databas
 
 def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
     head.settle(_TWO)
-    apart = seen({"slurm.configure": "x"}, books={"slurmdbd.configure": "x"})
+    apart = seen({"slurm.configure": "x"}, accounting={"slurmdbd.configure": "x"})
     spec = cluster_of(_TWO, head.folder).spec
     assert accounting_plan(spec, apart, head.session, NOW) == AccountingPlan()
 

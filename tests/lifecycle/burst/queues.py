@@ -81,8 +81,8 @@ def standings(draw: st.DrawFn, rule: Rule) -> Situation:
             )
         )
     spent = draw(st.sampled_from([0.0, 50.0, 100.0]))
-    standing = Situation(now=NOW, rented=tuple(rented), spent_today_usd=spent)
-    return standing if not over(rule, bill(standing, [])) else Situation(now=NOW)
+    situation = Situation(now=NOW, rented=tuple(rented), spent_today_usd=spent)
+    return situation if not over(rule, bill(situation, [])) else Situation(now=NOW)
 
 
 class Bill:
@@ -100,14 +100,14 @@ class Bill:
             self.days[minute // 1440] = self.days.get(minute // 1440, 0.0) + usd_per_hour / 60
 
 
-def bill(standing: Situation, added: list[tuple[float, float]]) -> Bill:
+def bill(situation: Situation, added: list[tuple[float, float]]) -> Bill:
     """Return the worst case of a moment and of (until, USD per hour) that come on top."""
     told = Bill()
-    told.days[int(standing.now // 86400)] = standing.spent_today_usd
-    for node in standing.rented:
-        told.add(standing.now, node.until or standing.now, node.usd_per_hour)
+    told.days[int(situation.now // 86400)] = situation.spent_today_usd
+    for node in situation.rented:
+        told.add(situation.now, node.until or situation.now, node.usd_per_hour)
     for until, usd in added:
-        told.add(standing.now, min(until, standing.now + 3 * 86400), usd)
+        told.add(situation.now, min(until, situation.now + 3 * 86400), usd)
     return told
 
 

@@ -18,9 +18,9 @@ from gcluster.lifecycle.burst.policy import (
 )
 
 
-def _taken(rule: Rule, standing: Situation, decisions: tuple[Decision, ...]) -> list[Rented]:
+def _taken(rule: Rule, situation: Situation, decisions: tuple[Decision, ...]) -> list[Rented]:
     """Return the nodes after a round, each new one at the highest price that was allowed."""
-    nodes = {node.node: node for node in standing.rented}
+    nodes = {node.node: node for node in situation.rented}
     for decision in decisions:
         if not decision.spills:
             continue
@@ -41,10 +41,10 @@ def test_no_round_can_cost_more_than_a_ceiling_at_any_minute_or_on_any_day(
     data: st.DataObject,
 ) -> None:
     rule = data.draw(rules())
-    standing = data.draw(standings(rule))
-    done = decide_all(rule, data.draw(queues()), standing)
-    nodes = _taken(rule, standing, done.decisions)
-    after = replace(standing, rented=())
+    situation = data.draw(standings(rule))
+    done = decide_all(rule, data.draw(queues()), situation)
+    nodes = _taken(rule, situation, done.decisions)
+    after = replace(situation, rented=())
     added = [(node.until or NOW, node.usd_per_hour) for node in nodes]
     assert over(rule, bill(after, added)) == []
     assert len(nodes) <= rule.target.most
@@ -53,8 +53,8 @@ def test_no_round_can_cost_more_than_a_ceiling_at_any_minute_or_on_any_day(
 @given(st.data())
 def test_what_a_job_adds_is_told(data: st.DataObject) -> None:
     rule = data.draw(rules())
-    standing = data.draw(standings(rule))
-    for decision in decide_all(rule, data.draw(queues()), standing).decisions:
+    situation = data.draw(standings(rule))
+    for decision in decide_all(rule, data.draw(queues()), situation).decisions:
         if decision.spills and rule.ceilings:
             cap = decision.usd_per_hour_per_node
             assert cap is not None
@@ -70,9 +70,9 @@ def test_a_job_that_spills_would_also_spill_had_it_waited_longer(
     data: st.DataObject, longer: int
 ) -> None:
     rule = data.draw(rules())
-    standing, job = data.draw(standings(rule)), data.draw(jobs(1))
+    situation, job = data.draw(standings(rule)), data.draw(jobs(1))
     older = replace(job, eligible_since=job.eligible_since - longer)
-    assert decide(rule, older, standing).spills >= decide(rule, job, standing).spills
+    assert decide(rule, older, situation).spills >= decide(rule, job, situation).spills
 
 
 @given(st.data(), st.integers(0, 7200))
@@ -81,26 +81,26 @@ def test_in_a_queue_too_no_job_loses_by_having_waited_longer(
     data: st.DataObject, longer: int
 ) -> None:
     rule = data.draw(rules())
-    standing, queue = data.draw(standings(rule)), data.draw(queues())
+    situation, queue = data.draw(standings(rule)), data.draw(queues())
     which = data.draw(st.integers(0, len(queue) - 1))
     older = replace(queue[which], eligible_since=queue[which].eligible_since - longer)
     aged = [*queue[:which], older, *queue[which + 1 :]]
-    assert _spills(rule, aged, standing, older.id) >= _spills(rule, queue, standing, older.id)
+    assert _spills(rule, aged, situation, older.id) >= _spills(rule, queue, situation, older.id)
 
 
-def _spills(rule: Rule, queue: list[PendingJob], standing: Situation, job: str) -> bool:
-    decisions = decide_all(rule, queue, standing).decisions
+def _spills(rule: Rule, queue: list[PendingJob], situation: Situation, job: str) -> bool:
+    decisions = decide_all(rule, queue, situation).decisions
     return next(decision.spills for decision in decisions if decision.job == job)
 
 
 @given(st.data())
 def test_of_two_equal_jobs_the_younger_never_goes_alone(data: st.DataObject) -> None:
     rule = data.draw(rules())
-    standing, queue = data.draw(standings(rule)), data.draw(queues())
+    situation, queue = data.draw(standings(rule)), data.draw(queues())
     one = data.draw(jobs(100))
     twin = replace(one, id="101", eligible_since=one.eligible_since + 60)
     queue = [*queue, one, twin]
-    assert _spills(rule, queue, standing, one.id) >= _spills(rule, queue, standing, twin.id)
+    assert _spills(rule, queue, situation, one.id) >= _spills(rule, queue, situation, twin.id)
 
 
 @given(st.data())
@@ -108,29 +108,29 @@ def test_of_two_equal_jobs_the_younger_never_goes_alone(data: st.DataObject) -> 
 def test_a_promise_is_kept_whatever_comes_after_it(data: st.DataObject) -> None:
     """Every rented node lasts as long as it may, and younger jobs come at every moment."""
     rule = data.draw(rules())
-    standing = data.draw(standings(rule))
+    situation = data.draw(standings(rule))
     queue = [_with_limit(job) for job in data.draw(queues())]
     comers = [_with_limit(data.draw(jobs(200 + number))) for number in range(6)]
-    done = decide_all(rule, queue, standing)
+    done = decide_all(rule, queue, situation)
     assume(done.promise is not None)
     assert done.promise is not None
     promised, at = done.promise.job, done.promise.at
     for turn in range(200):
-        nodes = _taken(rule, standing, done.decisions)
+        nodes = _taken(rule, situation, done.decisions)
         gone = {decision.job for decision in done.decisions if decision.spills}
         if promised in gone:
             break
-        assert standing.now < at
-        now = min([at, *(node.until for node in nodes if (node.until or 0) > standing.now)])
+        assert situation.now < at
+        now = min([at, *(node.until for node in nodes if (node.until or 0) > situation.now)])
         assert done.promise is not None
         assert done.promise.job == promised
         assert done.promise.at <= at
-        since = standing.now - rule.after + 1
+        since = situation.now - rule.after + 1
         younger = replace(comers[turn % 6], id=f"{200 + turn}", eligible_since=since)
         queue = [*(job for job in queue if job.id not in gone), younger]
-        standing = _later(standing, nodes, now)
-        standing = replace(standing, promise=done.promise)
-        done = decide_all(rule, queue, standing)
+        situation = _later(situation, nodes, now)
+        situation = replace(situation, promise=done.promise)
+        done = decide_all(rule, queue, situation)
     else:
         raise AssertionError("it waits for ever")
 
@@ -139,24 +139,24 @@ def _with_limit(job: PendingJob) -> PendingJob:
     return job if job.time_limit is not None else replace(job, time_limit=7200.0)
 
 
-def _later(standing: Situation, nodes: list[Rented], now: float) -> Situation:
+def _later(situation: Situation, nodes: list[Rented], now: float) -> Situation:
     """Pay until then, and give back what has ended."""
-    same_day = now // 86400 == standing.now // 86400
-    paid = sum(node.usd_per_hour for node in nodes) * (now - standing.now) / 3600
+    same_day = now // 86400 == situation.now // 86400
+    paid = sum(node.usd_per_hour for node in nodes) * (now - situation.now) / 3600
     return Situation(
         now=now,
         rented=tuple(node for node in nodes if node.until is None or node.until > now),
-        spent_today_usd=standing.spent_today_usd + paid if same_day else 0.0,
+        spent_today_usd=situation.spent_today_usd + paid if same_day else 0.0,
     )
 
 
 @given(st.data())
 def test_a_job_that_can_never_spill_changes_nothing_for_the_others(data: st.DataObject) -> None:
     rule = data.draw(rules())
-    standing, queue = data.draw(standings(rule)), data.draw(queues())
+    situation, queue = data.draw(standings(rule)), data.draw(queues())
     stranger = replace(data.draw(jobs(500)), gpus_per_node=8, gpu_model="MI300X")
-    with_it = decide_all(rule, [stranger, *queue], standing)
-    without = decide_all(rule, queue, standing)
+    with_it = decide_all(rule, [stranger, *queue], situation)
+    without = decide_all(rule, queue, situation)
     assert tuple(d for d in with_it.decisions if d.job != "500") == without.decisions
     assert with_it.promise == without.promise
 
@@ -164,6 +164,6 @@ def test_a_job_that_can_never_spill_changes_nothing_for_the_others(data: st.Data
 @given(st.data())
 def test_the_order_in_which_jobs_are_told_does_not_matter(data: st.DataObject) -> None:
     rule = data.draw(rules())
-    standing, queue = data.draw(standings(rule)), data.draw(queues())
+    situation, queue = data.draw(standings(rule)), data.draw(queues())
     shuffled = data.draw(st.permutations(queue))
-    assert decide_all(rule, shuffled, standing) == decide_all(rule, queue, standing)
+    assert decide_all(rule, shuffled, situation) == decide_all(rule, queue, situation)

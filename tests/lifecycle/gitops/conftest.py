@@ -65,7 +65,7 @@ class Rig:
             store=self.store,
             now=lambda: self.now,
             chance=lambda: 0.5,
-            tell=self.told.append,
+            emit=self.told.append,
         )
         return have_round(settings, world)
 

@@ -65,8 +65,8 @@ def test_a_plan_is_told_whose_jobs_it_hits(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("kubectl", f"case \"$3\" in jobs) printf '{JOBS}' ;; pods) printf '{PODS}' ;; esac")
-    hit = ask_job_impact(spec_of(), shell, HOSTS, {"gpu001"})
-    assert hit == JobImpact(queue=1, jobs=("physics/train",), users=("physics",))
+    job_impact = ask_job_impact(spec_of(), shell, HOSTS, {"gpu001"})
+    assert job_impact == JobImpact(queue=1, jobs=("physics/train",), users=("physics",))
     assert ask_job_impact(spec_of(), shell, HOSTS, {"gpu002"}) == JobImpact(queue=1)
 
 
@@ -82,9 +82,9 @@ class Off(DeadShell):
 
 
 def test_a_plan_says_when_nobody_could_be_asked(tmp_path: Path) -> None:
-    hit = ask_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
-    assert hit is not None
-    assert "no route to host" in hit.problem
+    job_impact = ask_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
+    assert job_impact is not None
+    assert "no route to host" in job_impact.problem
 
 
 def test_work_is_named_by_its_account() -> None:

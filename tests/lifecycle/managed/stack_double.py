@@ -41,7 +41,7 @@ class StackDouble(Provider):
         self.nodes: dict[str, str] = {}
         """Machine -> name of its node."""
         self.ids: dict[str, str] = {}
-        self.again = 0
+        self.recreated = 0
         """How many were recreated."""
         self.out: dict[str, list[str]] = {}
         """Node that went -> what was there as the stack was applied: cordoned, and its pods."""
@@ -113,9 +113,9 @@ class StackDouble(Provider):
             node = self.nodes[name]
             self.out[node] = self._on(node)
             self._api.kubectl("delete", "node", node)
-            self.again += 1
-            self.nodes[name] = NODES[0].replace("-11.", f"-{20 + self.anew}.")
-            self.ids[name] = f"i-{name}-{self.anew}"
+            self.recreated += 1
+            self.nodes[name] = NODES[0].replace("-11.", f"-{20 + self.recreated}.")
+            self.ids[name] = f"i-{name}-{self.recreated}"
             self._join(self.nodes[name], pools[name], f"aws:///use1-az4/{self.ids[name]}")
 
     def _on(self, node: str) -> list[str]:

@@ -235,8 +235,8 @@ def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> Non
     assert eks.api.apply(pods).returncode == 0
     eks.text = SPEC.replace("count: 2", "count: 1")
     plan = make_plan(eks.open())
-    assert plan.hit is not None
-    assert plan.hit.jobs == ("physics/on-1",)
+    assert plan.job_impact is not None
+    assert plan.job_impact.jobs == ("physics/on-1",)
     eks.up()
     assert eks.stack.out == {NODES[1]: ["true"]}
     (left,) = eks.get("nodes")["items"]

@@ -37,9 +37,9 @@ def inhabited(world: World) -> Iterator[None]:
         process = world.owner(context.ledger)
         return Machines(world, process, fleet.described(context), context.cluster_id)
 
-    def one_by_one(tell: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
+    def one_by_one(emit: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
         for item in items:
-            tell(*item)
+            emit(*item)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(locks, "this_process", identity))

@@ -14,8 +14,8 @@ from gcluster.stacks.simulated import fleet
 from gcluster.stacks.simulated.cloud import Cloud
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
+from .emit import emit
 from .machine import Stories
-from .tell import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ def found_without(mutation: Callable[[], Mutation], stories: int = MOST, seed: i
     """Return which law broke without a part; "": none did."""
     try:
         with mutation():
-            tell(stories, seed, shrinks=False)
+            emit(stories, seed, shrinks=False)
     except AssertionError as error:
         return str(error).splitlines()[0]
     return ""

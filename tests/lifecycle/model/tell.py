@@ -41,7 +41,7 @@ def own_places() -> Iterator[None]:
                 tempfile.tempdir = None
 
 
-def tell(stories: int, number: int, *, shrinks: bool = True) -> Counter[str]:
+def emit(stories: int, number: int, *, shrinks: bool = True) -> Counter[str]:
     """Tell so many stories by this seed; return what happened in them.
 
     Raises:
@@ -71,7 +71,7 @@ def main() -> int:
     share = -(-wanted // cores)
     began = time.monotonic()
     with ProcessPoolExecutor(cores) as pool:
-        futures = [pool.submit(tell, share, first + core) for core in range(cores)]
+        futures = [pool.submit(emit, share, first + core) for core in range(cores)]
         told: Counter[str] = Counter()
         for future in futures:
             told += future.result()

@@ -6,16 +6,16 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit
 
+from .emit import emit
 from .faults import LATEST, Fault
 from .machine import Stories
 from .mutate import MUTATIONS, found_without
-from .tell import tell
 
 STORIES = 60
 
 
 def test_whatever_befalls_a_cluster_nothing_is_orphaned_made_twice_or_lost() -> None:
-    told = tell(STORIES, 0)
+    told = emit(STORIES, 0)
     assert told["stories"] >= STORIES
     assert told["killed"] > STORIES // 4
     assert told["paused"] > 0

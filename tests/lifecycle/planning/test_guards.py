@@ -67,7 +67,7 @@ def _gone(*names: str, replaced: bool = False) -> tuple[RemovedNode, ...]:
 def _things(
     *names: str,
     replaced: bool = False,
-    hit: JobImpact | None = None,
+    job_impact: JobImpact | None = None,
     before: str = _TEXT,
     after: str = _TEXT,
     usd: tuple[float | None, float | None] = (None, None),
@@ -77,14 +77,14 @@ def _things(
         after=_spec(after),
         gone=_gone(*names, replaced=replaced),
         existing=_existing(*(() if replaced else names)),
-        hit=hit,
+        job_impact=job_impact,
         usd_per_hour=usd,
     )
     return [guard.thing for guard in found]
 
 
 @pytest.mark.parametrize(
-    ("hit", "expected"),
+    ("job_impact", "expected"),
     [
         (JobImpact(queue=3), ["controller:head01"]),
         (JobImpact(problem="head01: no route"), ["controller:head01"]),
@@ -94,9 +94,9 @@ def _things(
 )
 @pytest.mark.parametrize("replaced", [True, False])
 def test_a_controller_whose_queue_may_hold_jobs_is_named(
-    hit: JobImpact | None, expected: list[str], replaced: bool
+    job_impact: JobImpact | None, expected: list[str], replaced: bool
 ) -> None:
-    assert _things("head01", replaced=replaced, hit=hit) == expected
+    assert _things("head01", replaced=replaced, job_impact=job_impact) == expected
 
 
 def test_the_last_login_nodes_are_named_and_one_of_two_is_not() -> None:
@@ -158,7 +158,7 @@ def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
         after=_spec(after),
         gone=_gone("head01", "door01", "door02", "gpu001", "gpu002", "gpu003", replaced=True),
         existing=_existing(),
-        hit=JobImpact(queue=3),
+        job_impact=JobImpact(queue=3),
         usd_per_hour=(90, 110),
     )
     things = [guard.thing for guard in found]
@@ -202,8 +202,8 @@ def test_a_plan_tells_which_fields_of_the_spec_differ(trial: Trial) -> None:
 
 def test_squeue_says_whose_jobs_are_on_the_nodes_in_question() -> None:
     lines = ["1|ann|gpu[001-002]", "2|bob|gpu003", "3|ann|", "4|cem|gpu002"]
-    hit = read_job_impact(lines, {"gpu002", "gpu004"})
-    assert (hit.queue, hit.jobs, hit.users) == (4, ("1", "4"), ("ann", "cem"))
+    job_impact = read_job_impact(lines, {"gpu002", "gpu004"})
+    assert (job_impact.queue, job_impact.jobs, job_impact.users) == (4, ("1", "4"), ("ann", "cem"))
 
 
 def test_nodes_that_a_cloud_chooses_count_as_those_that_have_names() -> None:
@@ -214,7 +214,7 @@ def test_nodes_that_a_cloud_chooses_count_as_those_that_have_names() -> None:
             after=spec,
             gone=(),
             existing=_existing(*two),
-            hit=None,
+            job_impact=None,
             usd_per_hour=(None, None),
             surplus={"gpu": more},
         )

@@ -116,8 +116,10 @@ def test_what_is_left_away_is_told_as_what_is_added_is() -> None:
 
 
 def test_books_that_could_not_be_asked_are_not_books_without_a_change() -> None:
-    nothing = msgspec.convert({}, type(_FULL.books))
-    assert plan_lines(replace(_FULL, books=None)) != plan_lines(replace(_FULL, books=nothing))
+    nothing = msgspec.convert({}, type(_FULL.accounting))
+    assert plan_lines(replace(_FULL, accounting=None)) != plan_lines(
+        replace(_FULL, accounting=nothing)
+    )
 
 
 def test_a_resource_that_is_kept_moves_nothing_and_the_order_of_a_clouds_answers_neither() -> None:

@@ -36,7 +36,7 @@ def change(scheduler: Away) -> Rolled:
         Patient(scheduler, scheduler.clock),
         scheduler.work(frozenset()),
         why="run 1",
-        tell=lambda _: None,
+        emit=lambda _: None,
         clock=scheduler.clock,
     )
 

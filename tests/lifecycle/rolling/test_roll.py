@@ -26,7 +26,7 @@ def change(
         scheduler,
         scheduler.work(failing),
         why="run 1",
-        tell=lambda _: None,
+        emit=lambda _: None,
         clock=scheduler.clock,
     )
 

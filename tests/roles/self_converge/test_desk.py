@@ -99,8 +99,8 @@ def test_what_slurm_refuses_is_written_down_for_up_and_taken_back_when_it_takes_
     controller.has("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(slurm.Silent, match="invalid partition"):
         desk.Desk().turn()
-    said = desk.tell("", "invalid partition")
+    said = desk.emit("", "invalid partition")
     silent = controller.folder / "reports/desk.silent"
     assert json.loads(silent.read_text()) == {"reason": "invalid partition"}
-    assert desk.tell(said, "") == ""
+    assert desk.emit(said, "") == ""
     assert not silent.exists()

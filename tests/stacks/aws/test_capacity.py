@@ -91,8 +91,8 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
         "Timestamp": datetime.now(UTC) - timedelta(minutes=2),
     }
     api.client("cloudwatch").put_metric_data(Namespace="AWS/Usage", MetricData=[point])
-    standing = ExistingMachines(lambda: ["train"] * there)
-    found = list(check_room(api, spec_of(), catalog, need, standing))
+    existing = ExistingMachines(lambda: ["train"] * there)
+    found = list(check_room(api, spec_of(), catalog, need, existing))
     if missing is None:
         assert found == []
     else:

@@ -47,14 +47,16 @@ def test_a_option_keeps_its_key_when_another_is_put_before_it(catalog: Catalog) 
 
 def test_an_offer_that_is_gone_gives_way_to_the_first(catalog: Catalog) -> None:
     pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
-    taken = pool.taken({"train001": "on-demand-use1-az4", "train002": "reservation-0-use1-az4"})
-    assert taken["train001"].option.market == "on-demand"
-    assert taken["train002"] == pool.offers[0] == pool.taken({})["train001"]
+    purchased = pool.purchased(
+        {"train001": "on-demand-use1-az4", "train002": "reservation-0-use1-az4"}
+    )
+    assert purchased["train001"].option.market == "on-demand"
+    assert purchased["train002"] == pool.offers[0] == pool.purchased({})["train001"]
 
 
 def test_a_node_that_is_on_no_option_is_not_made(catalog: Catalog) -> None:
     pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
-    assert list(pool.taken({"train001": ""})) == ["train002"]
+    assert list(pool.purchased({"train001": ""})) == ["train002"]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def change(catalog: Catalog) -> Callable[[dict[str, str]], GraphDiff]:
     """Give what differs from the first option when nodes stand elsewhere."""
     spec = spec_of(on("spot, on-demand"))
     first = record_site(spec, SITE, catalog)
-    return lambda taken: diff(first, record_site(spec, SITE, catalog, taken=taken))
+    return lambda purchased: diff(first, record_site(spec, SITE, catalog, purchased=purchased))
 
 
 Change = Callable[[dict[str, str]], GraphDiff]
@@ -137,7 +137,7 @@ def test_a_plan_without_an_account_shows_what_would_be_bought_and_no_more(
         cache=tmp_path,
         ledger=RecordingLedger(),
         emit=lambda _: None,
-        taken={"train001": NEXT, "train002": NEXT},
+        purchased={"train001": NEXT, "train002": NEXT},
     )
     found = AwsProvider(catalog).graph_as_bought(context).resources
     assert [r.name for r in found if r.kind == "LaunchTemplate" and r.pool == "train"] == [
@@ -197,8 +197,8 @@ def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
 ) -> None:
     double = BlocksDouble(*states)
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
-    taken = {"train001": BLOCK, "train002": BLOCK}
-    assert bought_blocks(cast("Api", double), plan, taken) == found
+    purchased = {"train001": BLOCK, "train002": BLOCK}
+    assert bought_blocks(cast("Api", double), plan, purchased) == found
     [asked] = double.asked
     assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", asked)
 

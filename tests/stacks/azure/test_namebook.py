@@ -9,7 +9,7 @@ LONGEST = 256
 TOKEN = "0123abcd"  # noqa: S105  # an id
 names = st.from_regex(r"[a-z]{1,8}(-[a-z0-9]{1,6})?-?[0-9]{0,4}", fullmatch=True)
 numbers = st.integers(0, 2000).map(str)
-books = st.builds(
+name_tables = st.builds(
     NameTable,
     ids=st.dictionaries(names, numbers, max_size=100),
     intents=st.lists(
@@ -25,13 +25,13 @@ books = st.builds(
 )
 
 
-@given(book=books)
-def test_a_book_is_read_back_as_it_was_written(book: NameTable) -> None:
-    tags = book.tags()
+@given(name_table=name_tables)
+def test_a_book_is_read_back_as_it_was_written(name_table: NameTable) -> None:
+    tags = name_table.tags()
     again = read({"gcluster-cluster": "x", **tags})
-    assert again.ids == book.ids
+    assert again.ids == name_table.ids
     assert {i.token: (i.target, set(i.names)) for i in again.intents} == {
-        i.token: (i.target, set(i.names)) for i in book.intents
+        i.token: (i.target, set(i.names)) for i in name_table.intents
     }
     assert all(len(value) <= LONGEST for value in tags.values())
     assert without({"a": "b", **tags}) == {"a": "b"}
@@ -42,14 +42,20 @@ def test_a_hundred_machines_that_count_up_need_one_short_tag() -> None:
     assert NameTable(ids=ids).tags() == {"gcluster-names-0": "gpu001..100:0"}
 
 
-@given(book=books, machines=st.sets(numbers, max_size=50), planned=st.lists(names, unique=True))
+@given(
+    name_table=name_tables,
+    machines=st.sets(numbers, max_size=50),
+    planned=st.lists(names, unique=True),
+)
 def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
-    book: NameTable, machines: set[str], planned: list[str]
+    name_table: NameTable, machines: set[str], planned: list[str]
 ) -> None:
-    unique = {number: name for name, number in book.ids.items()}
-    book = NameTable(ids={name: number for number, name in unique.items()}, intents=book.intents)
-    after = settle(book, machines, planned)
-    for name, number in book.ids.items():
+    unique = {number: name for name, number in name_table.ids.items()}
+    name_table = NameTable(
+        ids={name: number for number, name in unique.items()}, intents=name_table.intents
+    )
+    after = settle(name_table, machines, planned)
+    for name, number in name_table.ids.items():
         assert after.ids.get(name) == (number if number in machines else after.ids.get(name))
     assert len(set(after.ids.values())) == len(after.ids)
     assert set(after.ids.values()) <= machines
@@ -58,10 +64,10 @@ def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
 
 def test_new_machines_get_the_names_of_an_intent_before_those_of_the_spec() -> None:
     intent = Intent(token=TOKEN, target=4, names=("gpu101", "gpu102"))
-    book = settle(
+    name_table = settle(
         NameTable(ids={"gpu001": "0"}, intents=(intent,)), ["0", "3", "5"], ["gpu001", "gpu002"]
     )
-    assert book == NameTable(ids={"gpu001": "0", "gpu101": "3", "gpu102": "5"})
+    assert name_table == NameTable(ids={"gpu001": "0", "gpu101": "3", "gpu102": "5"})
 
 
 def test_an_intent_stays_until_all_its_machines_are_there() -> None:
@@ -70,7 +76,7 @@ def test_an_intent_stays_until_all_its_machines_are_there() -> None:
 
 
 def test_a_number_that_azure_uses_again_keeps_the_name_of_its_place() -> None:
-    book = NameTable(ids={"gpu001": "0", "gpu002": "1"})
-    gone = settle(book, ["0"], [])
+    name_table = NameTable(ids={"gpu001": "0", "gpu002": "1"})
+    gone = settle(name_table, ["0"], [])
     assert gone.ids == {"gpu001": "0"}
-    assert settle(gone, ["0", "1"], ["gpu001", "gpu002"]).ids == book.ids
+    assert settle(gone, ["0", "1"], ["gpu001", "gpu002"]).ids == name_table.ids

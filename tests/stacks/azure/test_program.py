@@ -140,8 +140,8 @@ def test_a_spot_pool_says_its_price_and_is_deleted_when_azure_takes_it_back() ->
 
 
 def test_a_walked_fallback_list_buys_on_the_next_option() -> None:
-    taken = dict.fromkeys(["train001", "train002"], "on-demand-1")
-    moved = Graph(recorded(spec_of(ELASTIC), moment=LiveState(taken=taken)))
+    purchased = dict.fromkeys(["train001", "train002"], "on-demand-1")
+    moved = Graph(recorded(spec_of(ELASTIC), moment=LiveState(purchased=purchased)))
     found = moved.only("VirtualMachineScaleSet").inputs["virtualMachineProfile"]
     assert isinstance(found, dict)
     assert found["priority"] == "Regular"

@@ -42,7 +42,7 @@ def keys(pool: str = "train") -> list[str]:
 
 
 def on(key: str, *hosts: str) -> LiveState:
-    return LiveState(taken=dict.fromkeys(hosts or ("train001", "train002"), key))
+    return LiveState(purchased=dict.fromkeys(hosts or ("train001", "train002"), key))
 
 
 def test_every_option_has_a_key_of_its_own() -> None:
@@ -91,7 +91,7 @@ def test_machines_that_came_with_the_queue_stay_when_a_fixed_one_is_given_up() -
     )
     elastic = parsed(one_zone.replace("count: 2", "count: {min: 2, max: 8}"))
     live = {"train": LivePool(capacity=5)}
-    moment = LiveState(live=live, taken={"train002": ""})
+    moment = LiveState(live=live, purchased={"train002": ""})
     [made] = Graph(recorded(elastic, moment=moment)).of_type("VirtualMachineScaleSet")
     sku = made.inputs["sku"]
     assert isinstance(sku, dict)

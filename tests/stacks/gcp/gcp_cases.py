@@ -47,13 +47,13 @@ def site_of(spec: ClusterSpec) -> str:
 
 
 def recorded(
-    spec: ClusterSpec, *, preview: bool = False, taken: dict[str, str] | None = None
+    spec: ClusterSpec, *, preview: bool = False, purchased: dict[str, str] | None = None
 ) -> RecordedGraph:
     """Return what the program of the spec's site asks for."""
     name = site_of(spec)
     site = spec.sites[name]
     assert isinstance(site, GcpSite)
-    run = program(spec, name, load_catalog(), login_key=KEY, taken=taken)
+    run = program(spec, name, load_catalog(), login_key=KEY, purchased=purchased)
     known = answers(site.region)
     return record(run, project="gcluster", stack=name, preview=preview, answers=known)
 

@@ -107,7 +107,7 @@ def test_addresses_of_a_fabric_stay_when_the_pool_grows_or_another_comes() -> No
 
 
 @pytest.mark.parametrize(
-    ("taken", "chosen"),
+    ("purchased", "chosen"),
     [
         ([], RANGES[0]),
         (["100.64.0.0/16"], RANGES[1]),
@@ -116,9 +116,9 @@ def test_addresses_of_a_fabric_stay_when_the_pool_grows_or_another_comes() -> No
     ],
 )
 def test_a_fabrics_addresses_keep_clear_of_what_the_spec_names(
-    taken: list[str], chosen: str
+    purchased: list[str], chosen: str
 ) -> None:
-    assert fabric_range(RANGES, taken) == chosen
+    assert fabric_range(RANGES, purchased) == chosen
 
 
 def test_two_fabrics_in_one_site_share_the_smaller_mtu() -> None:

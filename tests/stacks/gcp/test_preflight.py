@@ -65,7 +65,7 @@ def test_a_quota_that_google_does_not_tell_is_said_to_be_unknown(google: Google)
     assert "is not among those" in unknown[0].summary
 
 
-def standing(google: Google, pool: str, count: int) -> None:
+def existing(google: Google, pool: str, count: int) -> None:
     """Let machines of the example's pool run."""
     spec = spec_of("a3-ultragpu-8g")
     plan = layout(spec, site_of(spec), load_catalog())
@@ -79,7 +79,7 @@ def test_machines_that_run_already_are_needed_no_more(google: Google) -> None:
     is_room = "PREEMPTIBLE_NVIDIA_H200_GPUS in us-central1:"
     [found] = [f for f in asked(google)["GC982"] if is_room in f.summary]
     assert "16 of 64 are in use, 64 more are needed" in found.summary
-    standing(google, "train", 2)
+    existing(google, "train", 2)
     assert not [f for f in asked(google)["GC982"] if is_room in f.summary]
 
 

@@ -25,7 +25,7 @@ def spec() -> ClusterSpec:
 def test_the_next_option_changes_the_template_the_machines_and_their_policy(
     spec: ClusterSpec,
 ) -> None:
-    found = diff(recorded(spec), recorded(spec, taken={"train001": SPOT, "train002": SPOT}))
+    found = diff(recorded(spec), recorded(spec, purchased={"train001": SPOT, "train002": SPOT}))
     assert [r.name for r in found.removed] == ["tcpxo-central-train-reservation-us-central1-a"]
     added = sorted(r.name for r in found.added)
     assert added == ["tcpxo-central-train-placement-1", f"tcpxo-central-train-{SPOT}"]
@@ -38,13 +38,13 @@ def test_the_next_option_changes_the_template_the_machines_and_their_policy(
 
 
 def test_one_machine_goes_on_alone_and_the_other_stays_as_it_is(spec: ClusterSpec) -> None:
-    found = diff(recorded(spec), recorded(spec, taken={"train002": SPOT}))
+    found = diff(recorded(spec), recorded(spec, purchased={"train002": SPOT}))
     assert found.removed == ()
     assert [c.urn.rpartition("::")[2] for c in found.changed] == ["tcpxo-central-train002"]
 
 
 def test_a_machine_that_is_given_up_is_the_only_thing_that_goes(spec: ClusterSpec) -> None:
-    found = diff(recorded(spec), recorded(spec, taken={"train001": ""}))
+    found = diff(recorded(spec), recorded(spec, purchased={"train001": ""}))
     assert [r.name for r in found.removed] == ["tcpxo-central-train001"]
     assert (found.added, found.changed) == ((), ())
 
@@ -54,7 +54,7 @@ def test_a_queued_pool_asks_for_all_its_machines_or_for_none() -> None:
     pool = queued.pools["train"]
     nodes = [f"train{n:03d}" for n in range(1, 5)]
     assert pool.least == len(nodes)
-    none = Graph(recorded(queued, taken=dict.fromkeys(nodes, "")))
+    none = Graph(recorded(queued, purchased=dict.fromkeys(nodes, "")))
     assert none.of_type("ResizeRequest") == ()
     assert none.of_type("InstanceGroupManager") == ()
     found = purchase_options(queued, site_of(queued), "train", load_catalog())
@@ -78,8 +78,8 @@ def test_an_elastic_pool_keeps_a_template_for_every_option() -> None:
         r.key for r in purchase_options(elastic, site_of(elastic), "train", load_catalog())
     )
     nodes = Graph(recorded(elastic)).of_type(MACHINE)
-    taken = {n.name.rpartition("-")[2]: second for n in nodes if "train" in n.name}
-    moved = Graph(recorded(elastic, taken=taken))
+    purchased = {n.name.rpartition("-")[2]: second for n in nodes if "train" in n.name}
+    moved = Graph(recorded(elastic, purchased=purchased))
     templates = {t.name for t in moved.of_type(TEMPLATE) if "-train-" in t.name}
     assert {name.partition("-train-")[2] for name in templates} == {first, second}
 

@@ -50,10 +50,10 @@ def plan_of(machine: str, **pool: object) -> SitePlan:
 
 
 def recorded(
-    spec: ClusterSpec, *, preview: bool = False, taken: dict[str, str] | None = None
+    spec: ClusterSpec, *, preview: bool = False, purchased: dict[str, str] | None = None
 ) -> RecordedGraph:
     """Return what the program of the spec's site asks for."""
-    run = program(spec, SITE, load_catalog(), authorized_key=KEY, taken=taken)
+    run = program(spec, SITE, load_catalog(), authorized_key=KEY, purchased=purchased)
     return record(run, project="gcluster", stack=SITE, preview=preview, answers=ANSWERS)
 
 

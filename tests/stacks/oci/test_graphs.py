@@ -277,14 +277,14 @@ def _without_hash(inputs: dict[str, object]) -> dict[str, object]:
 
 def test_a_pool_on_another_option_is_another_cluster_network() -> None:
     spec = spec_of("BM.GPU.H100.8")
-    taken = {"train001": "on-demand-ad2", "train002": "on-demand-ad2"}
-    network = Graph(recorded(spec, taken=taken)).only("ClusterNetwork")
+    purchased = {"train001": "on-demand-ad2", "train002": "on-demand-ad2"}
+    network = Graph(recorded(spec, purchased=purchased)).only("ClusterNetwork")
     assert network.name == "lab-here-train-on-demand-ad2"
-    details = Graph(recorded(spec, taken=taken)).only("InstanceConfiguration")
+    details = Graph(recorded(spec, purchased=purchased)).only("InstanceConfiguration")
     assert "capacityReservationId" not in part(details, "instanceDetails", "launchDetails")
 
 
 def test_a_pool_whose_nodes_are_not_made_leaves_nothing_of_it() -> None:
     spec = spec_of("BM.GPU.H100.8")
-    graph = Graph(recorded(spec, taken={"train001": "", "train002": ""}))
+    graph = Graph(recorded(spec, purchased={"train001": "", "train002": ""}))
     assert graph.of_type("ClusterNetwork") == graph.of_type("InstanceConfiguration") == ()

@@ -96,9 +96,9 @@ def test_what_stands_is_asked_once_and_only_when_needed() -> None:
         asked.append("pools")
         return ["gpu", "gpu", "head"]
 
-    standing = ExistingMachines(pools)
+    existing = ExistingMachines(pools)
     assert asked == []
-    assert (standing.of("gpu"), standing.of("head"), standing.of("none")) == (2, 1, 0)
+    assert (existing.of("gpu"), existing.of("head"), existing.of("none")) == (2, 1, 0)
     assert asked == ["pools"]
 
 
@@ -106,10 +106,10 @@ def test_what_stands_is_unknown_to_every_question_that_needs_it() -> None:
     def silent() -> list[str]:
         raise provider_error("GC962", "may not list")
 
-    standing = ExistingMachines(silent)
+    existing = ExistingMachines(silent)
     for _ in range(2):
         with pytest.raises(ProviderError):
-            standing.of("gpu")
+            existing.of("gpu")
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_only_doors_without_a_greeting_are_told() -> None:
         spec = spec_of(f"127.0.0.1:{port}", "127.0.0.1:1", "127.0.0.1:2")
         wanted = endpoints(provider("ssh-fleet").planned_hosts(spec, "rented"))
         silent = unanswered(wanted, timeout_s=2)
-    assert [door.port for door in silent] == [1, 2]
+    assert [endpoint.port for endpoint in silent] == [1, 2]
     assert set(silent.values()) == {"connection refused"}
 
 
@@ -150,7 +150,7 @@ def test_of_hosts_behind_a_bastion_the_bastion_is_asked_once(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("bastion", "door"),
+    ("bastion", "endpoint"),
     [
         ("jump", Endpoint("jump", 22)),
         ("ops@jump:2222", Endpoint("jump", 2222)),
@@ -158,12 +158,12 @@ def test_of_hosts_behind_a_bastion_the_bastion_is_asked_once(tmp_path: Path) -> 
         ("2001:db8::1", Endpoint("2001:db8::1", 22)),
     ],
 )
-def test_a_bastion_is_read_as_ssh_reads_it(bastion: str, door: Endpoint) -> None:
+def test_a_bastion_is_read_as_ssh_reads_it(bastion: str, endpoint: Endpoint) -> None:
     host = Host(
         name="h", site="s", pool="p", role="compute", machine=None, address="a",
         ssh=SshTarget(user="u", bastion=bastion),
     )  # fmt: skip
-    assert list(endpoints([host])) == [door]
+    assert list(endpoints([host])) == [endpoint]
 
 
 def test_the_users_own_price_goes_before_the_catalogs() -> None:

@@ -29,17 +29,17 @@ def check_kernel_log(probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
     if memory.get("boot") != boot:
         memory.clear()
         memory["boot"] = boot
-    standing: dict[str, str] = memory.setdefault("standing", {})
+    existing: dict[str, str] = memory.setdefault("standing", {})
     drains = _draining()
     for message in _since(probe, memory):
         xid, amd = _XID.search(message), _AMD.search(message)
-        if xid and xid[2] in drains and len(standing) < _MOST_KEPT:
-            standing[f"{xid[1]} {xid[2]}"] = f"XID {xid[2]} of GPU {xid[1]}: {drains[xid[2]]}"
-        elif amd and len(standing) < _MOST_KEPT:
-            standing[f"{amd[1]} {amd[2]}"] = f"GPU {amd[1]}: {amd[2]}"
+        if xid and xid[2] in drains and len(existing) < _MOST_KEPT:
+            existing[f"{xid[1]} {xid[2]}"] = f"XID {xid[2]} of GPU {xid[1]}: {drains[xid[2]]}"
+        elif amd and len(existing) < _MOST_KEPT:
+            existing[f"{amd[1]} {amd[2]}"] = f"GPU {amd[1]}: {amd[2]}"
         elif xid:
             yield note("xid", f"XID {xid[2]} of GPU {xid[1]}")
-    for message in standing.values():
+    for message in existing.values():
         yield Finding("xid", message)
 
 

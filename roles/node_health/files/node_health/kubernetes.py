@@ -32,7 +32,7 @@ def is_member(probe: Probe) -> bool:
     return probe.path(KUBECONFIG).exists()
 
 
-def tell(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
+def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
     """Renew the condition, then cordon the node or lift a cordon of ours; return what was done.
 
     Args:

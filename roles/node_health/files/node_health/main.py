@@ -91,7 +91,7 @@ class Program:
         on_kubernetes = kubernetes.is_member(self.probe)
         try:
             if on_kubernetes:
-                told = kubernetes.tell(expected.node, reason, self.probe, resume=expected.resume)
+                told = kubernetes.emit(expected.node, reason, self.probe, resume=expected.resume)
                 return told or None
             if reason:
                 return slurm.drain(expected.node, reason, self.probe)

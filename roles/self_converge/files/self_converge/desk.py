@@ -197,7 +197,7 @@ def main() -> int:
     return 0
 
 
-def tell(before: str, now: str) -> str:
+def emit(before: str, now: str) -> str:
     """Say in the journal and beside the reports why Slurm does nothing, once; return it."""
     if now and now != before:
         sys.stderr.write("Slurm: " + now + "\n")
@@ -216,7 +216,7 @@ def _turns(desk: Desk) -> None:
             os._exit(0)  # its programs were replaced: systemd starts the new ones
         try:
             desk.turn()
-            said = tell(said, "")
+            said = emit(said, "")
         except slurm.Silent as silent:
-            said = tell(said, str(silent))
+            said = emit(said, str(silent))
         time.sleep(TURN_S)

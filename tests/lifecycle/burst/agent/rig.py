@@ -113,7 +113,7 @@ class Rig:
         cluster.__dict__["events"] = EventLog(cluster.store, clock=clock)
         return cluster
 
-    def agent(self, cluster: Cluster, crew: CallPool | None = None) -> Agent:
+    def agent(self, cluster: Cluster, call_pool: CallPool | None = None) -> Agent:
         """Return an agent that knows nothing but what is in the files."""
         session = SshSession(cluster.workdir)
         work = ProviderWork(cluster, open_sites(cluster), session, cluster.run_directory("burst"))
@@ -123,8 +123,8 @@ class Rig:
             always=always_there(cluster.spec),
             scheduler=self.controller,
             work=work,
-            book=BurstLedger(cluster.events),
-            crew=crew or Inline(),
+            ledger=BurstLedger(cluster.events),
+            call_pool=call_pool or Inline(),
             say=self.said.append,
         )
 

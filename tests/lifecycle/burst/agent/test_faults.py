@@ -96,7 +96,12 @@ class Cloud:
 
 
 def rented(
-    rig: Rig, cloud: Cloud, *, spill: str = "", spot: str = "spot", crew: CallPool | None = None
+    rig: Rig,
+    cloud: Cloud,
+    *,
+    spill: str = "",
+    spot: str = "spot",
+    call_pool: CallPool | None = None,
 ) -> Agent:
     """Return an agent of a spec with a priced cloud, and a double in that cloud's place."""
     loaded = load_text(CLOUD.format(spill=spill, spot=spot), check=False)
@@ -108,8 +113,8 @@ def rented(
         always=(),
         scheduler=rig.controller,
         work=cloud,
-        book=BurstLedger(rig.cluster().events),
-        crew=crew or Inline(),
+        ledger=BurstLedger(rig.cluster().events),
+        call_pool=call_pool or Inline(),
         say=rig.said.append,
     )
 
@@ -215,8 +220,8 @@ def test_a_price_below_the_catalogs_opens_no_ceiling(rig: Rig) -> None:
 def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
     cloud = Cloud()
     cloud.slow["spill001"] = threading.Event()
-    crew = Threads(is_fault=is_fault, said=lambda _: None)
-    agent = rented(rig, cloud, crew=crew)
+    call_pool = Threads(is_fault=is_fault, said=lambda _: None)
+    agent = rented(rig, cloud, call_pool=call_pool)
     rig.submit("a", partition="spill", run_s=1e6)
     try:
         agent.round()
@@ -225,7 +230,7 @@ def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
         assert rig.controller.load().nodes["spill001"].state == "coming"
     finally:
         cloud.slow["spill001"].set()
-        crew.close()
+        call_pool.close()
     assert [nodes for _, nodes in cloud.asked] == [("spill001",), ("spill002",)]
 
 

@@ -58,12 +58,12 @@ class Lab:
 
     def up(self, wanted: DesiredObjects, *, limit_s: float = 60) -> tuple[Diagnostic, ...]:
         """Bring and remove add-ons as `up` does."""
-        standing = self.look(wanted)
-        fetch_and_render(wanted, standing, silent)
+        existing = self.look(wanted)
+        fetch_and_render(wanted, existing, silent)
         clock = Clock(lambda: self.kubelet.now, self.kubelet.sleep)
         step = AddonsStep(self.kubectl, wanted.facts, (), silent, clock=clock, limit_s=limit_s)
-        said = step.bring(standing)
-        return said if any(d.is_error for d in said) else (*said, *step.remove(standing))
+        said = step.bring(existing)
+        return said if any(d.is_error for d in said) else (*said, *step.remove(existing))
 
     def get(self, *what: str) -> Any:
         """Return an object, or None."""
@@ -193,9 +193,9 @@ def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_again(l
     lab.up(wanted)
     system = "--namespace=gcluster-system"
     lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
-    standing = lab.look(wanted)
-    assert standing.lines() == ("change add-on widgets: what was applied is lost",)
-    assert standing.only_put_back().pending == ()
+    existing = lab.look(wanted)
+    assert existing.lines() == ("change add-on widgets: what was applied is lost",)
+    assert existing.only_put_back().pending == ()
     lab.up(wanted)
     assert lab.look(wanted).lines() == ()
     patch = json.dumps({"data": {"packed": "eA=="}})

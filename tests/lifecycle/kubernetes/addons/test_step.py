@@ -76,9 +76,9 @@ def test_only_what_drifted_is_applied_and_as_it_was_applied(
         objects=tuple(Placed(*key, fields="old") for key in keys),
     )
     records = {"widgets": record}
-    standing = AddonChanges(taken={"widgets": (keys[1],)}, wanted=(one,), records=records)
+    existing = AddonChanges(taken={"widgets": (keys[1],)}, wanted=(one,), records=records)
     step = AddonsStep(kubectl, facts_of(spec, *NEEDED), (), silent)
-    assert step.bring(standing) == ()
+    assert step.bring(existing) == ()
     put_back, written = [json.loads(text)["items"] for text in kubectl.given if text]
     assert put_back == [maps[1]]
     fields = [placed[4] for placed in json.loads(written[0]["data"]["objects"])]
