@@ -28,6 +28,8 @@ class StorageModel(SpecModel, frozen=True):
         in_place="pools stage_within",
         rolling="mount options",
     )
+    MOUNT_TYPE: ClassVar[str]
+    """How its type begins in /proc/mounts; empty: it may be of any type."""
 
     mount: Annotated[MountPoint, Meta(description="Where the nodes see it.")]
     pools: Annotated[
@@ -94,6 +96,7 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
         shrink="capacity",
         destroy="site fsname deployment efa zone kms_key",
     )
+    MOUNT_TYPE: ClassVar[str] = "lustre"
 
     site: Annotated[Name | None, Meta(description="Site that has it or makes it.")] = None
     mgs: Annotated[
@@ -149,6 +152,7 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
     """An NFS export: of a pool's host, or of a server that exists."""
 
     UPDATES: ClassVar = updates(in_place="clients root read_only", rolling="server export site")
+    MOUNT_TYPE: ClassVar[str] = "nfs"
 
     server: Annotated[
         str | None,
@@ -179,6 +183,7 @@ class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
     """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
 
     UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
+    MOUNT_TYPE: ClassVar[str] = "fuse"
 
     bucket: Annotated[BucketUrl, Meta(description="The bucket, or a prefix in it.")]
     site: Annotated[Name | None, Meta(description="Site whose nodes mount it; default: all.")] = (
@@ -198,6 +203,7 @@ class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag
         in_place="accept_license edition pagepool",
         rolling="filesystem cluster contact version site",
     )
+    MOUNT_TYPE: ClassVar[str] = "gpfs"
 
     filesystem: Annotated[str, Meta(min_length=1, description="Its name in the GPFS cluster.")]
     cluster: Annotated[str, Meta(min_length=1, description="The GPFS cluster that owns it.")]
@@ -227,6 +233,7 @@ class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", 
     """The nodes' own NVMe disks as one striped file system; empty after each start."""
 
     UPDATES: ClassVar = updates(in_place="site", destroy="format")
+    MOUNT_TYPE: ClassVar[str] = ""
 
     site: Annotated[Name | None, Meta(description="Site whose nodes have it; default: all.")] = None
     format: Annotated[

@@ -10,9 +10,6 @@ from ..steps import Json, Phase, Stage, Step
 CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"
 """What slurm.conf names as HealthCheckProgram; the role's install phase puts it there."""
 
-_MOUNTED_AS = {"lustre": "lustre", "nfs": "nfs", "gpfs": "gpfs", "object": "fuse"}
-"""Storage class -> start of its type in /proc/mounts; a scratch disk may be of any type."""
-
 
 @role_compiler("node_health", after=("containerd", "enroot_pyxis"))
 def node_health_steps(node: NodeFacts) -> list[Step]:
@@ -63,7 +60,7 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
 def _mounts(node: NodeFacts) -> list[Json]:
     """Return what the pool mounts, by path: of the pools a storage names, else of its site."""
     return [
-        {"path": storage.mount, "type": _MOUNTED_AS.get(str(storage.__struct_config__.tag), "")}
+        {"path": storage.mount, "type": storage.MOUNT_TYPE}
         for _, storage in sorted(node.spec.storage.items())
         if _is_mounted(storage, node)
     ]
