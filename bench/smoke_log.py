@@ -34,7 +34,7 @@ def write_log(path: Path, megabytes: int) -> None:
             "     time   algbw   busbw #wrong\n"
         )
         channel = 0
-        while log.emit() < megabytes * 1e6:
+        while log.tell() < megabytes * 1e6:
             for rank in range(ranks):
                 before = (
                     f"{rank}: gpu{rank // GPUS:03d}:{4000 + rank}:{9000 + rank} [{rank % GPUS}]"

@@ -9,8 +9,10 @@ import pytest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
 
+from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees
-from .recorded_cases import CASES, MACHINES, example, recorded, spec_of
+from ..machine_table import table
+from .recorded_cases import CASES, FULL, MACHINES, example, recorded, spec_of
 
 every = pytest.mark.parametrize("machine", MACHINES)
 
@@ -20,9 +22,13 @@ def test_each_gpu_machine_of_aws_has_an_example() -> None:
     assert {m.name for m in machines if "aws" in m.sites and m.gpu} == set(MACHINES)
 
 
-@every
-def test_the_graph_is_the_golden_one(machine: str) -> None:
-    assert example(machine).to_json() == (CASES / machine / "graph.json").read_bytes()
+def test_the_graph_is_the_one_that_was_reviewed(golden: GoldenFiles) -> None:
+    golden.check(CASES / "graph.json", example(FULL).to_json())
+
+
+def test_machines_differ_in_what_was_reviewed(golden: GoldenFiles) -> None:
+    others = {machine: example(machine) for machine in MACHINES if machine != FULL}
+    golden.check(CASES / "machines.yaml", table(example(FULL), others, "instanceType"))
 
 
 @every

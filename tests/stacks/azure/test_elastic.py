@@ -18,7 +18,7 @@ TOKEN = "intent-7"  # noqa: S105  # an id
 
 
 def pool(count: str = "{min: 2, max: 16}") -> PoolPlan:
-    text = (CASES / "Standard_ND96isr_H100_v5/spec.yaml").read_text(encoding="utf-8")
+    text = (CASES / "specs/Standard_ND96isr_H100_v5.yaml").read_text(encoding="utf-8")
     spec = parsed(text.replace("{min: 2, max: 16}", count))
     return layout(spec, "east", load_catalog()).pool("train")
 

@@ -24,7 +24,7 @@ SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000000"
 
 
 def plan(machine: str, *changes: tuple[str, str]) -> SitePlan:
-    text = (CASES / machine / "spec.yaml").read_text(encoding="utf-8")
+    text = (CASES / "specs" / f"{machine}.yaml").read_text(encoding="utf-8")
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
@@ -109,7 +109,7 @@ def test_gpus_decide_the_vendors_image(machine: str, distribution: str, sku: str
 
 
 def test_an_arm_machine_gets_no_image_for_x86() -> None:
-    text = (CASES / "Standard_ND128isr_NDR_GB200_v6/spec.yaml").read_text(encoding="utf-8")
+    text = (CASES / "specs/Standard_ND128isr_NDR_GB200_v6.yaml").read_text(encoding="utf-8")
     [image] = [line for line in text.splitlines() if line.strip().startswith("image:")]
     with pytest.raises(ProviderError, match="there is no vendor's image"):
         plan("Standard_ND128isr_NDR_GB200_v6", (image + "\n", ""))
@@ -131,7 +131,7 @@ def test_a_container_of_an_account_that_nobody_places_is_refused() -> None:
 
 
 def test_a_key_by_its_address_alone_lets_nobody_in() -> None:
-    text = (CASES / ELASTIC / "spec.yaml").read_text(encoding="utf-8")
+    text = (CASES / "specs" / f"{ELASTIC}.yaml").read_text(encoding="utf-8")
     [key] = [line for line in text.splitlines() if "kms_key" in line]
     with pytest.raises(ProviderError, match="by its address alone"):
         plan(ELASTIC, (key, "    kms_key: https://ml-keys.vault.azure.net/keys/disks"))

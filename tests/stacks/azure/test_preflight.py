@@ -51,7 +51,7 @@ def azure() -> AzureDouble:
 def everything(
     azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
 ) -> tuple[Diagnostic, ...]:
-    text = (CASES / machine / "spec.yaml").read_text(encoding="utf-8")
+    text = (CASES / "specs" / f"{machine}.yaml").read_text(encoding="utf-8")
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)

@@ -1,11 +1,7 @@
-"""Records the example spec of each machine type; `python tests/stacks/gcp/gcp_cases.py` renews.
-
-Read what changed in the graphs before you keep it: they are what is asked of the cloud.
-"""
+"""Records the example spec of each machine type."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from gcluster.schemas.catalog import load_catalog
@@ -17,6 +13,8 @@ from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "gcp"
+FULL = "a3-megagpu-8g"
+"""Its graph is kept as a whole."""
 TEMPLATE = "InstanceTemplate"
 MACHINE = "InstanceFromTemplate"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGNsdXN0ZXI"
@@ -24,12 +22,12 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGNsdXN0ZXI"
 
 def machines() -> list[str]:
     """Return the machine types that have an example."""
-    return sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+    return sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))
 
 
 def spec_of(machine: str) -> ClusterSpec:
     """Return the example spec of a machine type."""
-    loaded = load(CASES / machine / "spec.yaml")
+    loaded = load(CASES / "specs" / f"{machine}.yaml")
     assert loaded.spec is not None, loaded.diagnostics
     return loaded.spec
 
@@ -80,16 +78,3 @@ def template(graph: Graph, pool: str) -> RecordedResource:
     """Return a pool's template, its first option's."""
     found = [t for t in graph.of_type(TEMPLATE) if graph.tags(t)["gcluster-pool"] == pool]
     return found[0]
-
-
-def main() -> int:
-    """Write the graphs."""
-    for machine in machines():
-        graph = recorded(spec_of(machine)).to_json()
-        (CASES / machine / "graph.json").write_bytes(graph)
-        sys.stdout.write(f"{machine}: {len(graph)} bytes\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,11 +1,7 @@
-"""Records the example spec of each machine type; `python tests/stacks/oci/oci_cases.py` renews.
-
-Read what changed in the graphs before you keep it: they are what is asked of the cloud.
-"""
+"""Records the example spec of each machine type."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import msgspec
@@ -21,18 +17,20 @@ from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "oci"
+FULL = "BM.GPU.H100.8"
+"""Its graph is kept as a whole."""
 SITE = "here"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGNsdXN0ZXI"
 
 
 def machines() -> list[str]:
     """Return the machine types that have an example."""
-    return sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+    return sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))
 
 
 def spec_of(machine: str, **pool: object) -> ClusterSpec:
     """Return the example spec of a machine type; `pool` changes fields of its pool train."""
-    loaded = load(CASES / machine / "spec.yaml")
+    loaded = load(CASES / "specs" / f"{machine}.yaml")
     assert loaded.spec is not None, loaded.diagnostics
     return with_pool(loaded.spec, **pool) if pool else loaded.spec
 
@@ -79,16 +77,3 @@ def launched(graph: Graph) -> list[dict[str, Value]]:
     found = [r.inputs for r in graph.of_type("Instance")]
     configured = graph.of_type("InstanceConfiguration")
     return found + [part(r, "instanceDetails", "launchDetails") for r in configured]
-
-
-def main() -> int:
-    """Write the graphs."""
-    for machine in machines():
-        graph = recorded(spec_of(machine)).to_json()
-        (CASES / machine / "graph.json").write_bytes(graph)
-        sys.stdout.write(f"{machine}: {len(graph)} bytes\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -7,6 +7,7 @@ import base64
 import pytest
 from oci_cases import (
     CASES,
+    FULL,
     SITE,
     graph_of,
     launched,
@@ -20,7 +21,9 @@ from oci_cases import (
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 
+from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees
+from ..machine_table import table
 
 every_machine = pytest.mark.parametrize("machine", machines())
 BUCKET = "oci:ObjectStorage/bucket:Bucket"
@@ -32,10 +35,13 @@ def test_every_machine_type_with_gpus_of_the_catalog_has_an_example() -> None:
     assert machines() == sorted(m.name for m in types if "oci" in m.sites and m.gpu)
 
 
-@every_machine
-def test_the_graph_is_the_one_that_was_reviewed(machine: str) -> None:
-    kept = (CASES / machine / "graph.json").read_bytes()
-    assert recorded(spec_of(machine)).to_json() == kept, "run python tests/stacks/oci/oci_cases.py"
+def test_the_graph_is_the_one_that_was_reviewed(golden: GoldenFiles) -> None:
+    golden.check(CASES / "graph.json", recorded(spec_of(FULL)).to_json())
+
+
+def test_machines_differ_in_what_was_reviewed(golden: GoldenFiles) -> None:
+    others = {machine: recorded(spec_of(machine)) for machine in machines() if machine != FULL}
+    golden.check(CASES / "machines.yaml", table(recorded(spec_of(FULL)), others, "shape"))
 
 
 @every_machine
