@@ -1,6 +1,6 @@
 """Compile the golden cases; run as a script it writes what they compile to now.
 
-    PYTHONPATH=src python tests/inventory/compile/golden.py
+    python -m tests.inventory.compile.golden
 
 Then read the diff: it is what every cluster of that kind would run differently.
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from tests.golden_files import as_yaml
 
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
@@ -22,12 +24,12 @@ from gcluster.schemas.load import load
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, KubernetesScheduler
 
 CASES = Path(__file__).parents[2] / "cases" / "compile"
-NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+NAMES = sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))
 
 
 def spec_of(case: str) -> ClusterSpec:
     """Return the spec of a case; it must pass its checks."""
-    loaded = load(CASES / case / "spec.yaml")
+    loaded = load(CASES / "specs" / f"{case}.yaml")
     assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
     return loaded.spec
 
@@ -67,13 +69,24 @@ def bundle_of(spec: ClusterSpec) -> KubernetesAt | None:
         site.is_made_here for site in spec.sites.values()
     ):
         return None
-    written = (CASES / "kubernetes-local/kubernetes-bundle.json").read_bytes()
+    written = (CASES / "specs/kubernetes-local.bundle.json").read_bytes()
     return KubernetesAt(manifest=decode_kubernetes(written), root="file:///srv/kubernetes")
 
 
 def written(cluster: CompiledCluster) -> str:
-    """Return the compiled cluster as the golden files hold it."""
-    return msgspec.json.format(msgspec.json.encode(cluster), indent=1).decode() + "\n"
+    """Return the compiled cluster as the golden files hold it: each step where it comes first."""
+    seen: dict[str, tuple[str, dict[str, Any]]] = {}
+    groups: dict[str, Any] = {}
+    for group in cluster.groups:
+        steps: dict[str, Any] = {}
+        for step in group.steps:
+            row = {key: value for key, value in msgspec.to_builtins(step).items() if value}
+            row = {key: row[key] for key in row if key not in {"role", "phase"}}
+            first, same = seen.setdefault(step.key, (group.name, row))
+            assert step.key not in steps
+            steps[step.key] = row if first == group.name or same != row else f"as {first}"
+        groups[group.name] = {"hosts": list(group.hosts), "steps": steps}
+    return as_yaml({"cluster": cluster.cluster, "groups": groups})
 
 
 def _rank(spec: ClusterSpec, pool: str) -> int:
@@ -82,4 +95,4 @@ def _rank(spec: ClusterSpec, pool: str) -> int:
 
 if __name__ == "__main__":
     for case in NAMES:
-        (CASES / case / "expected.json").write_text(written(compiled(spec_of(case))))
+        (CASES / f"{case}.yaml").write_text(written(compiled(spec_of(case))))

@@ -1,6 +1,6 @@
 """The cases of compiled Kubernetes objects; run as a script it writes their golden files again.
 
-    PYTHONPATH=src python tests/inventory/kubernetes_objects/compiled.py
+    python -m tests.inventory.kubernetes_objects.compiled
 
 Then read the diff: it is what every cluster of that kind would be told differently.
 """
