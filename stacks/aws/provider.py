@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
@@ -31,23 +31,10 @@ class AwsProvider(CloudProvider["Session"]):
         super().__init__(catalog)
         self._api = api
 
-    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return the nodes that are always there, without addresses."""
+    def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         from .plan.pools import pool_plan
 
-        return tuple(
-            Host(
-                name=node,
-                site=site,
-                pool=name,
-                role=pool.role,
-                machine=pool.machine,
-                ssh=SshTarget(user=pool_plan(spec, name, self._catalog()).image.user),
-            )
-            for name, pool in spec.pools.items()
-            if pool.site == site
-            for node in pool_host_names(name, pool)
-        )
+        return pool_plan(spec, pool, self._catalog()).image.user
 
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str

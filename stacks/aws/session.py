@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
-from ..provider import SiteContext, provider_error
-from ..pulumi.checkpoint import Owners, owners
+from ..provider import SiteContext
 from ..pulumi.session import SiteSession
 from .api import Api
 from .hosts import Instance, host_keys, instances, places, to_hosts
@@ -19,6 +18,7 @@ from .plan.types import SitePlan
 
 if TYPE_CHECKING:
     from ..pulumi.engine import Engine
+    from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
@@ -29,6 +29,7 @@ class Session(SiteSession):
     """What the calls of the provider share."""
 
     cloud = "aws"
+    title = "AWS"
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
@@ -61,16 +62,15 @@ class Session(SiteSession):
         )
         return self._stack(run, total)
 
-    def owners(self) -> Owners:
-        """Return which storage each protected resource is there for."""
-        plan, context = self.plan, self._context
-        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
-        named |= {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
-        if not named:
-            return {}
+    def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 0.7 s
 
-        return owners(record_site(context.spec, context.site, self._catalog), named)
+        return record_site(self._context.spec, self._context.site, self._catalog)
+
+    def _data_names(self) -> Mapping[str, Iterable[str]]:
+        plan = self.plan
+        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist."""
@@ -94,14 +94,12 @@ class Session(SiteSession):
             self.api, wanted, cache=self.folder / "host-keys.json", patience_s=BOOT_LIMIT_S
         )
         silent = [machine.host for machine in wanted if machine.instance_id not in keys]
-        if silent:
-            raise provider_error(
-                "GC968",
-                f"{len(silent)} nodes show no host key on their console: {', '.join(silent[:5])}",
-                detail="Nobody logs in to a node whose key was not read through AWS itself.",
-                hint="look at one: aws ec2 get-console-output --latest --instance-id ID; then run "
-                "the same command again",
-            )
+        self._refuse_silent(
+            silent,
+            where=" on their console",
+            hint="look at one: aws ec2 get-console-output --latest --instance-id ID; "
+            "then run the same command again",
+        )
         hosts = to_hosts(
             self.plan,
             machines,

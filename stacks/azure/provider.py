@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext, provider_error
 from ..pulumi.command import require
 from ..pulumi.provider import CloudProvider
@@ -26,24 +26,13 @@ class AzureProvider(CloudProvider["Session"]):
 
     name = "azure"
 
-    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return the nodes that are always there, without addresses."""
+    def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         from .plan.layout import described
 
-        user = described(spec, site).ssh.user or facts().user
-        return tuple(
-            Host(
-                name=node,
-                site=site,
-                pool=name,
-                role=pool.role,
-                machine=pool.machine or facts().machine,
-                ssh=SshTarget(user=user),
-            )
-            for name, pool in spec.pools.items()
-            if pool.site == site
-            for node in pool_host_names(name, pool)
-        )
+        return described(spec, spec.pools[pool].site).ssh.user or facts().user
+
+    def _machine_of(self, pool: Pool) -> str:
+        return pool.machine or facts().machine
 
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str

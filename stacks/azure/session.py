@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
-from ..provider import SiteContext, provider_error
-from ..pulumi.checkpoint import Owners, owners
+from ..provider import SiteContext
 from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
 from .api import Api
@@ -22,12 +21,15 @@ from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
     from ..pulumi.engine import Engine
+    from ..pulumi.recorded import RecordedGraph
 
 
 class Session(SiteSession):
     """What the calls of the provider share."""
 
     cloud = "azure"
+    title = "Azure"
+    shares_protected = True  # network, resource group and key identity are
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
@@ -73,21 +75,15 @@ class Session(SiteSession):
         run = program(context.spec, context.site, self._catalog, self.moment())
         return self._stack(run, total)
 
-    def owners(self) -> Owners:
-        """Return which storage each protected resource is there for.
-
-        Network, resource group and key identity are there for all data.
-        """
-        context = self._context
-        names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
-        named = data_names(context.spec, context.site, self.plan.storage, names)
-        if not named:
-            return {}
+    def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 1 s
 
-        everything = sorted({name for names in named.values() for name in names})
-        graph = record_site(context.spec, context.site, self._catalog)
-        return owners(graph, named, others=everything)
+        return record_site(self._context.spec, self._context.site, self._catalog)
+
+    def _data_names(self) -> Mapping[str, Iterable[str]]:
+        names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
+        context = self._context
+        return data_names(context.spec, context.site, self.plan.storage, names)
 
     def elastic_nodes(self) -> dict[str, str]:
         """Return name -> number of the machines that are there beyond the spec."""
@@ -111,13 +107,9 @@ class Session(SiteSession):
         wanted = [node for node in machines if of is None or node.host in of]
         keys = host_keys(self.api, wanted, self.folder / "host-keys.json")
         silent = [node.host for node in wanted if not keys.get(node.vm_id)]
-        if silent:
-            raise provider_error(
-                "GC968",
-                f"{len(silent)} nodes show no host key: {', '.join(silent[:5])}",
-                detail="Nobody logs in to a node whose key was not read through Azure itself.",
-                hint="their agent may still be starting: run the same command again",
-            )
+        self._refuse_silent(
+            silent, where="", hint="their agent may still be starting: run the same command again"
+        )
         via = self._site.ssh.via
         found = to_hosts(self.plan, machines, keys, key_file=str(self.private_key), via=via)
         names = {node.host for node in wanted}

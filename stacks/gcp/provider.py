@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
 from ..pulumi.command import require
 from ..pulumi.names import label_value
@@ -35,15 +35,11 @@ class GcpProvider(CloudProvider["Session"]):
         super().__init__(catalog)
         self._api = api
 
-    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return the nodes that are always there, without addresses."""
-        ssh = SshTarget(user=login_user(spec, site))
-        return tuple(
-            Host(name=node, site=site, pool=name, role=pool.role, machine=machine_of(pool), ssh=ssh)
-            for name, pool in spec.pools.items()
-            if pool.site == site
-            for node in pool_host_names(name, pool)
-        )
+    def _login_user(self, spec: ClusterSpec, pool: str) -> str:
+        return login_user(spec, spec.pools[pool].site)
+
+    def _machine_of(self, pool: Pool) -> str:
+        return machine_of(pool)
 
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ..provider import SiteContext, provider_error
-from ..pulumi.checkpoint import Owners, owners
+from ..provider import SiteContext
 from ..pulumi.names import label_value
 from ..pulumi.session import SiteSession
 from .api import Api
@@ -19,6 +18,7 @@ from .plan.names import names_of
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
     from ..pulumi.engine import Engine
+    from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
@@ -29,6 +29,7 @@ class Session(SiteSession):
     """What the calls of the provider share."""
 
     cloud = "gcp"
+    title = "Google"
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
@@ -59,17 +60,16 @@ class Session(SiteSession):
         )
         return self._stack(run, total)
 
-    def owners(self) -> Owners:
-        """Return which storage each protected resource is there for."""
-        plan, names, context = self.plan, names_of(self.plan), self._context
-        made = [item.name for item in plan.buckets if item.create]
-        named = {names(f"bucket-{name}"): (name,) for name in made}
-        named |= {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
-        if not named:
-            return {}
+    def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 2 s
 
-        return owners(record_site(context.spec, context.site, self._catalog), named)
+        return record_site(self._context.spec, self._context.site, self._catalog)
+
+    def _data_names(self) -> Mapping[str, Iterable[str]]:
+        plan, names = self.plan, names_of(self.plan)
+        made = [item.name for item in plan.buckets if item.create]
+        named = {names(f"bucket-{name}"): (name,) for name in made}
+        return named | {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist; raises GoogleError."""
@@ -94,14 +94,12 @@ class Session(SiteSession):
         cache = self.folder / "host-keys.json"
         keys = host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
         silent = [machine.name for machine in wanted if machine.id not in keys]
-        if silent:
-            raise provider_error(
-                "GC968",
-                f"{len(silent)} nodes told no host key: {', '.join(silent[:5])}",
-                detail="Nobody logs in to a node whose key was not read through Google itself.",
-                hint="look at one: gcloud compute instances get-serial-port-output NAME; then run "
-                "the same command again",
-            )
+        self._refuse_silent(
+            silent,
+            where="",
+            hint="look at one: gcloud compute instances get-serial-port-output NAME; then run "
+            "the same command again",
+        )
         hosts = to_hosts(
             self.plan,
             machines,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
@@ -31,21 +31,10 @@ class OciProvider(CloudProvider["Session"]):
         super().__init__(catalog)
         self._api = api
 
-    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return the nodes that are always there, without addresses."""
+    def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         from .plan.pools import pool_plan
 
-        found: list[Host] = []
-        for name, pool in spec.pools.items():
-            if pool.site == site:
-                ssh = SshTarget(user=pool_plan(spec, name, self._catalog()).image.user)
-                found += [
-                    Host(
-                        name=n, site=site, pool=name, role=pool.role, machine=pool.machine, ssh=ssh
-                    )
-                    for n in pool_host_names(name, pool)
-                ]
-        return tuple(found)
+        return pool_plan(spec, pool, self._catalog()).image.user
 
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
 from ..console import await_host_keys
-from ..provider import SiteContext, provider_error
-from ..pulumi.checkpoint import Owners, owners
+from ..provider import SiteContext
 from ..pulumi.session import SiteSession
 from .api import Api
 from .hosts import (
@@ -28,6 +27,7 @@ from .plan.types import SitePlan
 
 if TYPE_CHECKING:
     from ..pulumi.engine import Engine
+    from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 1800.0
 """Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
@@ -38,6 +38,7 @@ class Session(SiteSession):
     """What the calls of the provider share."""
 
     cloud = "oci"
+    title = "OCI"
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
@@ -75,17 +76,15 @@ class Session(SiteSession):
         super().bring_up(total)
         name_nodes(self.api, self.plan)
 
-    def owners(self) -> Owners:
-        """Return which storage each protected resource is there for."""
-        plan, context = self.plan, self._context
-        of = [("lustre", item.name) for item in plan.lustre]
-        of += [("bucket", item.name) for item in plan.buckets]
-        if not of:
-            return {}
+    def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 1 s
 
-        recorded = record_site(context.spec, context.site, self._catalog)
-        return owners(recorded, {plan.names(f"{kind}-{name}"): (name,) for kind, name in of})
+        return record_site(self._context.spec, self._context.site, self._catalog)
+
+    def _data_names(self) -> Mapping[str, Iterable[str]]:
+        plan = self.plan
+        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist."""
@@ -111,14 +110,12 @@ class Session(SiteSession):
             patience_s=BOOT_LIMIT_S,
         )
         silent = [machine.host for machine in wanted if machine.id not in keys]
-        if silent:
-            raise provider_error(
-                "GC968",
-                f"{len(silent)} nodes show no host key on their console: {', '.join(silent[:5])}",
-                detail="Nobody logs in to a node whose key was not read through OCI itself.",
-                hint="look at one: oci compute console-history capture --instance-id OCID; then "
-                "run the same command again",
-            )
+        self._refuse_silent(
+            silent,
+            where=" on their console",
+            hint="look at one: oci compute console-history capture --instance-id OCID; then "
+            "run the same command again",
+        )
         found = Found(
             addresses=addresses(self.api, self.plan, machines),
             keys=keys,

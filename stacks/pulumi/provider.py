@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from ...inventory.hosts import Host
+from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec, Pool
 from ..provider import (
     ControlPlaneAt,
     Grown,
@@ -49,6 +49,23 @@ class CloudProvider(Provider, Generic[SessionT]):
     def __init__(self, catalog: Catalog | None = None) -> None:
         """Use a catalog; default: gcluster's own."""
         self._given = catalog
+
+    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+        """Return the nodes that are always there, without addresses."""
+        return tuple(
+            Host(
+                name=node,
+                site=site,
+                pool=name,
+                role=pool.role,
+                machine=self._machine_of(pool),
+                ssh=ssh,
+            )
+            for name, pool in spec.pools.items()
+            if pool.site == site
+            for ssh in (SshTarget(user=self._login_user(spec, name)),)
+            for node in pool_host_names(name, pool)
+        )
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the resources of the recorded program; raises ProviderError without the extra."""
@@ -155,6 +172,14 @@ class CloudProvider(Provider, Generic[SessionT]):
         """End elastic nodes; raises ProviderError for nodes of the spec."""
         for name, machine in self._shrink(self._session(context), set(names)).items():
             context.ledger.deleted(context.site, f"node/{name}", machine)
+
+    @abstractmethod
+    def _login_user(self, spec: ClusterSpec, pool: str) -> str:
+        """Return who logs in to a pool's nodes over SSH."""
+
+    def _machine_of(self, pool: Pool) -> str | None:
+        """Return the machine type of a pool, also where it names none."""
+        return pool.machine
 
     @abstractmethod
     def _session(self, context: SiteContext) -> SessionT:

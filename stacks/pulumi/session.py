@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -12,12 +12,29 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from ...schemas.spec import CloudSite
 from ..client_key import ensure_client_key, public_text
 from ..control_plane import TYPES, read_output
-from ..provider import ControlPlaneAt, Leftover, ResourceChange, ResourceGraph, SiteContext
-from .checkpoint import Owners, StackResource, freed, guarded, known_ids, mark_protected, resources
+from ..provider import (
+    ControlPlaneAt,
+    Leftover,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+    provider_error,
+)
+from .checkpoint import (
+    Owners,
+    StackResource,
+    freed,
+    guarded,
+    known_ids,
+    mark_protected,
+    owners,
+    resources,
+)
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
     from .engine import Engine
+    from .recorded import RecordedGraph
 
 
 _MACHINES = ("Instance", "VirtualMachine")
@@ -29,6 +46,10 @@ class SiteSession(ABC):
     """Made for each call of a provider, lazy in all its parts; each cloud adds its own."""
 
     cloud: ClassVar[str]
+    title: ClassVar[str]
+    """The cloud as people call it."""
+    shares_protected: ClassVar[bool] = False
+    """Whether a protected resource that is in no storage is there for all of them."""
 
     def __init__(self, context: SiteContext, catalog: Catalog) -> None:
         """Hold the context."""
@@ -79,8 +100,31 @@ class SiteSession(ABC):
         """Return the site's stack with its program; `total` resources are in it."""
 
     @abstractmethod
+    def _record(self) -> RecordedGraph:
+        """Return the site's program as recorded offline."""
+
+    @abstractmethod
+    def _data_names(self) -> Mapping[str, Iterable[str]]:
+        """Return name of a resource or component -> the storage that it is made for."""
+
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for; {} where nothing is made."""
+        named = self._data_names()
+        if not named:
+            return {}
+        everything = {name for names in named.values() for name in names}
+        return owners(self._record(), named, others=everything if self.shares_protected else ())
+
+    def _refuse_silent(self, nodes: Sequence[str], *, where: str, hint: str) -> None:
+        """Raise ProviderError (GC968) where nodes have shown no host key."""
+        if nodes:
+            raise provider_error(
+                "GC968",
+                f"{len(nodes)} nodes show no host key{where}: {', '.join(nodes[:5])}",
+                detail=f"Nobody logs in to a node whose key was not read through {self.title} "
+                "itself.",
+                hint=hint,
+            )
 
     @property
     def has_stack(self) -> bool:
