@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
 from ...spec import CloudSite, Option, Pool
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check
@@ -79,6 +80,37 @@ def placement_without_fabric(context: CheckContext) -> Iterator[Finding]:
                     ("pools", name, key) for key in ("placement", "machine", "site", "fabric")
                 ),
             )
+
+
+@check("GC139", summary="A placement that reserved capacity can't be in.")
+def placement_of_reserved(context: CheckContext) -> Iterator[Finding]:
+    """Reserved machines stand where they were reserved: AWS moves none into another group.
+
+    A reservation that was made in a cluster placement group is used with that group: name it,
+    `placement: GROUP`. One that was made outside of any can't be used in a group, and machines of a
+    capacity block stand close together anyway: leave `placement` out, or write `none`.
+    """
+    for name, pool in context.pools.items():
+        site = context.cloud(pool)
+        if site is None or site.provider != "aws" or pool.placement in (None, "none"):
+            continue
+        owned = [o for o in pool.market if isinstance(o, Option)]
+        blocks = [o for o in owned if o.market == "capacity-block"]
+        reserved = [o for o in owned if o.market == "reservation"]
+        made = pool.placement in ("cluster", "spread")
+        if not blocks and not (reserved and made):
+            continue
+        what = "capacity block" if blocks else "reservation"
+        group = "" if blocks else "; placement: GROUP if the reservation was made in one"
+        yield Finding(
+            summary=f'pool "{name}": machines of a {what} can\'t be placed in '
+            f"{'a new group' if made else pool.placement}",
+            path=("pools", name, "placement"),
+            at_key=True,
+            hint=f"leave placement out{group}",
+            fix=Remove(("pools", name, "placement")),
+            relies_on=tuple(("pools", name, key) for key in ("placement", "market", "site")),
+        )
 
 
 @check("GC133", summary="Only some hosts of a pool say where they stand.")

@@ -42,3 +42,5 @@ OFFER = "gcluster-offer"
 """Key of the offer that a node was bought by; on launch templates the one they are for."""
 TOKEN = "gcluster-token"  # noqa: S105  # a tag's key
 """The burst that an elastic node belongs to: the ledger's intent."""
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+"""The account's own role behind every spot request."""

@@ -57,6 +57,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
             node_profile=here.roles.node,
             burst_profile=here.roles.burst,
             bursts=elastic and controlled,
+            bursts_spot=any(pool.elastic and pool.buys_spot for pool in pools),
             joins_eks=any(pool.joins_eks for pool in pools),
             grants=grant_plans(spec, site),
         ),

@@ -119,13 +119,21 @@ def _placement(
 def _offers(name: str, pool: Pool, site: AwsSite, machine: Machine | None) -> Iterator[OfferPlan]:
     """Yield options in their order, each in all zones before the next: the spec's own priority.
 
-    Machines of a capacity block stand close together already, so they get no placement group.
+    Machines of a capacity block stand close together already. Those of a reservation stand where
+    it reserved them: a group that is made for the cluster holds none of them, and EC2 then says
+    InsufficientInstanceCapacity although the reservation has room. One that was made in a group is
+    used with that group alone (EC2 User Guide, "Use Capacity Reservations with cluster placement
+    groups", November 2026): the pool names it.
     """
     for written in pool.market or ["on-demand"]:
         option = _option(written)
         for zone in _zones(pool, site):
-            block = option.market == "capacity-block"
-            placement = None if block else _placement(pool, name, machine, zone)
+            placement = _placement(pool, name, machine, zone)
+            existing = placement is not None and placement.existing is not None
+            if option.market == "capacity-block" or (
+                option.market == "reservation" and not existing
+            ):
+                placement = None
             yield OfferPlan(
                 key=_joined(option.key, zone),
                 option=option,

@@ -132,6 +132,11 @@ class PoolPlan(Plan, frozen=True):
     """In the order in which they are tried."""
     mixed: bool
 
+    @property
+    def buys_spot(self) -> bool:
+        """Whether one of its offers is spot."""
+        return any(offer.option.market == "spot" for offer in self.offers)
+
     def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
         """Return node -> the offer that it is bought by, of the nodes that are made.
 
@@ -197,6 +202,8 @@ class IdentityPlan(Plan, frozen=True):
     burst_profile: str | None
     bursts: bool
     """Controllers of this site start nodes: they need the right to."""
+    bursts_spot: bool
+    """Some of those are spot nodes."""
     joins_eks: bool
     """Nodes join a control plane that EKS runs: they need the right to."""
     grants: tuple[GrantPlan, ...]

@@ -139,6 +139,9 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
     group = found.placement_group_arn.rpartition("/")[2]
     if group and offer.placement != f"existing-{group}":
         yield f"was made in placement group {group}; write placement: {group}"
+    elif not group and offer.placement is not None:
+        named = offer.placement.removeprefix("existing-")
+        yield f"stands in no placement group, so not in {named}; leave placement out"
 
 
 def check_block_offering(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, AwsError
+from ..plan.defaults import SPOT_ROLE
 
 if TYPE_CHECKING:
     from ..plan.types import ImagePlan, SitePlan
@@ -252,3 +253,24 @@ def check_profile(api: Api, profile: str) -> Iterator[Diagnostic]:
         if error.code != "NoSuchEntity":
             raise
         yield finding("GC976", f"instance profile {profile} does not exist in this account")
+
+
+def check_spot_role(api: Api, pools: tuple[str, ...]) -> Iterator[Diagnostic]:
+    """Yield a warning where the account has no role of spot requests yet.
+
+    EC2 makes it with the first request of a login that may; who may not is refused at the launch
+    (AuthFailure.ServiceLinkedRoleCreationNotPermitted).
+    """
+    try:
+        api.ask(Answer, "iam", "get_role", RoleName=SPOT_ROLE)
+    except AwsError as error:
+        if error.code != "NoSuchEntity":
+            raise
+        yield finding(
+            "GC976",
+            f"pools {', '.join(pools)} buy spot, and this account has no role {SPOT_ROLE} yet",
+            detail="The first spot request makes it if the login has iam:CreateServiceLinkedRole; "
+            "without it every spot launch is refused.",
+            hint="aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+            severity=Severity.WARNING,
+        )

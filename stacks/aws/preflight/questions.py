@@ -55,6 +55,8 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     profiles = (plan.identity.node_profile, plan.identity.burst_profile)
     for profile in dict.fromkeys(profile for profile in profiles if profile):
         yield Question(f"role {profile}", partial(existing.check_profile, api, profile))
+    if spot := tuple(pool.name for pool in plan.pools if pool.buys_spot):
+        yield Question("the role of spot requests", partial(existing.check_spot_role, api, spot))
 
 
 def _of_pool(

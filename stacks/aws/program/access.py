@@ -196,6 +196,7 @@ class Identities(Component[IdentitiesArgs]):
                 site=args.site,
                 node_role_arn=arn,
                 kms_key=args.kms_key,
+                spot=args.plan.bursts_spot,
             )
         )
         aws.iam.RolePolicy(args.names("burst"), role=role.name, policy=policy, opts=self.child())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...pulumi.names import CLUSTER, SITE
+from ..plan.defaults import SPOT_ROLE
 
 if TYPE_CHECKING:
     from ..plan.types import GrantPlan
 
-Statement: TypeAlias = dict[str, str | list[str] | dict[str, dict[str, str]] | dict[str, str]]
+Statement: TypeAlias = dict[
+    str, str | list[str] | dict[str, dict[str, str | list[str]]] | dict[str, str]
+]
 
 
 def trust(partition: str) -> str:
@@ -47,12 +50,21 @@ def bucket_policy(partition: str, grants: Iterable[GrantPlan]) -> str:
 
 
 def burst_policy(
-    partition: str, *, cluster: str, site: str, node_role_arn: str, kms_key: str | None
+    partition: str,
+    *,
+    cluster: str,
+    site: str,
+    node_role_arn: str,
+    kms_key: str | None,
+    spot: bool = False,
 ) -> str:
     """Return what the controller needs to start and end elastic nodes of its own site, no other.
 
     It starts machines from launch templates of the cluster alone, ends and tags only what carries
-    the cluster's tags, and reads consoles of those: that is where host keys are found.
+    the cluster's tags, and reads consoles of those: that is where host keys are found. A fleet that
+    is `instant` launches with its caller's rights: its machines, disks and interfaces are tagged by
+    RunInstances and not by CreateFleet (EC2 User Guide, "Grant permission to tag Amazon EC2
+    resources during creation"; Karpenter's policy of controllers names both, November 2026).
     """
     ec2 = f"arn:{partition}:ec2:*:*:"
     ours = {f"aws:ResourceTag/{CLUSTER}": cluster, f"aws:ResourceTag/{SITE}": site}
@@ -80,7 +92,7 @@ def burst_policy(
                 "tag",
                 ["ec2:CreateTags"],
                 [f"{ec2}{kind}/*" for kind in launched],
-                {"ec2:CreateAction": "CreateFleet"},
+                {"ec2:CreateAction": ["CreateFleet", "RunInstances"]},
             ),
             _statement("name", ["ec2:CreateTags"], f"{ec2}instance/*", ours),
             _statement(
@@ -90,8 +102,23 @@ def burst_policy(
                 ours,
             ),
             _statement("pass", ["iam:PassRole"], node_role_arn),
+            *([_spot_role(partition)] if spot else []),
             *([_key_use(partition, kms_key)] if kms_key else []),
         ]
+    )
+
+
+def _spot_role(partition: str) -> Statement:
+    """Return what the first spot request of an account needs: EC2 then makes its own role.
+
+    Nothing else can be made by it (EC2 User Guide, "Service-linked role for Spot Instance
+    requests", November 2026).
+    """
+    return _statement(
+        "spot",
+        ["iam:CreateServiceLinkedRole"],
+        f"arn:{partition}:iam::*:role/aws-service-role/spot.amazonaws.com/{SPOT_ROLE}",
+        {"iam:AWSServiceName": "spot.amazonaws.com"},
     )
 
 
@@ -122,7 +149,10 @@ _LAUNCH = ["ec2:CreateFleet", "ec2:RunInstances"]
 
 
 def _statement(
-    sid: str, actions: list[str], resource: str | list[str], equals: dict[str, str] | None = None
+    sid: str,
+    actions: list[str],
+    resource: str | list[str],
+    equals: Mapping[str, str | list[str]] | None = None,
 ) -> Statement:
     statement: Statement = {
         "Sid": sid,
@@ -131,7 +161,7 @@ def _statement(
         "Resource": resource,
     }
     if equals:
-        statement["Condition"] = {"StringEquals": equals}
+        statement["Condition"] = {"StringEquals": dict(equals)}
     return statement
 
 

@@ -54,6 +54,28 @@ def test_the_burst_policy_ends_and_reads_the_clusters_own_nodes_alone(graph: Ask
         assert not any(action.endswith("*") for action in statement["Action"])
 
 
+def test_the_controller_may_tag_what_its_fleet_launches(graph: Ask) -> None:
+    policy = json.loads(graph(BURSTS).only("RolePolicy").inputs["policy"])
+    [tag] = [s for s in policy["Statement"] if s["Sid"] == "tag"]
+    assert tag["Condition"] == {
+        "StringEquals": {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
+    }
+    kinds = {arn.split("/")[0].rpartition(":")[2] for arn in tag["Resource"]}
+    # What the launch template and the fleet tag.
+    assert kinds >= {"fleet", "instance", "volume", "network-interface"}
+
+
+def test_a_controller_that_bursts_into_spot_may_have_ec2_make_the_role_of_spot(graph: Ask) -> None:
+    def statements(text: str) -> dict[str, dict[str, object]]:
+        policy = json.loads(graph(text).only("RolePolicy").inputs["policy"])
+        return {statement["Sid"]: statement for statement in policy["Statement"]}
+
+    assert "spot" not in statements(BURSTS)
+    spot = statements(BURSTS.replace("max: 8}", "max: 8}, market: [on-demand, spot]"))["spot"]
+    assert spot["Action"] == ["iam:CreateServiceLinkedRole"]
+    assert spot["Condition"] == {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}
+
+
 def test_roles_that_exist_are_used_and_none_is_made(graph: Ask) -> None:
     text = BURSTS.replace(
         "    network:", "    roles: {node: gpu-nodes, burst: gpu-burst}\n    network:"

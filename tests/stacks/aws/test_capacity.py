@@ -161,6 +161,25 @@ def test_a_reservation_must_fit_the_pool(
         assert problem in summary
 
 
+def test_a_reservation_in_a_placement_group_is_used_with_that_group_alone(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    plain = (CASES / "recorded" / "reservation.xml").read_bytes()
+    arn = b"arn:aws:ec2:us-east-1:111122223333:placement-group/pg-reserved"
+    told = plain.replace(b"<state>", b"<placementGroupArn>" + arn + b"</placementGroupArn><state>")
+    aws_says.say("ec2", "DescribeCapacityReservations", told)
+    pool = planned(RESERVED).pool("train")
+    [(code, summary)] = said(check_reservation(api, pool, pool.offers[0], NONE))
+    assert code == "GC974"
+    assert summary.endswith("placement group pg-reserved; write placement: pg-reserved")
+    named = planned(RESERVED.replace("count: 2", "count: 2, placement: pg-reserved")).pool("train")
+    assert said(check_reservation(api, named, named.offers[0], NONE)) == []
+    aws_says.say("ec2", "DescribeCapacityReservations", plain)
+    [(code, summary)] = said(check_reservation(api, named, named.offers[0], NONE))
+    assert code == "GC974"
+    assert "stands in no placement group" in summary
+
+
 def test_a_reservation_that_is_not_there_is_told(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:

@@ -72,6 +72,17 @@ def test_pools_of_one_fabric_and_zone_share_one_cluster_placement_group(graph: A
     assert "placement" not in template_of(recorded, "head").inputs
 
 
+def test_reserved_machines_are_put_into_no_new_placement_group(graph: Ask) -> None:
+    text = BASE.replace("count: 2", "count: 2, market: [{reservation: cr-0abc}]")
+    recorded = graph(text)
+    assert recorded.of_type("PlacementGroup") == ()
+    assert "placement" not in template_of(recorded, "train").inputs
+    named = graph(text.replace("count: 2", "count: 2, placement: pg-reserved"))
+    assert template_of(named, "train").inputs["placement"] == {"groupName": "pg-reserved"}
+    arn = "arn:aws:resource-groups:us-east-1:111122223333:group/reserved"
+    assert graph(text.replace("cr-0abc", f'"{arn}"')).of_type("PlacementGroup") == ()
+
+
 def test_a_placement_group_that_exists_is_used(graph: Ask) -> None:
     recorded = graph(BASE.replace("count: 2", "count: 2, placement: pg-research"))
     assert recorded.of_type("PlacementGroup") == ()

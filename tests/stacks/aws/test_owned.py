@@ -14,6 +14,7 @@ from gcluster.stacks.aws.preflight.existing import (
     check_network,
     check_profile,
     check_rights,
+    check_spot_role,
 )
 from gcluster.stacks.pulumi.preflight import ExistingMachines
 
@@ -111,3 +112,17 @@ def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
     api.client("iam").create_instance_profile(InstanceProfileName="nodes")
     assert said(check_profile(api, "nodes")) == []
     assert [code for code, _ in said(check_profile(api, "none"))] == ["GC976"]
+
+
+def test_an_account_without_the_role_of_spot_is_told_how_to_make_it(api: Api) -> None:
+    [finding] = check_spot_role(api, ("train",))
+    assert finding.code == "GC976"
+    assert not finding.is_error
+    assert "pools train buy spot" in finding.summary
+    command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+    assert finding.hint == command
+    # As EC2 calls it; moto's own call names it otherwise.
+    api.client("iam").create_role(
+        RoleName="AWSServiceRoleForEC2Spot", AssumeRolePolicyDocument="{}"
+    )
+    assert said(check_spot_role(api, ("train",))) == []
