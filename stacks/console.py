@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ..schemas.decoding import decode_json
-from . import atomic
+from . import atomic, sshd
 
 BEGIN = "-----BEGIN SSH HOST KEY KEYS-----"
 END = "-----END SSH HOST KEY KEYS-----"
@@ -24,11 +24,6 @@ END = "-----END SSH HOST KEY KEYS-----"
 _AT_ONCE = 8
 """Consoles read at the same time: an account's request rate is shared with everybody in it."""
 _PAUSE_S = 10.0
-_SSHD = """\
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin no
-"""
 
 
 def cloud_config(
@@ -58,9 +53,9 @@ def cloud_config(
         "ssh": {"emit_keys_to_console": True},
         "write_files": [
             {
-                "path": "/etc/ssh/sshd_config.d/10-gcluster.conf",
+                "path": sshd.FILE,
                 "permissions": "0644",
-                "content": _SSHD,
+                "content": sshd.RULES,
             }
         ],
         **(more or {}),

@@ -9,14 +9,7 @@ from __future__ import annotations
 import base64
 import json
 
-_SSHD = """\
-# written by gcluster at first boot
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin no
-AllowAgentForwarding no
-X11Forwarding no
-"""
+from .. import sshd
 
 
 def cloud_init(user: str, public_key: str) -> str:
@@ -38,12 +31,12 @@ def cloud_init(user: str, public_key: str) -> str:
         "ssh_genkeytypes": ["ed25519", "ecdsa"],
         "write_files": [
             {
-                "path": "/etc/ssh/sshd_config.d/00-gcluster.conf",
+                "path": sshd.FILE,
                 "permissions": "0644",
-                "content": _SSHD,
+                "content": sshd.RULES,
             }
         ],
-        "runcmd": [["systemctl", "try-reload-or-restart", "ssh"]],
+        "runcmd": [["sh", "-c", sshd.RELOAD]],
     }
     return "#cloud-config\n" + json.dumps(config, indent=1) + "\n"
 

@@ -6,23 +6,21 @@ does both); not all have cloud-init. So this is a script, which runs at each sta
 
 from __future__ import annotations
 
-_SCRIPT = """\
+from .. import sshd
+
+_SCRIPT = f"""\
 #!/bin/sh
 # Of gcluster: as far as SSH, everything else is done over it. No secret may stand here.
 set -eu
 mkdir -p /etc/ssh/sshd_config.d
-cat > /etc/ssh/sshd_config.d/10-gcluster.conf <<'END'
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin no
-X11Forwarding no
-MaxAuthTries 4
-END
+cat > {sshd.FILE} <<'END'
+{sshd.RULES}END
 grep -q '^Include /etc/ssh/sshd_config.d/' /etc/ssh/sshd_config ||
   sed -i '1i Include /etc/ssh/sshd_config.d/*.conf' /etc/ssh/sshd_config
 ssh-keygen -A
+mkdir -p -m 0755 /run/sshd
 sshd -t
-systemctl reload ssh 2>/dev/null || systemctl reload sshd
+{sshd.RELOAD}
 # The node's own public keys, where only who may read the instance can read them.
 for file in /etc/ssh/ssh_host_*_key.pub; do
   kind=$(cut -d ' ' -f 1 "$file")
