@@ -13,6 +13,7 @@ from ....schemas.spec import ClusterSpec
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph
 from ...pulumi.tagging import tag_everything
+from ...pulumi.timeouts import wait_for_slow_kinds
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import OfferPlan, PoolPlan, SitePlan
@@ -84,6 +85,7 @@ class _Site:
     def build(self) -> None:
         plan = self._plan
         tag_everything(plan.labels)
+        wait_for_slow_kinds("aws")
         accounts = None if plan.account is None else [plan.account]
         region = aws.Provider(plan.names("aws"), region=plan.region, allowed_account_ids=accounts)
         self._opts = pulumi.ResourceOptions(provider=region)

@@ -15,6 +15,7 @@ from ...pulumi.names import Labels, Names, spec_hash
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph
 from ...pulumi.tagging import tag_everything
+from ...pulumi.timeouts import wait_for_slow_kinds
 from ..plan.identifiers import parse
 from ..plan.layout import layout
 from ..plan.types import LiveState, SitePlan
@@ -97,6 +98,7 @@ class Groups(Component[GroupsArgs]):
 def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
     tag_everything(tags)
+    wait_for_slow_kinds("azure")
     here = program_context(plan)
     names, options = here.names, here.options
     held = GroupsArgs(

@@ -12,6 +12,7 @@ from ...pulumi.names import CLUSTER, Labels, label_value, spec_hash
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
 from ...pulumi.tagging import tag_everything
+from ...pulumi.timeouts import wait_for_slow_kinds
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.facts import facts
@@ -76,6 +77,7 @@ def program(
 
     def run() -> None:
         tag_everything(labels)
+        wait_for_slow_kinds("gcp")
         _Site(plan, cloud_init.metadata(plan.user, login_key), dict(purchased or {})).make()
 
     return run

@@ -14,6 +14,7 @@ from ...pulumi.monitor import Answer, Json
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
 from ...pulumi.tagging import tag_everything
+from ...pulumi.timeouts import wait_for_slow_kinds
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import PoolPlan, SitePlan
@@ -58,6 +59,7 @@ class _Site:
     def build(self) -> None:
         plan = self._plan
         tag_everything(plan.labels)
+        wait_for_slow_kinds("oci")
         region = oci.Provider(plan.names("oci"), region=plan.region)
         self._opts = pulumi.ResourceOptions(provider=region)
         self._asks = pulumi.InvokeOutputOptions(provider=region)
