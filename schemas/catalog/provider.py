@@ -53,6 +53,15 @@ class LustreOffer(SpecModel, frozen=True, kw_only=True):
     date: Date
 
 
+class LustreSubnet(SpecModel, frozen=True, kw_only=True):
+    """A subnet for managed Lustre up to some size."""
+
+    up_to_tib: Annotated[float, Meta(gt=0)]
+    """Largest file system, in TiB."""
+    prefix: Annotated[int, Meta(ge=0, le=32)]
+    """Prefix length of the smallest subnet."""
+
+
 class IdForm(SpecModel, frozen=True, kw_only=True):
     """How the ids of one kind of thing look."""
 
@@ -96,7 +105,11 @@ class ProviderFacts(SpecModel, frozen=True):
     """How it sells machines; a machine's own markets stand before these."""
     subnet_reserved_addresses: Annotated[int, Meta(ge=0)] | None = None
     """Addresses of every subnet that the provider keeps."""
+    subnet_prefixes: list[Annotated[int, Meta(ge=0, le=32)]] = field(default_factory=list)
+    """Prefix lengths of the largest and the smallest subnet, as of a network; empty: not known."""
     reserved_networks: list[ReservedNetwork] = field(default_factory=list)
+    lustre_subnets: list[LustreSubnet] = field(default_factory=list)
+    """Smallest subnet of its own that managed Lustre is made in, by size; empty: it needs none."""
     lustre: list[LustreOffer] = field(default_factory=list)
     capacity_block: CapacityBlock | None = None
     flex_start_seconds: list[int] | None = None

@@ -174,6 +174,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "kubernetes.gpus": _kubernetes_gpus,
     "kubernetes.queues": lambda context: context.kubernetes is not None,
     "network.access": _always,
+    "network.addresses": _sites,
     "network.cidrs": _networks,
     "network.links": _sites,
     "network.subnets": _sites,

@@ -15,7 +15,6 @@ from ...spec import (
     LustreStorage,
     ScratchStorage,
 )
-from ...spec.sites.site import DEFAULT_CLOUD_CIDR
 from ..context import CheckContext
 from ..registry import Finding, check
 from ..scheduler.services import controller_hosts, controller_pools
@@ -28,8 +27,6 @@ _DRIVERS = {"eks": ("host",), "aks": ("container",), "gke": ("host", "container"
 container for; AKS' own driver and NVIDIA's operator can't be together (learn.microsoft.com,
 "NVIDIA GPU Operator on AKS", November 2026)."""
 _GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib"})
-_EKS_PREFIX = 22
-"""Smallest network in which two subnets of 16 addresses are left beside nodes and logins."""
 
 
 def _managed(context: CheckContext) -> KubernetesScheduler | None:
@@ -166,21 +163,11 @@ def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
             continue
         network, path = site.network, ("sites", name, "network")
         named = [] if network.subnets is None else network.subnets.control_plane
-        if network.vpc is not None:
-            if len(named) < 2:  # noqa: PLR2004  # as the text says
-                yield Finding(
-                    summary=f'site "{name}" names {len(named)} subnets for EKS, which needs two',
-                    path=path,
-                    hint="add control_plane: [SUBNET, SUBNET] to subnets, in two zones",
-                    relies_on=(*_NODES, path),
-                )
-            continue
-        prefix = int((network.cidr or DEFAULT_CLOUD_CIDR).partition("/")[2] or 0)
-        if prefix > _EKS_PREFIX:
+        if network.vpc is not None and len(named) < 2:  # noqa: PLR2004  # as the text says
             yield Finding(
-                summary=f"{network.cidr} has no room for EKS' two subnets",
-                path=(*path, "cidr"),
-                hint=f"take a network of /{_EKS_PREFIX} or larger",
+                summary=f'site "{name}" names {len(named)} subnets for EKS, which needs two',
+                path=path,
+                hint="add control_plane: [SUBNET, SUBNET] to subnets, in two zones",
                 relies_on=(*_NODES, path),
             )
 

@@ -9,20 +9,14 @@ from typing import cast
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import api_name, balanced_site, managed_by, site_domain
 from ....schemas.derived.links import site_ends
+from ....schemas.derived.subnets import Subnet, divide, zones_of_site
 from ....schemas.spec import AwsSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...pulumi.names import Labels, Names, spec_hash
 from .control_plane import control_plane_plan
-from .pools import placement_plans, pool_plan, zones_of_site
+from .pools import placement_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans
 from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
-
-_SLOTS = 16
-"""Parts of the upper half of a network: one for each further zone, the last is public."""
-_EKS = _SLOTS - 2
-"""The slot of a control plane's interfaces, where EKS runs one."""
-_LOCAL_ZONE = 8
-"""Slots from here on are for Local Zones, which are numbered from 1 too."""
 
 
 def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -35,6 +29,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     here = spec.sites[site]
     if not isinstance(here, AwsSite):
         raise TypeError(site)
+    subnets = _subnets(spec, site, catalog)
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     elastic = any(pool.elastic for pool in pools)
     controlled = any(pool.role == "controller" for pool in pools)
@@ -51,7 +46,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         region=here.region,
         account=here.account,
         partition=partition(here.region),
-        network=_network(spec, site, elastic=elastic),
+        network=_network(spec, site, subnets, elastic=elastic),
         kms_key=here.kms_key,
         identity=IdentityPlan(
             node_profile=here.roles.node,
@@ -63,7 +58,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         ),
         dns=_dns(spec, site),
         api_name=api_name(spec, site) if balanced_site(spec) == site else None,
-        control_plane=control_plane_plan(spec, site, catalog, reserved=_eks_network(here)),
+        control_plane=control_plane_plan(spec, site, catalog, reserved=_eks_network(subnets)),
         placements=placement_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
@@ -79,25 +74,46 @@ def partition(region: str) -> str:
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
-def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
+def _subnets(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Subnet, ...]:
+    """Return the subnets to make; none in a network that exists. Raises TooSmallError (GC321)."""
+    here = cast("AwsSite", spec.sites[site])
+    if here.network.vpc is not None:
+        return ()
+    _, longest = catalog.providers[here.provider].subnet_prefixes
+    return divide(
+        here.provider,
+        ipaddress.IPv4Network(here.network.cidr or DEFAULT_CLOUD_CIDR),
+        longest,
+        zones=zones_of_site(here, (pool for pool in spec.pools.values() if pool.site == site)),
+        managed=managed_by(spec) == "eks",
+    )
+
+
+def _network(
+    spec: ClusterSpec, site: str, subnets: tuple[Subnet, ...], *, elastic: bool
+) -> NetworkPlan:
     here = cast("AwsSite", spec.sites[site])
     written, ends = here.network, site_ends(spec, site)
     if written.vpc is not None:
-        subnets = written.subnets
+        existing = written.subnets
         return NetworkPlan(
             vpc=written.vpc,
-            compute_subnet=None if subnets is None else subnets.compute,
-            public_subnet=None if subnets is None else subnets.public,
+            compute_subnet=None if existing is None else existing.compute,
+            public_subnet=None if existing is None else existing.public,
             security_groups=tuple(written.security_groups),
             admin_cidrs=tuple(written.admin_cidrs),
             let_in=ends.let_in,
             nat=False,
         )
-    cidr = written.cidr or DEFAULT_CLOUD_CIDR
+    [public] = [subnet for subnet in subnets if subnet.what == "public"]
     return NetworkPlan(
-        cidr=cidr,
-        compute=_compute_subnets(cidr, zones_of_site(spec, site), managed_by(spec)),
-        public=SubnetPlan(what="public", cidr=_slot(cidr, _SLOTS - 1), zone=here.zone_id),
+        cidr=written.cidr or DEFAULT_CLOUD_CIDR,
+        compute=tuple(
+            SubnetPlan(what=_named(s.what, s.zone), cidr=str(s.network), zone=s.zone)
+            for s in subnets
+            if s.what == "compute"
+        ),
+        public=SubnetPlan(what=public.what, cidr=str(public.network), zone=here.zone_id),
         nat=here.proxy is None,
         endpoints=("ec2",) if elastic else (),
         admin_cidrs=tuple(written.admin_cidrs),
@@ -106,46 +122,13 @@ def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
     )
 
 
-def _compute_subnets(
-    cidr: str, zones: list[str | None], managed: str | None
-) -> tuple[SubnetPlan, ...]:
-    """Return a subnet for each zone: the site's own has half of the network, the others a slot.
-
-    The slot is the zone's own number, so that naming another zone moves no subnet. EKS has one.
-    """
-    half = next(ipaddress.ip_network(cidr).subnets(prefixlen_diff=1))
-    found = [SubnetPlan(what=_named("compute", zones[0]), cidr=str(half), zone=zones[0])]
-    purchased: set[int] = set() if managed is None else {_EKS}
-    for zone in zones[1:]:
-        wanted = range(_first_slot(zone or ""), _first_slot(zone or "") + _SLOTS)
-        slot = next(n % (_SLOTS - 1) for n in wanted if n % (_SLOTS - 1) not in purchased)
-        purchased.add(slot)
-        found.append(SubnetPlan(what=_named("compute", zone), cidr=_slot(cidr, slot), zone=zone))
-    return tuple(found)
-
-
-def _eks_network(here: AwsSite) -> str:
-    """Return the part of the network that EKS may have; "" in one that exists."""
-    made = here.network.vpc is None
-    return _slot(here.network.cidr or DEFAULT_CLOUD_CIDR, _EKS) if made else ""
-
-
-def _first_slot(zone: str) -> int:
-    """Return the slot that a zone asks for: 4 for use1-az4, those of Local Zones above."""
-    number = re.search(r"-az([0-9]+)$", zone)
-    is_local = zone.count("-") > 1
-    return (int(number[1]) if number else 0) + (_LOCAL_ZONE if is_local else 0)
+def _eks_network(subnets: tuple[Subnet, ...]) -> str:
+    """Return the part of the network that EKS has; "" in one that exists, and without EKS."""
+    return next((str(s.network) for s in subnets if s.what == "control-plane"), "")
 
 
 def _named(what: str, zone: str | None) -> str:
     return what if zone is None else f"{what}-{zone}"
-
-
-def _slot(cidr: str, number: int) -> str:
-    """Return a part of the upper half of a network."""
-    *_, upper = ipaddress.ip_network(cidr).subnets(prefixlen_diff=1)
-    parts = list(upper.subnets(prefixlen_diff=_SLOTS.bit_length() - 1))
-    return str(parts[number])
 
 
 def _dns(spec: ClusterSpec, site: str) -> DnsPlan:

@@ -181,13 +181,6 @@ def _zones(pool: Pool, site: AwsSite) -> list[str | None]:
     return [*pool.zones] if pool.zones and site.network.vpc is None else [site.zone_id]
 
 
-def zones_of_site(spec: ClusterSpec, site: str) -> list[str | None]:
-    """Return the zones that need a subnet: the site's own first, the others sorted."""
-    here = cast("AwsSite", spec.sites[site])
-    named = {zone for pool in spec.pools.values() if pool.site == site for zone in pool.zones}
-    return [here.zone_id, *sorted(named - {here.zone_id or ""})]
-
-
 def _joined(key: str, zone: str | None) -> str:
     return key if zone is None else f"{key}-{zone}"
 

@@ -12,9 +12,8 @@ from ..plan.defaults import SPOT_ROLE
 if TYPE_CHECKING:
     from ..plan.types import GrantPlan
 
-Statement: TypeAlias = dict[
-    str, str | list[str] | dict[str, dict[str, str | list[str]]] | dict[str, str]
-]
+Condition: TypeAlias = Mapping[str, Mapping[str, str | list[str]]]
+Statement: TypeAlias = dict[str, str | list[str] | Condition | Mapping[str, str]]
 
 
 def trust(partition: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import ip_network
+from ipaddress import IPv4Network, ip_network
+from typing import cast
 
 import msgspec
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
 from ....schemas.derived.links import SiteEnds, site_ends
+from ....schemas.derived.subnets import divide
 from ....schemas.spec import AzureSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...provider import provider_error
@@ -33,11 +35,6 @@ _VNET = "Microsoft.Network/virtualNetworks"
 _IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"
 _ZONE = "Microsoft.Network/privateDnsZones"
 _HOURS_PER_MONTH = 730
-_PORTIONS: tuple[tuple[SubnetName, int, int], ...] = (
-    ("compute", 1, 0), ("storage", 2, 2), ("egress", 2, 3),
-)  # fmt: skip
-"""Name, bits below the network, and which: half for the nodes, a quarter for each other. It depends
-on nothing else, so no subnet moves when something is added to the spec."""
 
 
 def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -88,12 +85,12 @@ def _network(
         return msgspec.structs.replace(whole_net, let_in=ends.let_in)
     cidr = site.network.cidr or DEFAULT_CLOUD_CIDR
     _refuse_reserved(cidr, catalog)
-    whole = ip_network(cidr)
+    _, longest = catalog.providers[site.provider].subnet_prefixes
     return NetworkPlan(
         cidr=cidr,
         subnets=tuple(
-            SubnetPlan(name=name, cidr=str(list(whole.subnets(prefixlen_diff=bits))[place]))
-            for name, bits, place in _PORTIONS
+            SubnetPlan(name=cast("SubnetName", subnet.what), cidr=str(subnet.network))
+            for subnet in divide(site.provider, IPv4Network(cidr), longest)
         ),
         admin_cidrs=admin,
         nat=site.proxy is None,

@@ -6,6 +6,7 @@ import ipaddress
 import re
 
 from ....schemas.catalog import Catalog
+from ....schemas.derived.subnets import divide
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
@@ -13,9 +14,6 @@ from ...pulumi.names import Labels, Names, spec_hash
 from .pools import cluster_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans
 from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
-
-_PUBLIC_BITS = 5
-"""The public subnet is this much smaller than the network; private is its lower half."""
 
 
 def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -42,7 +40,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         region=here.region,
         tenancy=here.tenancy,
         compartment=here.compartment,
-        network=_network(here),
+        network=_network(here, catalog),
         kms_key=here.kms_key,
         identity=IdentityPlan(
             node_group=here.roles.node,
@@ -59,7 +57,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     )
 
 
-def _network(here: OciSite) -> NetworkPlan:
+def _network(here: OciSite, catalog: Catalog) -> NetworkPlan:
     written = here.network
     if written.vcn is not None:
         subnets = written.subnets
@@ -72,12 +70,12 @@ def _network(here: OciSite) -> NetworkPlan:
             nat=False,
         )
     cidr = written.cidr or DEFAULT_CLOUD_CIDR
-    whole = ipaddress.ip_network(cidr)
-    *_, last = whole.subnets(prefixlen_diff=_PUBLIC_BITS)
+    _, longest = catalog.providers[here.provider].subnet_prefixes
+    compute, public = divide(here.provider, ipaddress.IPv4Network(cidr), longest)
     return NetworkPlan(
         cidr=cidr,
-        compute=SubnetPlan(what="compute", cidr=str(next(whole.subnets(prefixlen_diff=1)))),
-        public=SubnetPlan(what="public", cidr=str(last), is_public=True),
+        compute=SubnetPlan(what=compute.what, cidr=str(compute.network)),
+        public=SubnetPlan(what=public.what, cidr=str(public.network), is_public=True),
         nat=here.proxy is None,
         security_groups=tuple(written.security_groups),
         admin_cidrs=tuple(written.admin_cidrs),

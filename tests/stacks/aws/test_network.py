@@ -140,3 +140,12 @@ def test_a_zone_that_exists_gets_the_records_and_none_is_made(graph: Ask) -> Non
         "train002.gpu.example.edu",
     }
     assert {r.inputs["zoneId"] for r in recorded.of_type("Record")} == {"Z0ABC"}
+
+
+def test_a_small_network_is_divided_into_subnets_that_aws_makes(graph: Ask) -> None:
+    recorded = graph(BASE.replace("10.40.0.0/16", "10.40.0.0/24"))
+    cidrs = {subnet.name: subnet.inputs["cidrBlock"] for subnet in recorded.of_type("Subnet")}
+    assert cidrs == {
+        "demo-east-compute-use1-az4": "10.40.0.0/25",
+        "demo-east-public": "10.40.0.240/28",
+    }
