@@ -51,6 +51,11 @@ class Instance(Answer, frozen=True):
         return next((tag.value for tag in self.tags if tag.key == key), "")
 
     @property
+    def id(self) -> str:
+        """AWS' own name for it."""
+        return self.instance_id
+
+    @property
     def host(self) -> str:
         """Its name in the cluster; "" while it has none."""
         return self.tag(HOST)

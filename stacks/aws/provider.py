@@ -1,39 +1,27 @@
 """The AWS provider: what stays is Pulumi's, what bursts is EC2 Fleet's, what exists is asked."""
 
-# ruff: noqa: PLC0415  # plans and SDKs are imported by what needs them
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host
-from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
-from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
-from .api import Api
+from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
     from .session import Session
 
 
-class AwsProvider(CloudProvider["Session"]):
+class AwsProvider(CloudProvider):
     """Provider of sites on AWS."""
 
     name = "aws"
 
-    def __init__(self, catalog: Catalog | None = None, api: Api | None = None) -> None:
-        """Use a catalog; default: gcluster's own. `api` is asked instead of AWS, for tests."""
-        super().__init__(catalog)
-        self._api = api
-
     def _login_user(self, spec: ClusterSpec, pool: str) -> str:
-        from .plan.pools import pool_plan
-
         return pool_plan(spec, pool, self._catalog()).image.user
 
     def purchase_options(
@@ -46,29 +34,10 @@ class AwsProvider(CloudProvider["Session"]):
         """Return what the instances and capacity blocks of the program buy."""
         return purchases(spec, site)
 
-    def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
-        """Ask AWS what stands in the way of `up`."""
-        from .preflight.questions import preflight
+    def _session_type(self) -> type[Session]:
+        from .session import Session  # noqa: PLC0415  # it brings AWS' API
 
-        session = self._session(context)
-        return preflight(session.api, context.spec, session.plan, self._catalog())
-
-    def hosts(self, context: SiteContext) -> tuple[Host, ...]:
-        """Return the nodes that exist, with the keys on their consoles."""
-        session = self._session(context)
-        return session.hosts(session.machines())
-
-    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return each option's price, asked now, and what a reservation has left."""
-        from .offers import offers
-
-        session = self._session(context)
-        return offers(session.api, session.plan.pool(pool), self._catalog())
-
-    def _session(self, context: SiteContext) -> Session:
-        from .session import Session
-
-        return Session(context, self._catalog(), self._api)
+        return Session
 
     def _record(
         self,
@@ -79,43 +48,7 @@ class AwsProvider(CloudProvider["Session"]):
         purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from .program.site import record_site
+        from .program.site import record_site  # noqa: PLC0415  # 0.7 s
 
         catalog = self._catalog()
         return record_site(spec, site, catalog, preview=preview, purchased=purchased, buys=buys)
-
-    def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
-        from .leftovers import leftovers
-
-        return leftovers(session.api, session.plan, self._catalog())
-
-    def _end_elastic(self, session: Session) -> dict[str, str]:
-        from .elastic import terminate
-
-        elastic = {m.host: m.instance_id for m in session.machines() if m.token}
-        terminate(session.api, list(elastic.values()))
-        return elastic
-
-    def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
-        del pool
-        return {machine.host for machine in session.machines()}
-
-    def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
-        from .elastic import grow
-
-        started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
-        return {machine.host: machine.instance_id for machine in started}
-
-    def _is_left(self, session: Session, pool: str, missing: list[str], token: str) -> bool:
-        del pool, missing
-        return any(machine.token == token for machine in session.machines())
-
-    def _hosts_of(self, session: Session, machines: Mapping[str, str]) -> tuple[Host, ...]:
-        there = session.machines()
-        ids = set(machines.values())
-        return session.hosts(there, of=[m for m in there if m.instance_id in ids])
-
-    def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
-        from .elastic import shrink
-
-        return dict(shrink(session.api, session.plan, names))

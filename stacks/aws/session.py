@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ...schemas.catalog import Catalog
-from ..provider import SiteContext
-from ..pulumi.session import SiteSession
+from ...schemas.diagnostics import Diagnostic
+from ..provider import Leftover, Offer
+from ..pulumi.session import Keys, ListingSession
 from .api import Api
+from .elastic import grow, shrink, terminate
 from .hosts import Instance, host_keys, instances, places, to_hosts
+from .leftovers import leftovers
+from .offers import offers
 from .plan.layout import site_plan
 from .plan.purchase import bought_blocks
 from .plan.types import SitePlan
+from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ..pulumi.engine import Engine
     from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 900.0
@@ -25,16 +29,16 @@ BOOT_LIMIT_S = 900.0
 8 GPUs test their memory before they boot."""
 
 
-class Session(SiteSession):
-    """What the calls of the provider share."""
+class Session(ListingSession[Instance]):
+    """A site on AWS while it is worked on."""
 
     cloud = "aws"
     title = "AWS"
-
-    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
-        """Hold the context; `api` is for tests."""
-        super().__init__(context, catalog)
-        self._api = api
+    silent_where = " on their console"
+    silent_hint = (
+        "look at one: aws ec2 get-console-output --latest --instance-id ID; "
+        "then run the same command again"
+    )
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -44,14 +48,42 @@ class Session(SiteSession):
     @cached_property
     def api(self) -> Api:
         """AWS in the site's region."""
-        return self._api or Api(self.plan.region)
+        return self._given or Api(self.plan.region)
 
-    def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack."""
+    def preflight(self) -> tuple[Diagnostic, ...]:
+        """Ask AWS what stands in the way of `up`."""
+        return preflight(self.api, self._context.spec, self.plan, self._catalog)
+
+    def offers(self, pool: str) -> tuple[Offer, ...]:
+        """Return each option's price, asked now, and what a reservation has left."""
+        return offers(self.api, self.plan.pool(pool), self._catalog)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's tags."""
+        return leftovers(self.api, self.plan, self._catalog)
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Return the machines that exist."""
+        return instances(self.api, self.plan)
+
+    def host_name(self, machine: Instance) -> str:
+        """Return its tag."""
+        return machine.host
+
+    def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Launch what is missing through EC2 Fleet."""
+        started = grow(self.api, self.plan, self.plan.pool(pool), wanted, token)
+        return {machine.host: machine.id for machine in started}
+
+    def shrink(self, names: set[str]) -> dict[str, str]:
+        """End elastic machines."""
+        return shrink(self.api, self.plan, names)
+
+    def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # 0.7 s, for the engine only
 
         context = self._context
-        run = program(
+        return program(
             context.spec,
             context.site,
             self._catalog,
@@ -60,7 +92,6 @@ class Session(SiteSession):
             blocks=bought_blocks(self.api, self.plan, context.purchased),
             buys=context.buys,
         )
-        return self._stack(run, total)
 
     def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 0.7 s
@@ -72,35 +103,16 @@ class Session(SiteSession):
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
 
-    def machines(self) -> tuple[Instance, ...]:
-        """Return the machines that exist."""
-        return instances(self.api, self.plan)
+    def _is_node(self, machine: Instance) -> bool:
+        return machine.pool not in {pool.name for pool in self.plan.pools if pool.joins_eks}
 
-    def hosts(
-        self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
-    ) -> tuple[Host, ...]:
-        """Return machines as hosts, each with its pinned host key; not those that EKS runs.
+    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
+        return host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
 
-        Args:
-            machines: all of the site: the way in is among them.
-            of: those to wait for and to return; default: all.
-
-        Raises:
-            ProviderError: GC968, a console shows no host key in time.
-        """
-        joined = {pool.name for pool in self.plan.pools if pool.joins_eks}
-        wanted = [m for m in (machines if of is None else of) if m.pool not in joined]
-        keys = host_keys(
-            self.api, wanted, cache=self.folder / "host-keys.json", patience_s=BOOT_LIMIT_S
-        )
-        silent = [machine.host for machine in wanted if machine.instance_id not in keys]
-        self._refuse_silent(
-            silent,
-            where=" on their console",
-            hint="look at one: aws ec2 get-console-output --latest --instance-id ID; "
-            "then run the same command again",
-        )
-        hosts = to_hosts(
+    def _to_hosts(
+        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
+    ) -> Iterable[Host]:
+        return to_hosts(
             self.plan,
             machines,
             key_file=str(self.private_key),
@@ -108,5 +120,6 @@ class Session(SiteSession):
             placements=places(self.api, wanted),
             way_in=self._site.ssh.via,
         )
-        names = {machine.host for machine in wanted}
-        return tuple(host for host in hosts if host.name in names)
+
+    def _end(self, machines: Sequence[Instance]) -> None:
+        terminate(self.api, [machine.id for machine in machines])

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ...schemas.catalog import Catalog
-from ..provider import SiteContext
+from ...schemas.diagnostics import Diagnostic
+from ..provider import Leftover, Offer, provider_error
 from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
 from .api import Api
+from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, to_hosts
+from .leftovers import leftovers
+from .offers import offers
 from .plan.layout import layout
 from .plan.storage import data_names
 from .plan.types import LivePool, LiveState, SitePlan
+from .preflight.questions import preflight
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
-    from ..pulumi.engine import Engine
     from ..pulumi.recorded import RecordedGraph
 
 
 class Session(SiteSession):
-    """What the calls of the provider share."""
+    """A site on Azure while it is worked on."""
 
     cloud = "azure"
     title = "Azure"
+    silent_hint = "their agent may still be starting: run the same command again"
     shares_protected = True  # network, resource group and key identity are
-
-    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
-        """Hold the context; `api` is for tests."""
-        super().__init__(context, catalog)
-        self._given = api
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -67,13 +66,37 @@ class Session(SiteSession):
         purchased = dict(self._context.purchased)
         return LiveState(public_key=key, month=month, live=live, purchased=purchased)
 
-    def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack."""
+    def preflight(self) -> tuple[Diagnostic, ...]:
+        """Ask Azure what stands in the way of `up`."""
+        return preflight(self.api, self._context.spec, self.plan, self._catalog)
+
+    def offers(self, pool: str) -> tuple[Offer, ...]:
+        """Return each option's price, asked now."""
+        return offers(self.plan, self.plan.pool(pool))
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's tags."""
+        return leftovers(self.api, self.plan, self._catalog)
+
+    def before_up(self) -> None:
+        """Let machines beyond the spec go first, by name: Azure would choose for itself."""
+        sets = self.sets()
+        for pool in self.plan.pools:
+            trim(sets, pool)
+
+    def after_up(self) -> None:
+        """Fill the scale sets with the machines that are bought, by name."""
+        sets, purchased = self.sets(), self._context.purchased
+        without = {node for node, option in purchased.items() if not option}
+        for pool in self.plan.pools:
+            for part in pool.sets:
+                fill(sets, pool, part.name, without)
+
+    def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # 1 s, for the engine
 
         context = self._context
-        run = program(context.spec, context.site, self._catalog, self.moment())
-        return self._stack(run, total)
+        return program(context.spec, context.site, self._catalog, self.moment())
 
     def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 1 s
@@ -85,31 +108,52 @@ class Session(SiteSession):
         context = self._context
         return data_names(context.spec, context.site, self.plan.storage, names)
 
-    def elastic_nodes(self) -> dict[str, str]:
-        """Return name -> number of the machines that are there beyond the spec."""
+    def end_elastic(self) -> dict[str, str]:
+        """Name the machines beyond the spec only: they go with their scale sets, the stack's."""
         sets = self.sets()
         fixed = {name for pool in self.plan.pools for name in pool.names}
         name_tables = [sets.look(part).name_table.ids for part in sets.parts]
         return {n: number for ids in name_tables for n, number in ids.items() if n not in fixed}
 
-    def hosts(self, of: Collection[str] | None = None) -> tuple[Host, ...]:
-        """Return the machines that exist as hosts, each with its pinned host key; not AKS' nodes.
+    def existing_hosts(self, pool: str) -> Collection[str]:
+        """Return the names in the pool's scale set."""
+        sets = self.sets()
+        return sets.look(sets.of_pool(pool)).name_table.ids.keys()
 
-        Args:
-            of: names of those to return; default: all.
+    def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Enlarge the pool's scale set."""
+        return grow(self.sets(), self.plan.pool(pool), wanted, token)
 
-        Raises:
-            ProviderError: GC968, a machine shows no host key.
-        """
+    def is_left(self, pool: str, missing: list[str], token: str) -> bool:
+        """Ask the scale set."""
+        return is_left(self.sets(), pool, missing, token)
+
+    def shrink(self, names: set[str]) -> dict[str, str]:
+        """End elastic machines; raises ProviderError (GC917) for nodes of the spec."""
+        for pool in self.plan.pools:
+            if kept := names.intersection(pool.names):
+                raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
+        sets, gone = self.sets(), dict[str, str]()
+        for pool in self.plan.pools:
+            if pool.elastic:
+                gone |= shrink(sets, pool, names)
+        return gone
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the machines that exist, with the keys that they told through run-command."""
+        return self._hosts(None)
+
+    def hosts_of(self, machines: Mapping[str, str]) -> tuple[Host, ...]:
+        """Return these machines alone."""
+        return self._hosts(machines)
+
+    def _hosts(self, of: Collection[str] | None) -> tuple[Host, ...]:
         aks = self.plan.control_plane
         run = frozenset() if aks is None else aks.pools
         machines = [n for n in nodes(self.api, self.sets(), self.plan) if n.pool not in run]
         wanted = [node for node in machines if of is None or node.host in of]
         keys = host_keys(self.api, wanted, self.folder / "host-keys.json")
-        silent = [node.host for node in wanted if not keys.get(node.vm_id)]
-        self._refuse_silent(
-            silent, where="", hint="their agent may still be starting: run the same command again"
-        )
+        self._refuse_silent([node.host for node in wanted if not keys.get(node.vm_id)])
         via = self._site.ssh.via
         found = to_hosts(self.plan, machines, keys, key_file=str(self.private_key), via=via)
         names = {node.host for node in wanted}

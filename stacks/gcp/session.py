@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ..provider import SiteContext
+from ...schemas.diagnostics import Diagnostic
+from ..provider import Leftover, Offer
 from ..pulumi.names import label_value
-from ..pulumi.session import SiteSession
+from ..pulumi.session import Keys, ListingSession
 from .api import Api
+from .elastic import delete, grow, name_queued, shrink
 from .hosts import ALIVE, Instance, host_keys, host_of, instances, to_hosts
+from .leftovers import leftovers
+from .offers import offers
 from .plan.layout import SiteLayout, layout
 from .plan.names import names_of
+from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ..pulumi.engine import Engine
     from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 900.0
@@ -25,16 +29,15 @@ BOOT_LIMIT_S = 900.0
 test their memory before they boot."""
 
 
-class Session(SiteSession):
-    """What the calls of the provider share."""
+class Session(ListingSession[Instance]):
+    """A site on Google Cloud while it is worked on."""
 
     cloud = "gcp"
     title = "Google"
-
-    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
-        """Hold the context; `api` is for tests."""
-        super().__init__(context, catalog)
-        self._api = api
+    silent_hint = (
+        "look at one: gcloud compute instances get-serial-port-output NAME; then run the same "
+        "command again"
+    )
 
     @cached_property
     def plan(self) -> SiteLayout:
@@ -44,21 +47,57 @@ class Session(SiteSession):
     @cached_property
     def api(self) -> Api:
         """Google, in the site's project."""
-        return self._api or Api(self.plan.project)
+        return self._given or Api(self.plan.project)
 
-    def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack, its machines on the options that were taken."""
+    def preflight(self) -> tuple[Diagnostic, ...]:
+        """Ask Google what stands in the way of `up`."""
+        return preflight(self.api, self._context.spec, self.plan, self._catalog)
+
+    def offers(self, pool: str) -> tuple[Offer, ...]:
+        """Return each option's price and what a reservation has left."""
+        return offers(self.api, self.plan, self.plan.pool(pool), self._catalog)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's labels."""
+        return leftovers(self.api, self.plan, self._catalog)
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Return the machines that exist; raises GoogleError."""
+        return instances(self.api, self.plan)
+
+    def host_name(self, machine: Instance) -> str:
+        """Return its label, or what follows from the name of one that was made in bulk."""
+        return host_of(self.plan, machine)
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the nodes that exist; those that came by a queued request are named first."""
+        self.after_up()
+        return super().hosts()
+
+    def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Make what is missing by bulkInsert."""
+        made = grow(self.api, self.plan, self.plan.pool(pool), wanted, token)
+        return {name: machine.id for name, machine in zip(wanted, made, strict=False)}
+
+    def shrink(self, names: set[str]) -> dict[str, str]:
+        """End elastic machines."""
+        return shrink(self.api, self.plan, names)
+
+    def after_up(self) -> None:
+        """Name the machines that came by a queued request."""
+        name_queued(self.api, self.plan, self.machines())
+
+    def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # 2 s, for the engine only
 
         context = self._context
-        run = program(
+        return program(
             context.spec,
             context.site,
             self._catalog,
             login_key=self.authorized_key(),
             purchased=context.purchased,
         )
-        return self._stack(run, total)
 
     def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 2 s
@@ -71,41 +110,26 @@ class Session(SiteSession):
         named = {names(f"bucket-{name}"): (name,) for name in made}
         return named | {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
 
-    def machines(self) -> tuple[Instance, ...]:
-        """Return the machines that exist; raises GoogleError."""
-        return instances(self.api, self.plan)
-
-    def hosts(
-        self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
-    ) -> tuple[Host, ...]:
-        """Return machines as hosts, each with its pinned host key; not GKE's nodes.
-
-        Args:
-            machines: all of the site: the way in is among them.
-            of: those to wait for and to return; default: all.
-
-        Raises:
-            ProviderError: GC968, a machine tells no host key in time.
-        """
+    def _is_node(self, machine: Instance) -> bool:
         gke = self.plan.control_plane
         run = {label_value(name) for name in (() if gke is None else gke.pools)}
-        asked = machines if of is None else of
-        wanted = [m for m in asked if m.status in ALIVE and m.pool not in run]
-        cache = self.folder / "host-keys.json"
-        keys = host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
-        silent = [machine.name for machine in wanted if machine.id not in keys]
-        self._refuse_silent(
-            silent,
-            where="",
-            hint="look at one: gcloud compute instances get-serial-port-output NAME; then run "
-            "the same command again",
-        )
-        hosts = to_hosts(
-            self.plan,
-            machines,
-            key_file=str(self.private_key),
-            keys=keys,
-            way_in=self._site.ssh.via,
-        )
-        names = {host_of(self.plan, machine) for machine in wanted}
-        return tuple(host for host in hosts if host.name in names)
+        return machine.status in ALIVE and machine.pool not in run
+
+    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
+        return host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
+
+    def _to_hosts(
+        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
+    ) -> Iterable[Host]:
+        del wanted
+        key, way_in = str(self.private_key), self._site.ssh.via
+        return to_hosts(self.plan, machines, key_file=key, keys=keys, way_in=way_in)
+
+    def _cloud_name(self, machine: Instance) -> str:
+        return machine.name
+
+    def _token(self, token: str) -> str:
+        return label_value(token)
+
+    def _end(self, machines: Sequence[Instance]) -> None:
+        delete(self.api, machines)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ...schemas.catalog import Catalog
+from ...schemas.diagnostics import Diagnostic
 from ..console import await_host_keys
-from ..provider import SiteContext
-from ..pulumi.session import SiteSession
+from ..provider import Leftover, Offer
+from ..pulumi.session import Keys, ListingSession
 from .api import Api
+from .elastic import grow, shrink, terminate
 from .hosts import (
     Found,
     Instance,
@@ -21,12 +23,14 @@ from .hosts import (
     read_console,
     to_hosts,
 )
+from .leftovers import leftovers
 from .naming import give_back, name_nodes
+from .offers import offers
 from .plan.layout import site_plan
 from .plan.types import SitePlan
+from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ..pulumi.engine import Engine
     from ..pulumi.recorded import RecordedGraph
 
 BOOT_LIMIT_S = 1800.0
@@ -34,16 +38,16 @@ BOOT_LIMIT_S = 1800.0
 tests its memory before it boots."""
 
 
-class Session(SiteSession):
-    """What the calls of the provider share."""
+class Session(ListingSession[Instance]):
+    """A site on OCI while it is worked on."""
 
     cloud = "oci"
     title = "OCI"
-
-    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
-        """Hold the context; `api` is for tests."""
-        super().__init__(context, catalog)
-        self._api = api
+    silent_where = " on their console"
+    silent_hint = (
+        "look at one: oci compute console-history capture --instance-id OCID; then "
+        "run the same command again"
+    )
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -53,28 +57,57 @@ class Session(SiteSession):
     @cached_property
     def api(self) -> Api:
         """OCI in the site's region."""
-        return self._api or Api(self.plan.region)
+        return self._given or Api(self.plan.region)
 
-    def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack."""
+    def preflight(self) -> tuple[Diagnostic, ...]:
+        """Ask OCI what stands in the way of `up`."""
+        return preflight(self.api, self._context.spec, self.plan, self._catalog)
+
+    def offers(self, pool: str) -> tuple[Offer, ...]:
+        """Return each option's price by the catalog, and what a reservation has left."""
+        return offers(self.api, self.plan, self.plan.pool(pool), self._catalog)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's tags."""
+        return leftovers(self.api, self.plan, self._catalog)
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Return the machines that exist."""
+        return instances(self.api, self.plan)
+
+    def host_name(self, machine: Instance) -> str:
+        """Return its tag."""
+        return machine.host
+
+    def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Launch what is missing, one call a machine."""
+        started = grow(self.api, self.plan, self.plan.pool(pool), wanted, token)
+        return {machine.host: machine.id for machine in started}
+
+    def shrink(self, names: set[str]) -> dict[str, str]:
+        """End elastic machines."""
+        return shrink(self.api, self.plan, names)
+
+    def before_up(self) -> None:
+        """Let go of the nodes that leave, in pools where OCI would choose for itself."""
+        if self.has_stack:
+            give_back(self.api, self.plan)
+
+    def after_up(self) -> None:
+        """Name the nodes that OCI only numbers."""
+        name_nodes(self.api, self.plan)
+
+    def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # for the engine only
 
         context = self._context
-        run = program(
+        return program(
             context.spec,
             context.site,
             self._catalog,
             authorized_key=self.authorized_key(),
             purchased=context.purchased,
         )
-        return self._stack(run, total)
-
-    def bring_up(self, total: int) -> None:
-        """Make it so, and see to the nodes that OCI numbers: who goes, and who is called what."""
-        if self.has_stack:
-            give_back(self.api, self.plan)
-        super().bring_up(total)
-        name_nodes(self.api, self.plan)
 
     def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 1 s
@@ -86,47 +119,28 @@ class Session(SiteSession):
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
 
-    def machines(self) -> tuple[Instance, ...]:
-        """Return the machines that exist."""
-        return instances(self.api, self.plan)
+    def _is_node(self, machine: Instance) -> bool:
+        return bool(machine.host)
 
-    def hosts(
-        self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
-    ) -> tuple[Host, ...]:
-        """Return machines as hosts, each with its pinned host key.
-
-        Args:
-            machines: all of the site: the way in is among them.
-            of: those to wait for and to return; default: all.
-
-        Raises:
-            ProviderError: GC968, a console shows no host key in time.
-        """
-        wanted = [machine for machine in (machines if of is None else of) if machine.host]
-        keys = await_host_keys(
+    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
+        return await_host_keys(
             [machine.id for machine in wanted],
             lambda instance: read_console(self.api, instance),
-            cache=self.folder / "host-keys.json",
+            cache=cache,
             patience_s=BOOT_LIMIT_S,
         )
-        silent = [machine.host for machine in wanted if machine.id not in keys]
-        self._refuse_silent(
-            silent,
-            where=" on their console",
-            hint="look at one: oci compute console-history capture --instance-id OCID; then "
-            "run the same command again",
-        )
+
+    def _to_hosts(
+        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
+    ) -> Iterable[Host]:
+        del wanted
         found = Found(
             addresses=addresses(self.api, self.plan, machines),
             keys=keys,
             places=places(self.api, self.plan),
         )
-        hosts = to_hosts(
-            self.plan,
-            machines,
-            found,
-            key_file=str(self.private_key),
-            way_in=self._site.ssh.via,
-        )
-        names = {machine.host for machine in wanted}
-        return tuple(host for host in hosts if host.name in names)
+        key, way_in = str(self.private_key), self._site.ssh.via
+        return to_hosts(self.plan, machines, found, key_file=key, way_in=way_in)
+
+    def _end(self, machines: Sequence[Instance]) -> None:
+        terminate(self.api, [machine.id for machine in machines])

@@ -1,22 +1,25 @@
 """What the providers of all clouds do alike: a stack for what stays, a bulk call for bursts.
 
-A cloud's own provider says how its program is recorded, how machines come and go, and how they are
-asked; the order of things, and what the ledger is told, is the same everywhere and stands here.
+A cloud's session (`session.SiteSession`) asks and acts; the order of things, and what the ledger is
+told, is the same everywhere and stands here.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
 from ..provider import (
     ControlPlaneAt,
     Grown,
     Leftover,
+    Offer,
     Provider,
     Resource,
     ResourceChange,
@@ -33,22 +36,21 @@ from .session import SiteSession
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
 
-SessionT = TypeVar("SessionT", bound="SiteSession")
-
 _STACK = "stack"
 """Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
 
 
-class CloudProvider(Provider, Generic[SessionT]):
+class CloudProvider(Provider):
     """Provider of a cloud's sites. What is heavy is imported when it is asked to act."""
 
     has_stack: ClassVar[bool] = True
     has_purchase_options: ClassVar[bool] = True
     replaces_nodes: ClassVar[bool] = True
 
-    def __init__(self, catalog: Catalog | None = None) -> None:
-        """Use a catalog; default: gcluster's own."""
+    def __init__(self, catalog: Catalog | None = None, api: Any = None) -> None:
+        """Use a catalog; default: gcluster's own. `api` stands for the cloud in tests."""
         self._given = catalog
+        self._api = api
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
@@ -97,13 +99,28 @@ class CloudProvider(Provider, Generic[SessionT]):
         total = len(self.graph(context.spec, context.site).resources)
         stack = Resource(kind=_STACK, name=context.site)
         intent = context.ledger.intend(context.site, stack)
-        self._bring_up(self._session(context), context, total)
+        session = self._session(context)
+        session.before_up()
+        session.bring_up(total)
+        session.after_up()
         context.ledger.created(intent, _stack_id(context))
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's tags."""
         session = self._session(context)
-        return session.mark_protected(self._leftovers(session))
+        return session.mark_protected(session.leftovers())
+
+    def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
+        """Ask the cloud what stands in the way of `up`."""
+        return self._session(context).preflight()
+
+    def hosts(self, context: SiteContext) -> tuple[Host, ...]:
+        """Return the nodes that exist, with the keys that they told."""
+        return self._session(context).hosts()
+
+    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
+        """Return each option's price, and what a reservation has left."""
+        return self._session(context).offers(pool)
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Let the engine make the machines of these nodes again; raises ProviderError.
@@ -141,7 +158,7 @@ class CloudProvider(Provider, Generic[SessionT]):
     def destroy(self, context: SiteContext) -> None:
         """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
         session = self._session(context)
-        ended = self._end_elastic(session)
+        ended = session.end_elastic()
         session.take_down()
         for name, machine in ended.items():
             context.ledger.deleted(context.site, f"node/{name}", machine)
@@ -154,23 +171,23 @@ class CloudProvider(Provider, Generic[SessionT]):
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes by one bulk call; `token` finds them again after a kill."""
         session, wanted = self._session(context), list(names)
-        there = self._existing_hosts(session, pool)
+        there = session.existing_hosts(pool)
         missing = [name for name in wanted if name not in there]
         nodes = (Resource(kind="node", name=name, pool=pool) for name in missing)
         intents = context.ledger.intend_many(context.site, nodes)
         with burst(
             context.ledger,
             intents.values(),
-            is_left=lambda: self._is_left(session, pool, missing, token),
+            is_left=lambda: session.is_left(pool, missing, token),
         ):
-            came = self._grow(session, pool, wanted, token)
+            came = session.grow(pool, wanted, token)
         created = {intents[f"node/{n}"]: came[n] for n in came if f"node/{n}" in intents}
         context.ledger.created_many(created)
-        return Grown(hosts=self._hosts_of(session, came))
+        return Grown(hosts=session.hosts_of(came))
 
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
         """End elastic nodes; raises ProviderError for nodes of the spec."""
-        for name, machine in self._shrink(self._session(context), set(names)).items():
+        for name, machine in self._session(context).shrink(set(names)).items():
             context.ledger.deleted(context.site, f"node/{name}", machine)
 
     @abstractmethod
@@ -182,10 +199,14 @@ class CloudProvider(Provider, Generic[SessionT]):
         return pool.machine
 
     @abstractmethod
-    def _session(self, context: SiteContext) -> SessionT:
-        """Return what working on one site needs; raises ProviderError without the extra."""
+    def _session_type(self) -> type[SiteSession]:
+        """Return what works on one site of this cloud; importing it brings the cloud's API."""
 
-    @abstractmethod
+    def _session(self, context: SiteContext) -> SiteSession:
+        """Return what works on a site; raises ProviderError without the extra."""
+        require(self.name)
+        return self._session_type()(context, self._catalog(), self._api)
+
     def _record(
         self,
         spec: ClusterSpec,
@@ -195,35 +216,16 @@ class CloudProvider(Provider, Generic[SessionT]):
         purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        """Record the site's program offline; the extra is there."""
+        """Record the site's program offline; the extra is there.
 
-    @abstractmethod
-    def _leftovers(self, session: SessionT) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's tags."""
-
-    @abstractmethod
-    def _end_elastic(self, session: SessionT) -> dict[str, str]:
-        """End the machines that bursts made; return name -> id of those that are gone with it."""
-
-    @abstractmethod
-    def _existing_hosts(self, session: SessionT, pool: str) -> Collection[str]:
-        """Return the names of the machines that exist, at least those of a pool."""
-
-    @abstractmethod
-    def _grow(self, session: SessionT, pool: str, wanted: list[str], token: str) -> dict[str, str]:
-        """Make what is missing of the wanted machines, all or none; return name -> id of all."""
-
-    @abstractmethod
-    def _is_left(self, session: SessionT, pool: str, missing: list[str], token: str) -> bool:
-        """Ask whether anything of a burst that was refused exists after all."""
-
-    @abstractmethod
-    def _hosts_of(self, session: SessionT, machines: Mapping[str, str]) -> tuple[Host, ...]:
-        """Return machines (name -> id) as hosts, with the keys that they told."""
-
-    @abstractmethod
-    def _shrink(self, session: SessionT, names: set[str]) -> dict[str, str]:
-        """End elastic machines; return name -> id of those that are gone."""
+        `buys` says which pools buy ahead, where a cloud sells that (`AwsProvider`).
+        """
+        del buys
+        program = import_module(f"..{self.name}.program.site", __package__)
+        return cast(
+            "RecordedGraph",
+            program.record_site(spec, site, self._catalog(), preview=preview, purchased=purchased),
+        )
 
     def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:
         """Return node -> name of the resource that stands for it alone."""
@@ -232,11 +234,6 @@ class CloudProvider(Provider, Generic[SessionT]):
             if len(bought.nodes) == 1:  # the first name is the program's
                 found.setdefault(bought.nodes[0], resource)
         return found
-
-    def _bring_up(self, session: SessionT, context: SiteContext, total: int) -> None:
-        """Let the engine make what the program says; `context` says what was taken."""
-        del context
-        session.bring_up(total)
 
     def _catalog(self) -> Catalog:
         if self._given is None:

@@ -1,20 +1,23 @@
-"""What working on one site of any cloud needs: its folder, the key of its nodes, its stack."""
+"""Working on one site of any cloud: its folder, the key of its nodes, its stack, its machines."""
 
 from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from ...inventory.hosts import Host
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite
 from ..client_key import ensure_client_key, public_text
 from ..control_plane import TYPES, read_output
 from ..provider import (
     ControlPlaneAt,
     Leftover,
+    Offer,
     ResourceChange,
     ResourceGraph,
     SiteContext,
@@ -51,10 +54,16 @@ class SiteSession(ABC):
     shares_protected: ClassVar[bool] = False
     """Whether a protected resource that is in no storage is there for all of them."""
 
-    def __init__(self, context: SiteContext, catalog: Catalog) -> None:
-        """Hold the context."""
+    silent_where: ClassVar[str] = ""
+    """Where a node shows its host key, as it ends "show no host key": " on their console"."""
+    silent_hint: ClassVar[str]
+    """What to do where nodes show none."""
+
+    def __init__(self, context: SiteContext, catalog: Catalog, api: Any = None) -> None:
+        """Hold the context; `api` is asked instead of the cloud, for tests."""
         self._context = context
         self._catalog = catalog
+        self._given = api
 
     @property
     def _site(self) -> CloudSite:
@@ -95,9 +104,65 @@ class SiteSession(ABC):
         )
         return Engine(place, program, passphrase=context.passphrase, emit=context.emit, total=total)
 
-    @abstractmethod
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack with its program; `total` resources are in it."""
+        return self._stack(self._program(), total)
+
+    @abstractmethod
+    def preflight(self) -> tuple[Diagnostic, ...]:
+        """Ask the cloud what stands in the way of `up`."""
+
+    @abstractmethod
+    def offers(self, pool: str) -> tuple[Offer, ...]:
+        """Return the price of each of a pool's options, and what a reservation has left."""
+
+    @abstractmethod
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's tags."""
+
+    @abstractmethod
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the machines that exist as hosts, each with the key that it told.
+
+        Nodes of a control plane that the cloud runs are not among them.
+
+        Raises:
+            ProviderError: GC968, a machine shows no host key in time.
+        """
+
+    @abstractmethod
+    def hosts_of(self, machines: Mapping[str, str]) -> tuple[Host, ...]:
+        """Return these machines (name -> id) alone, as `hosts` does."""
+
+    @abstractmethod
+    def existing_hosts(self, pool: str) -> Collection[str]:
+        """Return the names of the machines that exist, at least those of a pool."""
+
+    @abstractmethod
+    def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Make what is missing of the wanted machines, all or none; return name -> id of all."""
+
+    @abstractmethod
+    def is_left(self, pool: str, missing: list[str], token: str) -> bool:
+        """Ask whether anything of a burst that was refused exists after all."""
+
+    @abstractmethod
+    def shrink(self, names: set[str]) -> dict[str, str]:
+        """End elastic machines; return name -> id of those that are gone."""
+
+    @abstractmethod
+    def end_elastic(self) -> dict[str, str]:
+        """End the machines that bursts made; return name -> id of those that are gone with it."""
+
+    def before_up(self) -> None:  # noqa: B027  # not abstract: most have nothing to see to
+        """See to what must be done before the engine makes what the program says."""
+
+    def after_up(self) -> None:  # noqa: B027  # as above
+        """See to what the engine can't do, once it is through."""
+
+    @abstractmethod
+    def _program(self) -> Callable[[], None]:
+        """Return the site's program, its machines on the options that were taken."""
 
     @abstractmethod
     def _record(self) -> RecordedGraph:
@@ -115,15 +180,15 @@ class SiteSession(ABC):
         everything = {name for names in named.values() for name in names}
         return owners(self._record(), named, others=everything if self.shares_protected else ())
 
-    def _refuse_silent(self, nodes: Sequence[str], *, where: str, hint: str) -> None:
+    def _refuse_silent(self, nodes: Sequence[str]) -> None:
         """Raise ProviderError (GC968) where nodes have shown no host key."""
         if nodes:
             raise provider_error(
                 "GC968",
-                f"{len(nodes)} nodes show no host key{where}: {', '.join(nodes[:5])}",
+                f"{len(nodes)} nodes show no host key{self.silent_where}: {', '.join(nodes[:5])}",
                 detail=f"Nobody logs in to a node whose key was not read through {self.title} "
                 "itself.",
-                hint=hint,
+                hint=self.silent_hint,
             )
 
     @property
@@ -218,6 +283,96 @@ class SiteSession(ABC):
     def _bare_engine(self) -> Engine:
         """Return the stack for what needs no program: the checkpoint knows what is there."""
         return self._stack(lambda: None, 0)
+
+
+class ListedMachine(Protocol):
+    """A machine as a cloud lists it."""
+
+    @property
+    def id(self) -> str:
+        """The cloud's own name for it."""
+
+    @property
+    def token(self) -> str:
+        """The burst it belongs to; "" for fixed nodes."""
+
+
+MachineT = TypeVar("MachineT", bound=ListedMachine)
+Keys: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Public host keys by the id of their machine."""
+
+
+class ListingSession(SiteSession, Generic[MachineT]):
+    """A site of a cloud that lists its machines one by one, with names and bursts as tags."""
+
+    @abstractmethod
+    def machines(self) -> tuple[MachineT, ...]:
+        """Return the machines that exist."""
+
+    @abstractmethod
+    def host_name(self, machine: MachineT) -> str:
+        """Return a machine's name in the cluster; "" while it has none."""
+
+    @abstractmethod
+    def _is_node(self, machine: MachineT) -> bool:
+        """Say whether somebody logs in to it: not where the cloud's control plane runs it."""
+
+    @abstractmethod
+    def _host_keys(self, wanted: Sequence[MachineT], cache: Path) -> Keys:
+        """Return id -> host keys of those that tell one in time; `cache` keeps them."""
+
+    @abstractmethod
+    def _to_hosts(
+        self, machines: Sequence[MachineT], wanted: Sequence[MachineT], keys: Keys
+    ) -> Iterable[Host]:
+        """Return machines as hosts: all of the site, for the way in is among them."""
+
+    @abstractmethod
+    def _end(self, machines: Sequence[MachineT]) -> None:
+        """End machines."""
+
+    def _cloud_name(self, machine: MachineT) -> str:
+        """Return a machine's name as `silent_hint` takes it."""
+        return self.host_name(machine)
+
+    def _token(self, token: str) -> str:
+        """Return a burst's token as machines have it."""
+        return token
+
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the machines that exist as hosts, each with its pinned host key."""
+        machines = self.machines()
+        return self._hosts(machines, machines)
+
+    def hosts_of(self, machines: Mapping[str, str]) -> tuple[Host, ...]:
+        """Return these machines alone."""
+        there, ids = self.machines(), set(machines.values())
+        return self._hosts(there, [machine for machine in there if machine.id in ids])
+
+    def _hosts(self, machines: Sequence[MachineT], asked: Iterable[MachineT]) -> tuple[Host, ...]:
+        wanted = [machine for machine in asked if self._is_node(machine)]
+        keys = self._host_keys(wanted, self.folder / "host-keys.json")
+        self._refuse_silent([self._cloud_name(m) for m in wanted if m.id not in keys])
+        names = {self.host_name(machine) for machine in wanted}
+        hosts = self._to_hosts(machines, wanted, keys)
+        return tuple(host for host in hosts if host.name in names)
+
+    def existing_hosts(self, pool: str) -> Collection[str]:
+        """Return the names of all machines that exist."""
+        del pool
+        return {self.host_name(machine) for machine in self.machines()}
+
+    def is_left(self, pool: str, missing: list[str], token: str) -> bool:
+        """Ask whether a machine carries the burst's token."""
+        del pool, missing
+        wanted = self._token(token)
+        return any(machine.token == wanted for machine in self.machines())
+
+    def end_elastic(self) -> dict[str, str]:
+        """End the machines that bursts made; return name -> id."""
+        elastic = [machine for machine in self.machines() if machine.token]
+        self._end(elastic)
+        return {self.host_name(machine): machine.id for machine in elastic}
 
 
 def _is_machine(resource: StackResource) -> bool:

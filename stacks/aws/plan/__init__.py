@@ -1,1 +1,1 @@
-"""What a site is made of, as plain values: no SDK, no clock, no network."""
+"""What a site on AWS is made of, as plain values: no SDK, no clock, no network."""

@@ -1,1 +1,1 @@
-"""The Pulumi program of a site: one component a concept, put together in `site`."""
+"""The Pulumi program of a site on Google Cloud: one component a concept, put together in `site`."""
