@@ -120,6 +120,11 @@ def _software(context: CheckContext) -> bool:
     return own or context.software != ClusterSoftware()
 
 
+def _real_gpus(context: CheckContext) -> bool:
+    machines = (context.machine(pool) for pool in context.pools.values())
+    return any(machine and machine.gpu and not machine.simulated for machine in machines)
+
+
 def _scheduler_software(context: CheckContext) -> bool:
     slurm = context.slurm
     return _software(context) or (slurm is not None and slurm.topology.plugin != "auto")
@@ -183,6 +188,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.services": _always,
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
     "scheduler.users": lambda context: bool(context.users),
+    "software.gpu_software": _real_gpus,
     "software.platforms": lambda context: _software(context) or _sites(context),
     "software.scheduler": _scheduler_software,
     "software.versions": _software,

@@ -112,6 +112,15 @@ Version: TypeAlias = Annotated[
 ]
 """A version, a prefix of one ("580" is any 580.x), or auto: what the software lock says."""
 
+OwnVersion: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(auto|preinstalled|[0-9]+([.+~:-][A-Za-z0-9]+)*)$(?!\n)",
+        examples=["auto", "preinstalled", "580", "580.126.16"],
+    ),
+]
+"""A version; or preinstalled: the hosts or the image bring it, and nothing of it is installed."""
+
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
 """The value of a tag or label."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from .model import Cidr, FilePath, Fingerprint, SpecModel, Url, Version, updates
+from .model import Cidr, FilePath, Fingerprint, OwnVersion, SpecModel, Url, Version, updates
 from .units import ByteSize
 
 
@@ -23,17 +23,23 @@ class Software(SpecModel, frozen=True):
         Meta(description="Operating system of the nodes; auto: what the hosts or the image have."),
     ] = "auto"
     kernel: Annotated[Version, Meta(description="Linux kernel, held at this version.")] = "auto"
-    driver: Annotated[Version, Meta(description="NVIDIA driver: a branch or a version.")] = "auto"
+    driver: Annotated[
+        OwnVersion, Meta(description="NVIDIA driver: a branch or a version; or preinstalled.")
+    ] = "auto"
     fabric_manager: Annotated[
         Version, Meta(description="NVIDIA Fabric Manager; must equal the driver on NVSwitch.")
     ] = "auto"
-    cuda: Annotated[Version, Meta(description="CUDA toolkit.")] = "auto"
-    nccl: Annotated[Version, Meta(description="NCCL (NVIDIA).")] = "auto"
-    rocm: Annotated[Version, Meta(description="ROCm (AMD).")] = "auto"
+    cuda: Annotated[OwnVersion, Meta(description="CUDA toolkit; or preinstalled.")] = "auto"
+    nccl: Annotated[OwnVersion, Meta(description="NCCL (NVIDIA); or preinstalled.")] = "auto"
+    rocm: Annotated[
+        OwnVersion, Meta(description="ROCm (AMD) with its driver; or preinstalled.")
+    ] = "auto"
     rccl: Annotated[Version, Meta(description="RCCL (AMD).")] = "auto"
-    efa: Annotated[Version, Meta(description="EFA installer (AWS).")] = "auto"
-    tcpxo: Annotated[Version, Meta(description="GPUDirect-TCPXO daemon (GCP).")] = "auto"
-    gib: Annotated[Version, Meta(description="nccl-gib (GCP).")] = "auto"
+    efa: Annotated[OwnVersion, Meta(description="EFA installer (AWS); or preinstalled.")] = "auto"
+    tcpxo: Annotated[
+        OwnVersion, Meta(description="GPUDirect-TCPXO daemon (GCP); or preinstalled.")
+    ] = "auto"
+    gib: Annotated[OwnVersion, Meta(description="nccl-gib (GCP); or preinstalled.")] = "auto"
     ofed: Annotated[Version, Meta(description="DOCA-OFED (InfiniBand and RoCE).")] = "auto"
     mpi: Annotated[Version, Meta(description="Open MPI.")] = "auto"
     lustre: Annotated[Version, Meta(description="Lustre, of clients and of servers.")] = "auto"

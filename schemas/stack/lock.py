@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -101,6 +102,9 @@ class TestedSet(SpecModel, frozen=True):
     evidence: Evidence
     gpus: list[str] = field(default_factory=list)
     """GPU models as in the catalog of machines; empty: nodes without a GPU."""
+    capabilities: list[str] = field(default_factory=list)
+    """Compute capabilities (AMD: LLVM targets) instead of models: what the GPUs' maker supports
+    together on any of them, whatever the fabric. Taken where no set is of the very nodes."""
     fabrics: list[str] = field(default_factory=list)
     """Fabric classes; empty: none was tested."""
     providers: list[str] = field(default_factory=list)
@@ -121,6 +125,15 @@ class When(SpecModel, frozen=True):
     version: Exact | None = None
     from_: Exact | None = field(default=None, name="from")
     gpu: str | None = None
+
+    def holds(self, versions: Mapping[str, str]) -> bool:
+        """Say whether these versions, by component, are what this is about."""
+        version = versions.get(self.component or "")
+        if version is None:
+            return False
+        if self.from_ is not None:
+            return not older(version, self.from_)
+        return self.version is None or fits(version, self.version)
 
 
 class Minimum(SpecModel, frozen=True):
@@ -202,10 +215,14 @@ class Companion(SpecModel, frozen=True):
 
     component: str
     version: Exact
-    beside: Annotated[list[Literal["pyxis", "tcpx", "tcpxo"]], Meta(min_length=1)]
-    """Job containers (pyxis) or the fabric plugins that need it."""
+    beside: Annotated[
+        list[Literal["pyxis", "efa", "tcpx", "tcpxo", "gib", "nvidia"]], Meta(min_length=1)
+    ]
+    """Job containers (pyxis), fabric plugins or, under Slurm, GPUs that need it."""
     source: str
     date: Date
+    when: When | None = None
+    """The version of another component that it is for; None: any."""
 
 
 class Feature(SpecModel, frozen=True):
@@ -272,10 +289,20 @@ class Lock(SpecModel, frozen=True):
         found = (p.version for p in self.slurm_packages if p.distribution == distribution)
         return next(found, None)
 
-    def companion(self, component: str, used: set[str]) -> Companion | None:
-        """Return a component's version beside what of pyxis, tcpx, tcpxo is used; None: unsaid."""
-        found = (c for c in self.companions if c.component == component)
-        return next((c for c in found if used & set(c.beside)), None)
+    def companion(
+        self, component: str, used: set[str], versions: Mapping[str, str]
+    ) -> Companion | None:
+        """Return a component's version beside what is used and these versions; None: unsaid."""
+        return next(
+            (
+                found
+                for found in self.companions
+                if found.component == component
+                and used & set(found.beside)
+                and (found.when is None or found.when.holds(versions))
+            ),
+            None,
+        )
 
     def node_image(self, provider: str | None) -> NodeImage | None:
         """Return what a provider's nodes come in; None when not known or up to the hosts."""
@@ -288,6 +315,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     vendor: Literal["nvidia", "amd"] | None = None
     """Maker of the GPUs; None: no GPU, a simulated one, or not known."""
     gpu: str | None = None
+    capability: str | None = None
+    """Compute capability of the GPUs; AMD: their LLVM target."""
     architecture: str | None = None
     nvswitch: bool | None = None
     """Whether the node's GPUs hang on switches that a fabric manager runs."""
@@ -335,6 +364,7 @@ def need_of(
     return Need(
         vendor=None if gpu is None else gpu.vendor,
         gpu=None if gpu is None else gpu.model,
+        capability=None if gpu is None else gpu.compute_capability,
         architecture=machine.cpu.architecture if machine and machine.cpu else None,
         nvswitch=None if gpu is None else _has_nvswitch(gpu.count, nvlink is not None, spans=spans),
         nvlink_domain=spans,

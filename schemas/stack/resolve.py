@@ -32,6 +32,11 @@ Origin: TypeAlias = Literal["asked", "lock", "cluster", "distribution"]
 own packages."""
 
 
+PREINSTALLED = "preinstalled"
+"""Written for a version: the nodes bring the component, and nothing of it is installed."""
+_WITH_DRIVER = frozenset({"fabric_manager", "imex"})
+
+
 class ResolvedComponent(msgspec.Struct, frozen=True, kw_only=True):
     """A component and its version."""
 
@@ -97,12 +102,7 @@ def broken_minimums(versions: Mapping[str, str], need: Need, lock: Lock) -> tupl
 def _applies(when: When, versions: Mapping[str, str], need: Need, lock: Lock) -> bool:
     if when.gpu is not None:
         return when.gpu == need.gpu
-    version = versions.get(when.component or "")
-    if version is None or not need.uses(lock.component(when.component or "").part):
-        return False
-    if when.from_ is not None:
-        return not older(version, when.from_)
-    return when.version is None or fits(version, when.version)
+    return need.uses(lock.component(when.component or "").part) and when.holds(versions)
 
 
 def broken_equals(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Equal, ...]:
@@ -207,8 +207,16 @@ def asked_versions(software: Software) -> dict[str, str]:
     return {
         key: version
         for key, version in given.items()
-        if version != "auto" and key not in {"distribution", "containers", "sources"}
+        if version not in {"auto", PREINSTALLED}
+        and key not in {"distribution", "containers", "sources"}
     }
+
+
+def preinstalled(software: Software) -> frozenset[str]:
+    """Return the components that the nodes bring; what follows the driver is among them."""
+    given = msgspec.structs.asdict(software)
+    found = {key for key, version in given.items() if version == PREINSTALLED}
+    return frozenset(found | _WITH_DRIVER if "driver" in found else found)
 
 
 def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
@@ -230,15 +238,29 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
         reason=_reason(best, len(here), len(possible), need),
         distribution=distribution,
         containers=containers,
-        components=_components(best, asked, need, lock, distribution, containers=containers),
+        components=_components(
+            best,
+            asked,
+            need,
+            lock,
+            distribution,
+            containers=containers,
+            brought=preinstalled(software),
+        ),
         differences=best.differences if best else (),
-        packages=tuple(n.package for n in lock.needs if n.gpu == need.gpu),
+        packages=()
+        if software.driver == PREINSTALLED
+        else tuple(n.package for n in lock.needs if n.gpu == need.gpu),
         evidence=best.tested.evidence if best else None,
     )
 
 
 def _was_tested_on(tested: TestedSet, need: Need) -> bool:
     """Say whether a set is of such GPUs, processors and fabric plugin."""
+    if tested.capabilities:
+        here = need.architecture in {None, *tested.architectures}
+        runs = need.scheduler is None or tested.scheduler in {None, need.scheduler}
+        return here and runs and need.capability in tested.capabilities
     if (need.gpu is None) != (not tested.gpus) or (need.gpu and need.gpu not in tested.gpus):
         return False
     if need.architecture is not None and need.architecture not in tested.architectures:
@@ -264,7 +286,9 @@ def _candidate(tested: TestedSet, asked: dict[str, str], need: Need, lock: Lock)
     versions = {**tested.versions, **asked}
     unsaid = sum(key not in tested.versions for key in asked)
     elsewhere = need.provider not in tested.providers
-    rank = (len(differences), len(broken_minimums(versions, need, lock)), unsaid, int(elsewhere))
+    broken = len(broken_minimums(versions, need, lock))
+    general = bool(tested.capabilities)
+    rank = (int(general), len(differences), broken, unsaid, int(elsewhere))
     return _Candidate(tested=tested, differences=differences, versions=versions, rank=rank)
 
 
@@ -276,10 +300,17 @@ def _components(
     distribution: Distribution | None,
     *,
     containers: str,
+    brought: frozenset[str],
 ) -> tuple[ResolvedComponent, ...]:
-    """Return every component the nodes use, in the lock's order."""
+    """Return every component the nodes use and don't bring, in the lock's order."""
     tested = best.tested if best else None
     used = {containers, need.plugin or ""}
+    if need.scheduler != "kubernetes" and "driver" in {
+        *asked,
+        *(tested.versions if tested else ()),
+    }:
+        used.add(need.vendor or "")
+    said = {**(tested.versions if tested else {}), **asked}
     equal = _equal_versions(best, asked, lock)
     package = lock.slurm_package(distribution)
     found = []
@@ -287,7 +318,7 @@ def _components(
         key = component.key
         have = tested.versions.get(key) if tested else None
         foreign = component.part == "image" and tested and need.provider not in tested.providers
-        if not need.uses(component.part):
+        if key in brought or not need.uses(component.part):
             continue
         if key in asked:
             version = longer(asked[key], have) if have and fits(asked[key], have) else asked[key]
@@ -296,7 +327,7 @@ def _components(
             found.append(_component(component, equal.get(key, have), tested, "lock"))
         elif key == need.scheduler == "slurm" and package is not None:
             found.append(_component(component, package, None, "distribution"))
-        elif (companion := lock.companion(key, used)) is not None:
+        elif (companion := lock.companion(key, used, said)) is not None:
             beside = _component(component, companion.version, None, "lock")
             found.append(msgspec.structs.replace(beside, source=companion.source))
     return tuple(found)
@@ -367,6 +398,8 @@ def _reason(best: _Candidate | None, fitting: int, possible: int, need: Need) ->
     if best.differences:
         names = ", ".join(difference.name for difference in best.differences)
         return f"the nearest {of.removeprefix('the ')} for {nodes}; differs in {names}"
+    if best.tested.capabilities:
+        return f"no tested set for {nodes}; what the GPUs' maker supports together"
     where = f", tested at {need.provider}" if need.provider in best.tested.providers else ""
     return (
         f"{of} for {nodes}" if fitting == 1 else f"fits, and is the newest {of} for {nodes}{where}"

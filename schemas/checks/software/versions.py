@@ -243,6 +243,11 @@ def stacks(context: CheckContext) -> Mapping[str, PoolStack]:
     pools = context.pools.values()
     if context.software == _NONE_GIVEN and all(pool.software is None for pool in pools):
         return {}
+    return every_stack(context)
+
+
+def every_stack(context: CheckContext) -> Mapping[str, PoolStack]:
+    """Return the software of every pool."""
     if context not in _KNOWN:
         from ...stack.pools import pool_stacks  # noqa: PLC0415  # as the_lock
 

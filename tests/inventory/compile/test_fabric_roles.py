@@ -59,7 +59,9 @@ def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_asked_at_their_rate() -> N
 
 
 def test_a_distribution_without_doca_ofed_gets_its_own_drivers_and_no_repository() -> None:
-    steps = steps_of(dgx(), {"ofed": "3.2.0", "distribution": "debian-13"})
+    steps = steps_of(
+        dgx(), {"ofed": "3.2.0", "distribution": "debian-13", "driver": "preinstalled"}
+    )
     assert steps["ofed.install"].variables == {"ofed_drivers": "inbox", "ofed_version": ""}
     assert "doca" not in sources_of(steps)
 

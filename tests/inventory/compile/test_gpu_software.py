@@ -28,7 +28,7 @@ def roles_of(steps: dict[str, Step]) -> set[str]:
 
 
 def test_each_vendor_s_gpus_get_its_own_software() -> None:
-    assert roles_of(steps_of("hgx-h100-8")) == {"cuda", "gdrcopy", "nccl"}
+    assert roles_of(steps_of("hgx-h100-8")) == {"cuda", "dcgm", "gdrcopy", "nccl"}
     assert roles_of(steps_of("mi300x-8")) == {"amd_gpu", "nccl"}
 
 
