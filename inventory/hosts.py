@@ -8,6 +8,9 @@ import msgspec
 
 from ..schemas.spec import ClusterSpec, Pool, PoolRole
 
+AFTER_APPLY = "known-after-apply"
+"""Stands for an address that a cloud says when it has made the thing."""
+
 
 def pool_host_names(name: str, pool: Pool) -> list[str]:
     """Return the names of the machines that a site makes for a pool: gpu001, gpu002 ...
@@ -106,7 +109,7 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[Host, ...]
     storage: dict[str, str] = {}
     """Storage of the spec that a provider made or found -> what clients mount:
-    "10.0.0.5@tcp:/scratch"."""
+    "10.0.0.5@tcp:/scratch". What is only planned is left out."""
 
     @property
     def is_managed(self) -> bool:

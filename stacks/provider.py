@@ -341,6 +341,16 @@ class Provider(ABC):
         """
         return None
 
+    def file_systems(self, context: SiteContext) -> Mapping[str, str]:
+        """Return storage -> what is mounted of it, of the file systems that the site's cloud runs.
+
+        What is not made yet is left out. Changes nothing.
+
+        Raises:
+            ProviderError: the stack can't be read, or the cloud can't be asked.
+        """
+        return {}
+
     # Purchase options, where `has_purchase_options`.
 
     def purchase_options(

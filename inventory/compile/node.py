@@ -11,7 +11,7 @@ from ...schemas.derived.storage import Mounts, mount_point
 from ...schemas.spec import ClusterSpec, LustreStorage, Pool, PoolRole
 from ...schemas.stack.pools import resolved_pools
 from ...schemas.stack.resolve import Resolved
-from ..hosts import ClusterInventory, Host
+from ..hosts import AFTER_APPLY, ClusterInventory, Host
 
 _ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 """Controllers first: nodes fetch their configuration from them."""
@@ -47,7 +47,13 @@ class StorageFacts(msgspec.Struct, frozen=True, kw_only=True):
     servers: dict[str, tuple[Server, ...]] = {}
     """Storage -> the hosts of the spec that serve it, in the inventory's order."""
     devices: dict[str, str] = {}
-    """Storage that a provider made or found -> what is mounted of it."""
+    """Storage that a cloud manages -> what is mounted of it; `AFTER_APPLY` stands for what isn't
+    known yet."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names of storage whose address isn't known yet."""
+        return tuple(name for name, device in self.devices.items() if AFTER_APPLY in device)
 
 
 def storage_facts(spec: ClusterSpec, inventory: ClusterInventory | None) -> dict[str, StorageFacts]:
@@ -67,7 +73,7 @@ def storage_facts(spec: ClusterSpec, inventory: ClusterInventory | None) -> dict
         for name in spec.storage
         if (pool := known.server(name)) is not None
     }
-    devices = {} if inventory is None else inventory.storage
+    devices = _planned_devices(spec) | ({} if inventory is None else inventory.storage)
 
     def of(pool: str) -> StorageFacts:
         serves = tuple(sorted(known.servers.get(pool, ())))
@@ -81,6 +87,15 @@ def storage_facts(spec: ClusterSpec, inventory: ClusterInventory | None) -> dict
         )
 
     return {pool: of(pool) for pool in spec.pools}
+
+
+def _planned_devices(spec: ClusterSpec) -> dict[str, str]:
+    """Return what will be mounted of the file systems that clouds manage, as far as is known."""
+    return {
+        name: f"{AFTER_APPLY}@tcp:/{storage.fsname or AFTER_APPLY}"
+        for name, storage in spec.storage.items()
+        if isinstance(storage, LustreStorage) and storage.is_managed
+    }
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,12 +130,20 @@ def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[st
     return {name: future.result() for name, future in futures.items()}
 
 
-def inventory(spec: ClusterSpec, hosts: Iterable[Host]) -> ClusterInventory:
-    """Order hosts as the spec orders their pools, then by name."""
+def file_systems(sites: Iterable[OpenSite]) -> dict[str, str]:
+    """Return storage -> what is mounted of it, of the file systems that clouds run."""
+    found = at_each(sites, lambda site: site.provider.file_systems(site.context))
+    return {name: device for told in found.values() for name, device in told.items()}
+
+
+def inventory(
+    spec: ClusterSpec, hosts: Iterable[Host], storage: Mapping[str, str] | None = None
+) -> ClusterInventory:
+    """Order hosts as the spec orders their pools, then by name; `storage` is `file_systems`'."""
     order = {pool: index for index, pool in enumerate(spec.pools)}
     known = [host for host in hosts if host.pool in order]
     known.sort(key=lambda host: (order[host.pool], host.name))
-    return ClusterInventory(cluster=spec.name, hosts=tuple(known))
+    return ClusterInventory(cluster=spec.name, hosts=tuple(known), storage=dict(storage or {}))
 
 
 def existing_hosts(cluster: Cluster) -> ClusterInventory:
@@ -148,7 +156,8 @@ def existing_hosts(cluster: Cluster) -> ClusterInventory:
     sites = open_sites(cluster)
     per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
     found = [host for hosts in per_site.values() for host in hosts]
-    hosts = inventory(cluster.spec, [*found, *_managed(cluster, sites)])
+    everyone = [*found, *_managed(cluster, sites)]
+    hosts = inventory(cluster.spec, everyone, file_systems(sites))
     if not hosts.hosts:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)

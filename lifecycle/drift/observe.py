@@ -19,7 +19,7 @@ from ...stacks.provider import ProviderError
 from ...stacks.simulated.stamps import read_stamps
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import failure
-from ..cluster.sites import OpenSite, at_each, inventory, open_sites
+from ..cluster.sites import OpenSite, at_each, file_systems, inventory, open_sites
 from ..kubernetes.managed import nodes, reach
 from ..kubernetes.managed.login import run_shell
 from ..nodes.converge.pending import step_digests
@@ -111,7 +111,9 @@ class _Hosts:
             planned, self._silent = list(wanted), seen.problem
             existing |= {host.name: host for host in joined}
         self._desired: ClusterInventory = inventory(
-            cluster.spec, (existing.get(host.name, host) for host in planned)
+            cluster.spec,
+            (existing.get(host.name, host) for host in planned),
+            file_systems(sites),
         )
         self._asked = [
             host

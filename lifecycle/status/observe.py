@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -61,6 +62,7 @@ class _SiteView(msgspec.Struct, frozen=True):
     plan: SitePlan
     existing: tuple[Host, ...]
     planned: tuple[Host, ...]
+    storage: Mapping[str, str] = {}
 
 
 def _observe_or_assume(site: OpenSite) -> _SiteView:
@@ -103,6 +105,7 @@ def _observe_site(site: OpenSite) -> _SiteView:
         plan=SitePlan(site=site.name, provider=site.provider.name, changes=changes),
         existing=site.provider.hosts(site.context),
         planned=site.provider.planned_hosts(site.context.spec, site.name),
+        storage=site.provider.file_systems(site.context),
     )
 
 
@@ -125,6 +128,7 @@ def observe(
             for plans that nobody acts on.
     """
     views = at_each(sites, _observe_or_assume if guess else _observe_site)
+    storage = {n: device for v in views.values() for n, device in v.storage.items()}
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     seen = _seen(cluster, sites, guess=guess)
@@ -153,8 +157,10 @@ def observe(
         }
     return Observation(
         sites=tuple(_with_missing(cluster, site, views[site.name].plan) for site in sites),
-        existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
-        desired=inventory(cluster.spec, desired),
+        existing=inventory(
+            cluster.spec, (h for h in existing.values() if h.name in wanted), storage
+        ),
+        desired=inventory(cluster.spec, desired, storage),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         taken_at=time.monotonic(),

@@ -18,7 +18,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.progress import Reporter
 from ..cluster.sites import OpenSite
 from ..gitops.pull.converge import PullWork, withdraw
-from ..nodes.converge.pending import Scope, pending_steps, worn_out
+from ..nodes.converge.pending import Scope, pending_steps, refuse_unknown_addresses, worn_out
 from ..nodes.converge.run import converge, converge_simulated
 from ..nodes.converge.watch import findings, reasons
 from ..nodes.ssh import SshSession
@@ -75,6 +75,7 @@ def converge_nodes(
     cluster = run.cluster
     secret_versions = cluster.make_secrets(compiled)
     pending = pending_steps(compiled, observation.stamps, secret_versions)
+    refuse_unknown_addresses(pending)
     left_out: frozenset[str] = frozenset()
     if scope is not None:
         worn = worn_out(observation.stamps, scope)

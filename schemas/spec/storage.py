@@ -147,6 +147,16 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
         Identifier | None, Meta(description="Key that encrypts it; default: the site's.")
     ] = None
 
+    @property
+    def is_managed(self) -> bool:
+        """Whether a cloud runs it, made for the cluster or not: its address is the cloud's."""
+        return self.mgs is None and self.servers is None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the site's cloud makes it."""
+        return self.is_managed and self.existing is None
+
 
 class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
     """An NFS export: of a pool's host, or of a server that exists."""

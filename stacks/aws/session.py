@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.session import Keys, ListingSession
-from .api import Api
+from .api import Answer, Api
 from .elastic import grow, shrink, terminate
 from .hosts import Instance, host_keys, instances, places, to_hosts
 from .leftovers import leftovers
@@ -27,6 +29,19 @@ if TYPE_CHECKING:
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
 8 GPUs test their memory before they boot."""
+
+
+class _LustreConfiguration(Answer, frozen=True):
+    mount_name: str
+
+
+class _FileSystem(Answer, frozen=True):
+    lustre_configuration: _LustreConfiguration
+    dns_name: str = msgspec.field(name="DNSName")
+
+
+class _FileSystems(Answer, frozen=True):
+    file_systems: tuple[_FileSystem, ...]
 
 
 class Session(ListingSession[Instance]):
@@ -102,6 +117,12 @@ class Session(ListingSession[Instance]):
         plan = self.plan
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
+
+    def _existing_device(self, identifier: str) -> str:
+        asked = {"FileSystemIds": [identifier]}
+        found = self.api.ask(_FileSystems, "fsx", "describe_file_systems", **asked).file_systems
+        (system,) = found
+        return f"{system.dns_name}@tcp:/{system.lustre_configuration.mount_name}"
 
     def _is_node(self, machine: Instance) -> bool:
         return machine.pool not in {pool.name for pool in self.plan.pools if pool.joins_eks}

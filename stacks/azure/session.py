@@ -12,19 +12,35 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer, provider_error
 from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
-from .api import Api
+from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, to_hosts
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import layout
-from .plan.storage import data_names
+from .plan.storage import FSNAME, data_names
 from .plan.types import LivePool, LiveState, SitePlan
 from .preflight.questions import preflight
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
     from ..pulumi.recorded import RecordedGraph
+
+
+_STORAGE_CACHE = "2024-07-01"
+"""Version of Microsoft.StorageCache that is asked."""
+
+
+class _ClientInfo(Answer, frozen=True):
+    mgs_address: str
+
+
+class _Properties(Answer, frozen=True):
+    client_info: _ClientInfo
+
+
+class _FileSystem(Answer, frozen=True):
+    properties: _Properties
 
 
 class Session(SiteSession):
@@ -107,6 +123,10 @@ class Session(SiteSession):
         names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
         context = self._context
         return data_names(context.spec, context.site, self.plan.storage, names)
+
+    def _existing_device(self, identifier: str) -> str:
+        found = self.api.get(_FileSystem, identifier, _STORAGE_CACHE)
+        return f"{found.properties.client_info.mgs_address}@tcp:/{FSNAME}"
 
     def end_elastic(self) -> dict[str, str]:
         """Name the machines beyond the spec only: they go with their scale sets, the stack's."""

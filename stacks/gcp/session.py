@@ -12,7 +12,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.names import label_value
 from ..pulumi.session import Keys, ListingSession
-from .api import Api
+from .api import Answer, Api
 from .elastic import delete, grow, name_queued, shrink
 from .hosts import ALIVE, Instance, host_keys, host_of, instances, to_hosts
 from .leftovers import leftovers
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
 test their memory before they boot."""
+
+
+class _FileSystem(Answer, frozen=True):
+    mount_point: str
 
 
 class Session(ListingSession[Instance]):
@@ -109,6 +113,9 @@ class Session(ListingSession[Instance]):
         made = [item.name for item in plan.buckets if item.create]
         named = {names(f"bucket-{name}"): (name,) for name in made}
         return named | {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+
+    def _existing_device(self, identifier: str) -> str:
+        return self.api.ask(_FileSystem, identifier, service="lustre").mount_point
 
     def _is_node(self, machine: Instance) -> bool:
         gke = self.plan.control_plane

@@ -22,6 +22,7 @@ _CLIENTS = {
     "compute": ("core", "ComputeClient"),
     "identity": ("identity", "IdentityClient"),
     "limits": ("limits", "LimitsClient"),
+    "lustre": ("lustre_file_storage", "LustreFileStorageClient"),
     "management": ("core", "ComputeManagementClient"),
     "network": ("core", "VirtualNetworkClient"),
     "search": ("resource_search", "ResourceSearchClient"),

@@ -12,7 +12,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..console import await_host_keys
 from ..provider import Leftover, Offer
 from ..pulumi.session import Keys, ListingSession
-from .api import Api
+from .api import Answer, Api
 from .elastic import grow, shrink, terminate
 from .hosts import (
     Found,
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 BOOT_LIMIT_S = 1800.0
 """Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
 tests its memory before it boots."""
+
+
+class _FileSystem(Answer, frozen=True):
+    management_service_address: str
+    lnet: str
+    file_system_name: str
 
 
 class Session(ListingSession[Instance]):
@@ -118,6 +124,10 @@ class Session(ListingSession[Instance]):
         plan = self.plan
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
+
+    def _existing_device(self, identifier: str) -> str:
+        there = self.api.ask(_FileSystem, "lustre", "get_lustre_file_system", identifier)
+        return f"{there.management_service_address}@{there.lnet}:/{there.file_system_name}"
 
     def _is_node(self, machine: Instance) -> bool:
         return bool(machine.host)

@@ -73,6 +73,8 @@ LONGEST_LABEL = 63
 LONGEST_TAG = 256
 """Characters of a tag's value on AWS and Azure (EC2 User Guide, "Tag restrictions"; Azure
 Resource Manager, "Limitations" of tags, November 2026)."""
+FILE_SYSTEMS = "file-systems"
+"""The output of a site's stack with storage -> what is mounted of the file systems it made."""
 CLUSTER = "gcluster-cluster"
 SITE = "gcluster-site"
 SPEC = "gcluster-spec"

@@ -143,6 +143,10 @@ class CloudProvider(Provider):
         site = context.spec.sites[context.site]
         return self._session(context).control_plane(str(getattr(site, "region", "")))
 
+    def file_systems(self, context: SiteContext) -> Mapping[str, str]:
+        """Return what the stack made of the site's Lustre, and what its cloud says of the rest."""
+        return self._session(context).file_systems()
+
     def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Let the engine read back what is there, and say what differs from the stack."""
         return self._session(context).detect_drift()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, T
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import CloudSite
+from ...schemas.spec import CloudSite, LustreStorage
 from ..client_key import ensure_client_key, public_text
 from ..control_plane import TYPES, read_output
 from ..provider import (
@@ -33,6 +33,7 @@ from .checkpoint import (
     owners,
     resources,
 )
+from .names import FILE_SYSTEMS
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -171,6 +172,25 @@ class SiteSession(ABC):
     @abstractmethod
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         """Return name of a resource or component -> the storage that it is made for."""
+
+    def file_systems(self) -> dict[str, str]:
+        """Return storage -> what is mounted of it; of what isn't made yet nothing is known."""
+        spec, site = self._context.spec, self._context.site
+        mine = {
+            name: storage
+            for name, storage in spec.storage.items()
+            if isinstance(storage, LustreStorage) and storage.site == site and storage.is_managed
+        }
+        made = [name for name, storage in mine.items() if storage.is_made]
+        told = self._bare_engine().outputs() if made and self.has_stack else {}
+        known = told.get(FILE_SYSTEMS)
+        found = {n: str(known[n]) for n in made if isinstance(known, dict) and known.get(n)}
+        there = {n: storage.existing for n, storage in mine.items() if storage.existing}
+        return found | {name: self._existing_device(id_) for name, id_ in there.items()}
+
+    @abstractmethod
+    def _existing_device(self, identifier: str) -> str:
+        """Ask the cloud what is mounted of a file system that exists; raises ProviderError."""
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for; {} where nothing is made."""

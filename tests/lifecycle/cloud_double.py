@@ -83,6 +83,8 @@ class CloudDouble(Provider):
         """Called before each machine is made: where a process may be killed."""
         self.asked: list[dict[str, str]] = []
         """What each apply was attempts_text: node -> option."""
+        self.systems: dict[str, str] = {}
+        """Storage -> what is mounted of it, from the first machine on."""
         self.most = 0.0
         """USD/h of the machines that ever stood at once."""
 
@@ -117,6 +119,10 @@ class CloudDouble(Provider):
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return what the spec asks for, whatever can be had."""
         return tuple(_simulated(host) for host in self._aws.planned_hosts(spec, site))
+
+    def file_systems(self, _: SiteContext) -> Mapping[str, str]:
+        """Return what was made with the machines."""
+        return self.systems if self.machines else {}
 
     def preflight(self, _: SiteContext) -> tuple[()]:
         """Find nothing."""

@@ -107,6 +107,7 @@ class EngineDouble:
             answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, **ANSWERS},
         )
         stack[:] = [self._entry(resource) for resource in made.resources]
+        self._world.outputs = {**made.outputs, **self._world.outputs}
         self._world.cloud.update({e["urn"]: e["id"] for e in stack if e.get("id")})
         return ()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....schemas.derived.storage import mount_point
 from ....schemas.spec import CloudSite, LustreStorage, NfsStorage, ObjectStorage, ScratchStorage
+from ...hosts import AFTER_APPLY
 from ..steps import Json
 from ..storage.lustre import lustre_device
 from .nodes import POOL
@@ -158,7 +159,7 @@ def nfs_server(facts: KubernetesFacts, storage: NfsStorage) -> str:
 def lustre_driver(facts: KubernetesFacts, storage: LustreStorage) -> str | None:
     """Return the driver of a file system that a cloud manages; None: nodes mount it themselves."""
     site = facts.spec.sites.get(storage.site or "")
-    managed = storage.mgs is None and storage.servers is None
+    managed = storage.is_managed
     driver = LUSTRE_DRIVERS.get(str(site.provider)) if site is not None and managed else None
     return None if _is_gkes(driver) and not _on_gke(facts) else driver
 
@@ -184,7 +185,7 @@ def _lustre(facts: KubernetesFacts, name: str, storage: LustreStorage, account: 
     pool = next((pool for pool in facts.compute if name in facts.nodes[pool].storage.mounts), None)
     device = "" if pool is None else lustre_device(facts.nodes[pool], name)
     found = _DEVICE.fullmatch(device)
-    if found is None:
+    if found is None or AFTER_APPLY in device:
         return Source({}, "its address is known when it is made", driver)
     host, fsname = found["host"], found["fsname"]
     attributes = {

@@ -15,6 +15,12 @@ _SOURCES = {"aws": "fsx-lustre", "gcp": "gcp-lustre", "azure": "amlfs"}
 """Provider -> who builds clients for its kernels; elsewhere they are Whamcloud's."""
 _MODULE_OPTIONS = {"aws": ("ptlrpc ptlrpcd_per_cpt_max=32", "ksocklnd credits=2560")}
 """For clients with more than 64 cores (FSx for Lustre guide, performance tips, 2026-11)."""
+_MOUNT_OPTIONS = {"aws": ("relatime", "flock")}
+"""Cloud that runs a file system -> options of a mount, where its guide has others than `_OPTIONS`
+(FSx for Lustre, "Mounting from an Amazon Elastic Compute Cloud instance", 2026-11)."""
+_OPTIONS = ("flock", "noatime")
+"""Locks hold on all nodes; reading writes nothing. Azure's guide has both, Google's and OCI's name
+no options (2026-11)."""
 MOUNT_SECONDS = 120
 """A mount waits for its servers' recovery, which may take minutes, but not for ever."""
 _NID = re.compile(r"^(?P<host>[^@]+)@(?P<net>[a-z]+[a-z0-9]*)$")
@@ -118,19 +124,34 @@ def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
         "name": name,
         "path": mount_point(storage),
         "device": lustre_device(node, name),
-        "options": list(storage.options),
+        "options": [*_mount_options(node, storage), *storage.options],
         "osts": 0 if storage.servers is None else hosts * len(storage.servers.object_devices),
     }
 
 
+def _mount_options(node: NodeFacts, storage: LustreStorage) -> tuple[str, ...]:
+    site = node.spec.sites.get(storage.site or "")
+    if site is None or not storage.is_managed:
+        return _OPTIONS
+    return _MOUNT_OPTIONS.get(str(site.provider), _OPTIONS)
+
+
+def _has_efa(node: NodeFacts) -> bool:
+    """Whether the nodes have EFA devices: others mount the same file system over TCP."""
+    nics = () if node.machine is None else node.machine.nics or ()
+    return node.pool.fabric != "ethernet" and any(nic.kind == "efa" for nic in nics)
+
+
 def _networks(node: NodeFacts, devices: list[str], names: list[str]) -> list[Json]:
-    """Return LNet's networks: those of the servers' NIDs, and EFA where a file system has it."""
+    """Return LNet's networks: those of the servers' NIDs, and EFA where both sides have it."""
     found: dict[str, str] = {}
     for device in filter(None, devices):
         for nid in re.split("[:,]", device.rsplit(":/", 1)[0]):
             if match := _NID.match(nid):
                 found.setdefault(match["net"], match["host"])
-    over_efa = any(cast("LustreStorage", node.spec.storage[name]).efa for name in names)
+    over_efa = _has_efa(node) and any(
+        cast("LustreStorage", node.spec.storage[name]).efa for name in names
+    )
     if over_efa and found:
         found.setdefault("efa", next(iter(found.values())))
     return [{"net": net, "towards": host} for net, host in found.items()]

@@ -13,9 +13,10 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, Count
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.outcome import LifecycleError
 from ...cluster.progress import silent
-from ...cluster.sites import OpenSite, at_each, inventory
-from ...nodes.converge.pending import pending_steps
+from ...cluster.sites import OpenSite, at_each, file_systems, inventory
+from ...nodes.converge.pending import pending_steps, refuse_unknown_addresses
 from ...nodes.converge.run import converge, converge_simulated
 from ...nodes.converge.stamps import read_stamps
 from ...nodes.converge.watch import reasons
@@ -109,6 +110,10 @@ class ProviderWork:
         silent_ones = {n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)}
         stamps = {n: a for n, a in answers.items() if not isinstance(a, Unreachable)}
         pending = pending_steps(compiled, stamps, versions)
+        try:
+            refuse_unknown_addresses(pending)
+        except LifecycleError as error:
+            return dict.fromkeys(nodes, str(error))
         converge_simulated(pending, self._sites[site].context, simulated, silent)
         ready = tuple(host for host in real if host.name not in silent_ones)
         with self._cluster.vault.materialise(compiled.secrets) as secret_files:
@@ -147,7 +152,8 @@ class ProviderWork:
             for host in hosts
         }
         planned = (h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name))
-        hosts = inventory(cluster.spec, (there.get(host.name, host) for host in planned))
+        everyone = (there.get(host.name, host) for host in planned)
+        hosts = inventory(cluster.spec, everyone, file_systems(sites))
         return compile_cluster(
             cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
         )

@@ -13,6 +13,8 @@ import msgspec
 from ....inventory.compile import CompiledCluster, Group, Step
 from ....inventory.compile.roles import must_remove, removal_steps
 from ....inventory.compile.steps import PHASES, Stage
+from ....inventory.hosts import AFTER_APPLY
+from ...cluster.outcome import failure
 from .role_files import role_digest
 from .stamps import DOUBTED, WORN
 
@@ -111,6 +113,21 @@ def pending_steps(
                 found.append((order, pending))
     found.sort(key=lambda item: item[0])
     return Pending(steps=(*ending, *(pending for _, pending in found)))
+
+
+def refuse_unknown_addresses(pending: Pending) -> None:
+    """Go on where every address is known that nodes are to be given.
+
+    Raises:
+        LifecycleError: GC1181, a cloud has not said one.
+    """
+    for one in pending.steps:
+        if AFTER_APPLY in msgspec.json.encode(one.step.variables).decode():
+            raise failure(
+                "GC1181",
+                f"{one.step.key} of pool {one.pool} needs an address that its cloud has not said",
+                hint="gcluster plan says what is not made yet; gcluster up makes it and goes on",
+            )
 
 
 def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[PendingStep]:

@@ -13,7 +13,7 @@ from ....inventory.compile.roles import compiled_components, compiled_fabrics, c
 from ....schemas.catalog import load_catalog
 from ....schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ....schemas.load import Loaded
-from ....schemas.spec import KubernetesScheduler, LustreStorage, Software
+from ....schemas.spec import KubernetesScheduler, Software
 from ....stacks.registry import names
 from ...cluster.outcome import LifecycleError
 
@@ -115,8 +115,6 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         kind = str(storage.__struct_config__.tag)
         if kind not in compiled_storage():
             yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
-        elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
-            yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
 
 
 def _left_out_nodes(loaded: Loaded) -> Iterator[PathTuple]:

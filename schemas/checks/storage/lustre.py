@@ -156,6 +156,59 @@ def lustre_without_cloud(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+@check("GC444", summary="A name is given to a Lustre file system that its cloud names.")
+def lustre_name_not_chosen(context: CheckContext) -> Iterator[Finding]:
+    """AWS and Azure name the file systems that they make, and all clouds those that exist.
+
+    gcluster asks the cloud for the name that is mounted; another one in the spec would be left out.
+    Google Cloud and OCI take `fsname` for what they make.
+    """
+    for name, storage in lustre(context):
+        site = context.sites.get(storage.site or "")
+        source = source_of(storage)
+        if storage.fsname is None or source not in _MANAGED or not isinstance(site, CloudSite):
+            continue
+        if source == "existing" or str(site.provider) in _NAMING:
+            path: PathTuple = ("storage", name, "fsname")
+            yield Finding(
+                summary=f'storage "{name}": {site.provider} says the name of this file system',
+                path=path,
+                at_key=True,
+                hint="remove fsname",
+                relies_on=(path, ("storage", name, source), ("storage", name, "site")),
+                fix=Remove(path),
+            )
+
+
+_NAMING = ("aws", "azure")
+"""Clouds that name what they make (FSx' MountName; Azure's is always lustrefs)."""
+
+
+@check("GC445", summary="Nodes of another site would mount a cloud's Lustre.")
+def managed_lustre_elsewhere(context: CheckContext) -> Iterator[Finding]:
+    """A file system that a cloud runs is opened to the nodes of its own site, and to no others.
+
+    Its servers call clients back, its name is known in its own network alone, and every lookup
+    would wait for the link between the sites. Keep a copy at the other site (`copy_of`), or reach
+    the file system over your own routes by `mgs` and `fsname`.
+    """
+    for name, storage in lustre(context):
+        if source_of(storage) not in _MANAGED or storage.site not in context.sites:
+            continue
+        for index, word in enumerate(storage.pools):
+            pool = context.pools.get(word)
+            if pool is not None and pool.site != storage.site and pool.site in context.sites:
+                path = ("storage", name, "pools", index)
+                yield Finding(
+                    summary=f'storage "{name}" is run by site "{storage.site}", but pool "{word}" '
+                    f'is at "{pool.site}"',
+                    path=path,
+                    hint=f'name pools of site "{storage.site}"; for others add a storage there '
+                    f"with copy_of: {name}",
+                    relies_on=(path, ("storage", name), ("pools", word, "site")),
+                )
+
+
 _MANAGED = frozenset({"capacity", "existing"})
 _POOLS = (("pools", "*", "machine"), ("pools", "*", "site"))
 

@@ -18,13 +18,8 @@ def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     return tuple(
         _lustre(name, storage, cast("AwsSite", spec.sites[site]))
         for name, storage in spec.storage.items()
-        if isinstance(storage, LustreStorage) and storage.site == site and is_made(storage)
+        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_made
     )
-
-
-def is_made(storage: LustreStorage) -> bool:
-    """Say whether the site's cloud makes the file system."""
-    return storage.mgs is None and storage.existing is None and storage.servers is None
 
 
 def _lustre(name: str, storage: LustreStorage, site: AwsSite) -> LustrePlan:

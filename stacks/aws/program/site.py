@@ -10,6 +10,7 @@ import pulumi_aws as aws
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
+from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph
 from ...pulumi.tagging import tag_everything
@@ -264,6 +265,7 @@ class _Site:
             )
             for bucket in plan.buckets
         }
+        systems = {}
         for lustre in plan.lustre:
             args = LustreArgs(
                 names=plan.names,
@@ -277,10 +279,8 @@ class _Site:
             after = pulumi.ResourceOptions(depends_on=linked)
             opts = pulumi.ResourceOptions.merge(self._opts, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
-            pulumi.export(
-                f"lustre-{lustre.name}",
-                {"id": made.file_system_id, "dns": made.dns_name, "mount": made.mount_name},
-            )
+            systems[lustre.name] = made.device
+        pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
 
 

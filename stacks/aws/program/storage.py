@@ -37,9 +37,8 @@ class Lustre(Component[LustreArgs]):
     """An FSx for Lustre file system, the group that lets the nodes reach it, links to buckets."""
 
     kind = "aws:Lustre"
-    file_system_id: pulumi.Output[str]
-    dns_name: pulumi.Output[str]
-    mount_name: pulumi.Output[str]
+    device: pulumi.Output[str]
+    """What is mounted: DNS@tcp:/MOUNTNAME."""
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""
@@ -62,9 +61,7 @@ class Lustre(Component[LustreArgs]):
             tags={"Name": args.names(plan.name)},
             opts=self.child(KEPT),
         )
-        self.file_system_id = made.id
-        self.dns_name = made.dns_name
-        self.mount_name = made.mount_name
+        self.device = pulumi.Output.concat(made.dns_name, "@tcp:/", made.mount_name)
         for link in plan.links:
             self._link(args, made, link)
 

@@ -13,6 +13,9 @@ _MB = 1e6
 _DISK_SETS = "microsoft.compute/diskencryptionsets"
 _KEYS = "microsoft.keyvault/vaults/keys"
 _IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"
+FSNAME = "lustrefs"
+"""Name of every file system of Managed Lustre (learn.microsoft.com/azure/azure-managed-lustre,
+"Connect clients", 2026-11)."""
 LOGGING = "gcluster-lustre-logs"
 """Container beside an imported one: Managed Lustre writes there what it could not import."""
 
@@ -24,7 +27,7 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
     containers = {(item.account, item.name): item for item in objects}
     systems = []
     for name, item in spec.storage.items():
-        if not isinstance(item, LustreStorage) or not _is_made_here(item, site):
+        if not isinstance(item, LustreStorage) or item.site != site or not item.is_made:
             continue
         system = _file_system(name, item, described, made)
         systems.append(system)
@@ -104,11 +107,6 @@ def _split(url: str) -> tuple[str, str, str]:
             "GC990", f"{url} names no container", hint="write az://ACCOUNT/CONTAINER"
         )
     return account, container, prefix.strip("/")
-
-
-def _is_made_here(item: LustreStorage, site: str) -> bool:
-    elsewhere = item.mgs or item.existing or item.servers
-    return item.site == site and not elsewhere
 
 
 def _file_system(name: str, item: LustreStorage, site: AzureSite, made: set[str]) -> FileSystemPlan:

@@ -38,7 +38,8 @@ class Data:
         self._identities: dict[tuple[str, str], Identity] = {}
         self.container_ids: dict[str, pulumi.Output[str]] = {}
         """ACCOUNT/CONTAINER -> id, of those whose resource group is known."""
-        self.mgs_addresses: dict[str, pulumi.Output[str]] = {}
+        self.devices: dict[str, pulumi.Output[str]] = {}
+        """File system -> what is mounted of it."""
         accounts = {item.name: self._account(item.name) for item in self._plan.storage.accounts}
         for account, made in accounts.items():
             for container, identifier in made.container_ids.items():
@@ -47,7 +48,7 @@ class Data:
             self._known(item)
         self._doors(accounts, doors)
         for system in self._plan.storage.file_systems:
-            self.mgs_addresses[system.name] = self._file_system(system).mgs_address
+            self.devices[system.name] = self._file_system(system).device
 
     def _account(self, name: str) -> Account:
         plan = next(item for item in self._plan.storage.accounts if item.name == name)

@@ -11,7 +11,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import Args, Component
 from ...pulumi.monitor import Answers
-from ...pulumi.names import Labels, Names, spec_hash
+from ...pulumi.names import FILE_SYSTEMS, Labels, Names, spec_hash
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph
 from ...pulumi.tagging import tag_everything
@@ -137,7 +137,7 @@ def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
     pulumi.export("vnet", network.vnet_id)
     pulumi.export("subnets", network.subnet_ids)
     pulumi.export("pools", machines.outputs)
-    pulumi.export("file_systems", data.mgs_addresses)
+    pulumi.export(FILE_SYSTEMS, data.devices)
     pulumi.export("containers", data.container_ids)
 
 

@@ -8,7 +8,7 @@ from pulumi_azure_native import network, privatedns, storage, storagecache
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
-from ..plan.storage import LOGGING
+from ..plan.storage import FSNAME, LOGGING
 from .network import KEPT
 
 _DAYS_UNDELETED = 14
@@ -216,8 +216,8 @@ class FileSystem(Component[FileSystemArgs]):
     """A Managed Lustre file system; it outlives `down`."""
 
     kind = "azure:FileSystem"
-    file_system_id: pulumi.Output[str]
-    mgs_address: pulumi.Output[str]
+    device: pulumi.Output[str]
+    """What is mounted: the management server's ADDRESS@tcp:/lustrefs."""
 
     def build(self, args: FileSystemArgs) -> None:
         """Make it, and the job that writes changed files back where that is asked for."""
@@ -239,8 +239,7 @@ class FileSystem(Component[FileSystemArgs]):
             identity=_lustre_identity(args.key),
             opts=self.child(KEPT),
         )
-        self.file_system_id = system.id
-        self.mgs_address = system.client_info.apply(lambda info: info.mgs_address)
+        self.device = system.client_info.apply(lambda info: f"{info.mgs_address}@tcp:/{FSNAME}")
         if args.export_prefixes:
             storagecache.AutoExportJob(
                 args.names(f"{args.name}-export"),

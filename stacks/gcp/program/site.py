@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pulumi
 
 from ....schemas.spec import ClusterSpec, GcpSite
-from ...pulumi.names import CLUSTER, Labels, label_value, spec_hash
+from ...pulumi.names import CLUSTER, FILE_SYSTEMS, Labels, label_value, spec_hash
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
 from ...pulumi.tagging import tag_everything
@@ -236,6 +236,7 @@ class _Site:
 
     def _storage(self, network_id: pulumi.Input[str], node: pulumi.Input[str] | None) -> None:
         plan = self.plan
+        systems = {}
         for lustre in plan.lustre:
             made = Lustre(
                 self.names(f"lustre-{lustre.name}"),
@@ -251,7 +252,8 @@ class _Site:
                     kms_key=lustre.kms_key,
                 ),
             )
-            pulumi.export(f"storage-{lustre.name}", {"mount_point": made.mount_point})
+            systems[lustre.name] = made.mount_point
+        pulumi.export(FILE_SYSTEMS, systems)
         for bucket in plan.buckets:
             kept = Bucket(
                 self.names(f"bucket-{bucket.name}"),

@@ -34,6 +34,7 @@ class Lustre(Component[LustreArgs]):
 
     kind = "gcp:Lustre"
     mount_point: pulumi.Output[str]
+    """What is mounted: ADDRESS@tcp:/FSNAME."""
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""

@@ -26,12 +26,8 @@ def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     return tuple(
         _lustre(name, storage, here)
         for name, storage in spec.storage.items()
-        if isinstance(storage, LustreStorage) and storage.site == site and _is_made(storage)
+        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_made
     )
-
-
-def _is_made(storage: LustreStorage) -> bool:
-    return storage.mgs is None and storage.existing is None and storage.servers is None
 
 
 def _lustre(name: str, storage: LustreStorage, site: OciSite) -> LustrePlan:

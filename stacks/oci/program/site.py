@@ -11,6 +11,7 @@ import pulumi_oci as oci
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.monitor import Answer, Json
+from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
 from ...pulumi.tagging import tag_everything
@@ -157,6 +158,7 @@ class _Site:
                 plan.names(f"bucket-{bucket.name}"), of_bucket, self._opts
             )
         after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
+        systems = {}
         for lustre in plan.lustre:
             args = LustreArgs(
                 names=plan.names,
@@ -171,10 +173,8 @@ class _Site:
             )
             opts = pulumi.ResourceOptions.merge(self._opts, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
-            pulumi.export(
-                f"lustre-{lustre.name}",
-                {"id": made.file_system_id, "mgs": made.management_address, "lnet": made.lnet},
-            )
+            systems[lustre.name] = made.device
+        pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
 
     def _make_spending(self) -> None:

@@ -36,10 +36,8 @@ class Lustre(Component[LustreArgs]):
     """A Lustre file system, the group that lets the nodes reach it, links to buckets."""
 
     kind = "oci:Lustre"
-    file_system_id: pulumi.Output[str]
-    management_address: pulumi.Output[str]
-    """Of the management server: ADDRESS@tcp:/NAME is mounted."""
-    lnet: pulumi.Output[str]
+    device: pulumi.Output[str]
+    """What is mounted: the management server's ADDRESS@tcp:/FSNAME."""
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""
@@ -69,9 +67,9 @@ class Lustre(Component[LustreArgs]):
                 pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(depends_on=[allowed]))
             ),
         )
-        self.file_system_id = made.id
-        self.management_address = made.management_service_address
-        self.lnet = made.lnet
+        self.device = pulumi.Output.concat(
+            made.management_service_address, "@", made.lnet, f":/{plan.fsname}"
+        )
         for link in plan.links:
             self._link(args, made, link)
 

@@ -74,7 +74,7 @@ def test_a_file_system_that_runs_is_mounted_by_all_pools_of_its_site() -> None:
         assert join["lustre_client_networks"] == [{"net": "o2ib", "towards": "10.0.8.1"}]
         (mount,) = join["lustre_client_mounts"]
         assert mount["device"] == "10.0.8.1@o2ib:/scratch"
-        assert mount["options"] == ["user_xattr"]
+        assert mount["options"] == ["flock", "noatime", "user_xattr"]
 
 
 def test_only_the_named_pools_mount_it() -> None:
