@@ -52,13 +52,17 @@ def finished_line(event: StageFinished, console: Console) -> str:
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):
-    """Plain lines: one where a stage starts, one per tenth of it, one where it ends."""
+    """Plain lines: one where a stage starts, one per tenth of it, one where it ends.
+
+    What a stage waits for has no count: it is a line each time that it is something else.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         self.stream = stream
         self.console = console_of(stream)
         self._tenths: dict[str, int] = {}
+        self._waits: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def __call__(self, event: Progress) -> None:
@@ -90,16 +94,24 @@ class LineProgress(AbstractContextManager["LineProgress"]):
                 of = f" ({event.total})" if event.total else ""
                 return f"  {pad(event.name, NAME_COLUMNS - 1)} started{of}"
             case StageProgress():
-                tenth = event.done * 10 // event.total if event.total else 0
-                if tenth <= self._tenths.get(event.name, 0) or event.done >= event.total:
-                    return None
-                self._tenths[event.name] = tenth
-                at = f"{event.done}/{event.total}"
-                return f"  {pad(event.name, NAME_COLUMNS - 1)} {at} {printable(event.detail)}"
+                return self._progress(event)
             case StageFinished():
                 return finished_line(event, self.console)
             case Finding():
                 return diagnostics_text([event.diagnostic], self.console)
+
+    def _progress(self, event: StageProgress) -> str | None:
+        name = pad(event.name, NAME_COLUMNS - 1)
+        if not event.total:
+            if not event.detail or self._waits.get(event.name) == event.detail:
+                return None
+            self._waits[event.name] = event.detail
+            return f"  {name} {printable(event.detail)}"
+        tenth = event.done * 10 // event.total
+        if tenth <= self._tenths.get(event.name, 0) or event.done >= event.total:
+            return None
+        self._tenths[event.name] = tenth
+        return f"  {name} {event.done}/{event.total} {printable(event.detail)}"
 
 
 class JsonProgress(LineProgress):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.provider import Leftover, SiteEvent
 from ..burst.lock import LOCK as BURST_LOCK
 from ..cluster import places
@@ -28,6 +29,7 @@ from ..state import HeldLock, acquire
 from ..state.audit.artifacts import stored_artifacts
 from ..up.run import Run
 from .data import check_free, check_names, priced
+from .expiry.jobs import ask_jobs
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ def down(
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
     held = () if kubectl is None else release.cloud_objects(kubectl).leftovers()
+    if (lost := _work_lost(cluster)) is not None:
+        report(Finding(diagnostic=lost))
     if not confirm((*existing, *held)):
         raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
     with (
@@ -113,6 +117,18 @@ def down(
         kept=kept,
         exit_code=code,
     )
+
+
+def _work_lost(cluster: Cluster) -> Diagnostic | None:
+    """Return whose work ends with the cluster; None where nobody has any."""
+    jobs = ask_jobs(cluster)
+    if jobs.problem:
+        what = f"nobody knows whether jobs run on {cluster.name}: {jobs.problem}"
+    elif jobs.running or jobs.waiting:
+        what = f"{jobs.running} running and {jobs.waiting} pending jobs end with {cluster.name}"
+    else:
+        return None
+    return Diagnostic(code="GC1172", severity=Severity.WARNING, summary=what)
 
 
 def _destroy(

@@ -5,8 +5,32 @@ from __future__ import annotations
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.phases import KUBERNETES_PHASES
 from ..operations.queue_state import bring_queue
+from ..operations.rolling.leave import leave
+from ..planning.changes import RemovedNode
+from ..planning.guards import removed_nodes
 from ..up.phase import Phase, SchedulerPhases, UpState
 from .accounting.settle import settle
+from .select import scheduler_of
+
+
+def _leaving(state: UpState) -> tuple[RemovedNode, ...]:
+    return tuple(n for n in removed_nodes(state.before.sites) if n.name not in state.before.aside)
+
+
+def _have_jobs(state: UpState) -> bool:
+    return state.before.existing.has_scheduler and bool(_leaving(state))
+
+
+def _empty_leaving(state: UpState) -> None:
+    service = scheduler_of(state.cluster.spec, state.before.existing, state.session)
+    leave(
+        state.cluster.spec,
+        _leaving(state),
+        service,
+        state.report,
+        requeue=state.requeue_jobs,
+        allow=state.allow,
+    )
 
 
 def _restore_queue(state: UpState) -> None:
@@ -18,6 +42,14 @@ def _settle_accounts(state: UpState) -> None:
 
 
 SLURM_PHASES = SchedulerPhases(
+    before_sites=(
+        Phase(
+            "empty leaving nodes",
+            _empty_leaving,
+            "Drained nodes carry the run's mark; they are drained once and waited for again.",
+            _have_jobs,
+        ),
+    ),
     before_nodes=(
         Phase(
             "restore queue",

@@ -16,7 +16,7 @@ from tests.lifecycle.planted import Watcher, found_in, spellings
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, until
 
 pytestmark = pytest.mark.local
 
@@ -151,8 +151,23 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
 
 
+def test_a_node_leaves_once_its_job_has_ended(live: LiveCluster) -> None:
+    send = "sbatch --parsable --output=/dev/null --nodelist=gpu005 --wrap='sleep 15'"
+    job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
+    until(lambda: "RUNNING" in live.on("head", f"squeue --noheader --format=%T --jobs={job}"))
+    live.ask_for(nodes=4)
+    said = live.gcluster("up", str(live.spec), "--yes")
+    assert f"waiting for gpu005 (job {job})" in said.stdout + said.stderr
+    ended = live.on("head", f"scontrol show job {job}")
+    assert "JobState=COMPLETED" in ended
+    assert "Restarts=0" in ended
+    assert len(live.engine("ps")) == 5  # the head and four
+
+
 def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    live.gcluster("down", str(live.spec), "--yes")
+    live.on("head", "cd /tmp && runuser -u ada -- sbatch --output=/dev/null --wrap='sleep 600'")
+    said = live.gcluster("down", str(live.spec), "--yes")
+    assert "pending jobs end with" in said.stdout + said.stderr
     left = live.left_behind()
     counts = {kind: len(found) for kind, found in left.items()}
     with capsys.disabled():

@@ -52,10 +52,12 @@ def test_json_tells_every_event_on_a_line_of_its_own() -> None:
     assert kinds == ["StageStarted", *["StageProgress"] * 41, "Finding", "StageFinished"]
 
 
-def test_progress_without_a_total_says_nothing_and_fails_nothing() -> None:
+def test_progress_without_a_total_is_a_line_each_time_that_it_says_something_else() -> None:
     stream = io.StringIO()
-    LineProgress(stream)(StageProgress(name="nodes", done=1, total=0))
-    assert stream.getvalue() == ""
+    write = LineProgress(stream)
+    for detail in ("", "waiting for gpu001", "waiting for gpu001", "waiting for gpu002"):
+        write(StageProgress(name="drain", done=0, total=0, detail=detail))
+    assert [line.split()[-1] for line in stream.getvalue().splitlines()] == ["gpu001", "gpu002"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""Nodes that leave the cluster for good: no new job starts there, and running ones end first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from ....schemas.derived.hostlist import fold
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.spec import ClusterSpec, Update
+from ...cluster.outcome import Exit, LifecycleError
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...planning.changes import RemovedNode
+from ...scheduler.base import MARK, NodeUse, Scheduler, SchedulerSilent
+from .roll import POLL_S, Clock, Patient
+
+WHY = f"{MARK}leaves the cluster"
+"""The reason that the scheduler shows for a node that is about to be removed."""
+
+
+def empty(
+    policies: Mapping[str, Update],
+    service: Scheduler,
+    *,
+    requeue: bool,
+    emit: Callable[[str], None],
+    clock: Clock,
+) -> dict[str, tuple[str, ...]]:
+    """Drain nodes and wait for their jobs; return node -> jobs of those whose patience ran out.
+
+    Where any is returned, all nodes that were taken out for this are back in service. A node that
+    the scheduler doesn't know, or that doesn't answer it, holds nothing up.
+
+    Args:
+        policies: node -> how its pool waits for jobs, or puts them back in line.
+        service: the scheduler.
+        requeue: puts jobs back in line whatever the pools say.
+        emit: told in words what is waited for.
+        clock: the time.
+
+    Raises:
+        SchedulerSilent: nobody knows what runs where.
+    """
+    began = clock.now()
+    uses = _answering(service.nodes(policies))
+    service.drain([node for node, use in uses.items() if not use.out], WHY)
+    impatient = [node for node in uses if requeue or policies[node].jobs == "requeue"]
+    if jobs := list(dict.fromkeys(job for node in impatient for job in uses[node].jobs)):
+        service.requeue(jobs)
+    while busy := {n: u for n, u in _answering(service.nodes(uses)).items() if u.jobs}:
+        late = [node for node in busy if clock.now() - began >= policies[node].wait_s]
+        if late:
+            now = service.nodes(uses)
+            service.resume([n for n, use in now.items() if use.out and use.reason == WHY])
+            return {node: busy[node].jobs for node in late}
+        emit("waiting for " + ", ".join(f"{n} (job {' '.join(u.jobs)})" for n, u in busy.items()))
+        clock.sleep(POLL_S)
+    return {}
+
+
+def _answering(uses: Mapping[str, NodeUse]) -> dict[str, NodeUse]:
+    return {node: use for node, use in uses.items() if not use.silent}
+
+
+def leave(
+    spec: ClusterSpec,
+    nodes: Iterable[RemovedNode],
+    service: Scheduler,
+    report: Reporter,
+    *,
+    requeue: bool,
+    allow: Collection[str],
+    clock: Clock | None = None,
+) -> None:
+    """Take nodes out of service before their machines go; nobody's job goes with them.
+
+    Args:
+        spec: says how each pool treats jobs; a pool that it drops waits as by default.
+        nodes: those that go.
+        service: the scheduler.
+        report: gets what is waited for.
+        requeue: puts jobs back in line whatever the pools say.
+        allow: names such as `pool:train` whose nodes go though the scheduler gives no answer.
+        clock: the time.
+
+    Raises:
+        LifecycleError: GC1171, a job outlasts the patience of its pool, or the scheduler gives no
+            answer (exit code REFUSED). The nodes are in service as before.
+    """
+    clock = clock or Clock()
+    pools = {node.name: node.pool for node in nodes}
+    policies = {
+        name: spec.pools[pool].update if pool in spec.pools else Update()
+        for name, pool in pools.items()
+    }
+
+    def emit(detail: str) -> None:
+        report(StageProgress(name="drain", done=0, total=0, detail=detail))
+
+    began = clock.now()
+    report(StageStarted(name="drain", total=len(pools)))
+    try:
+        busy = empty(policies, Patient(service, clock), requeue=requeue, emit=emit, clock=clock)
+    except SchedulerSilent as silent:
+        guarded = {f"pool:{pool}" for pool in pools.values()} - set(allow)
+        if not guarded:
+            return
+        flags = " ".join(f"--allow {thing}" for thing in sorted(guarded))
+        raise _refused(
+            f"{fold(pools)} would be removed, and nobody knows what runs there: {silent}",
+            hint=f"bring the controller back (gcluster repair), or {flags}",
+        ) from silent
+    if busy:
+        wait = max(policies[node].wait_s for node in busy)
+        jobs = "; ".join(f"{node}: job {', '.join(found)}" for node, found in busy.items())
+        raise _refused(
+            f"jobs still run after {wait:.0f} s on nodes that would be removed: {jobs}",
+            hint="run up again later, or with --requeue-jobs",
+        )
+    summary = f"{fold(pools)} free of jobs"
+    report(StageFinished(name="drain", ok=True, summary=summary, seconds=clock.now() - began))
+
+
+def _refused(summary: str, hint: str) -> LifecycleError:
+    return LifecycleError(
+        Diagnostic(
+            code="GC1171",
+            severity=Severity.ERROR,
+            summary=summary,
+            detail="no node was removed",
+            hint=hint,
+        ),
+        exit_code=Exit.REFUSED,
+    )

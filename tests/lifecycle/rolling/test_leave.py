@@ -1,0 +1,89 @@
+"""Nobody's job goes with a node that leaves: it ends first, goes back in line, or is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import Progress, StageProgress
+from gcluster.lifecycle.operations.rolling.leave import WHY, leave
+from gcluster.lifecycle.planning.changes import RemovedNode
+from gcluster.schemas.load import load_text
+
+from .scheduler import SchedulerDouble
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 2, update: {drain_timeout: 10m}}
+scheduler: {type: slurm}
+"""
+
+
+def leaving(
+    scheduler: SchedulerDouble,
+    *nodes: str,
+    requeue: bool = False,
+    allow: frozenset[str] = frozenset(),
+) -> list[str]:
+    """Have nodes of the pool leave; return what is told meanwhile."""
+    said: list[str] = []
+
+    def report(event: Progress) -> None:
+        if isinstance(event, StageProgress):
+            said.append(event.detail)
+
+    spec = load_text(SPEC, file="spec.yaml").spec
+    assert spec is not None
+    gone = [RemovedNode(name=node, pool="gpu", replaced=False) for node in nodes]
+    leave(spec, gone, scheduler, report, requeue=requeue, allow=allow, clock=scheduler.clock)
+    return said
+
+
+def test_an_idle_node_is_drained_before_it_goes() -> None:
+    scheduler = SchedulerDouble({"gpu003": 0.0})
+    assert leaving(scheduler, "gpu003") == []
+    assert scheduler.reasons == {"gpu003": WHY}
+
+
+def test_a_running_job_is_waited_for() -> None:
+    scheduler = SchedulerDouble({"gpu003": 300.0, "gpu004": 0.0})
+    said = leaving(scheduler, "gpu003", "gpu004")
+    assert scheduler.time >= 300.0
+    assert set(said) == {"waiting for gpu003 (job job-gpu003)"}
+    assert set(scheduler.reasons) == {"gpu003", "gpu004"}
+
+
+def test_a_job_that_outlasts_the_patience_is_named_and_all_nodes_serve_again() -> None:
+    scheduler = SchedulerDouble({"gpu003": 1e9, "gpu004": 0.0}, drained={"gpu004": "broken fan"})
+    with pytest.raises(LifecycleError) as refused:
+        leaving(scheduler, "gpu003", "gpu004")
+    (said,) = refused.value.diagnostics
+    assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
+    assert "gpu003: job job-gpu003" in said.summary
+    assert scheduler.reasons == {"gpu004": "broken fan"}
+
+
+def test_jobs_are_put_back_in_line_where_that_was_asked_for() -> None:
+    scheduler = SchedulerDouble({"gpu003": 1e9})
+    leaving(scheduler, "gpu003", requeue=True)
+    assert scheduler.requeued == ["job-gpu003"]
+
+
+def test_a_node_that_the_scheduler_waits_for_holds_nothing_up() -> None:
+    scheduler = SchedulerDouble({"gpu003": 1e9})
+    scheduler.answers_from["gpu003"] = 1e9
+    leaving(scheduler, "gpu003")
+    assert scheduler.time == 0.0
+
+
+def test_a_silent_scheduler_is_a_refusal_unless_the_pool_was_named() -> None:
+    scheduler = SchedulerDouble({"gpu003": 1e9})
+    scheduler.silent_from = 0.0
+    with pytest.raises(LifecycleError, match="nobody knows what runs there") as refused:
+        leaving(scheduler, "gpu003")
+    assert "--allow pool:gpu" in refused.value.diagnostics[0].hint
+    leaving(scheduler, "gpu003", allow={"pool:gpu"})
