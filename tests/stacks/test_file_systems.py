@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.session import Session as AwsSession
 from gcluster.stacks.azure.session import Session as AzureSession
 from gcluster.stacks.gcp.session import Session as GcpSession
@@ -60,7 +61,7 @@ MOUNTED = {
 Opened = Callable[..., SiteSession]
 
 
-def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
+def spec_of(cloud: str, how: str) -> ClusterSpec:
     site, (head, gpu), _ = CLOUDS[cloud]
     text = (
         "apiVersion: gcluster/v1\nname: demo\nscheduler: {type: slurm}\n"
@@ -71,8 +72,12 @@ def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
     )
     loaded = load_text(text, file="spec.yaml", check=False)
     assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
     return SiteContext(
-        spec=loaded.spec,
+        spec=spec_of(cloud, how),
         site="here",
         cluster_id="0a1b2c3d",
         workdir=folder,

@@ -247,6 +247,8 @@ class Group:
         self._what = what
         self._opts = opts
         self.id = group_id
+        self.rules: list[pulumi.Resource] = []
+        """Those made so far: what is refused without them comes after."""
 
     def allow_ingress(
         self,
@@ -284,7 +286,7 @@ class Group:
         group: pulumi.Input[str] | None,
         cidr: str | None,
     ) -> None:
-        make(
+        rule = make(
             self._names(f"{self._what}-{what}"),
             security_group_id=self.id,
             ip_protocol=protocol,
@@ -295,6 +297,7 @@ class Group:
             cidr_ipv6=_if_version(cidr, 6),
             opts=self._opts,
         )
+        self.rules.append(rule)
 
 
 def _if_version(cidr: str | None, version: int) -> str | None:

@@ -42,12 +42,12 @@ class Lustre(Component[LustreArgs]):
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""
-        plan = args.plan
+        plan, group = args.plan, self._group(args)
         metadata = aws.fsx.LustreFileSystemMetadataConfigurationArgs(mode="AUTOMATIC")
         made = aws.fsx.LustreFileSystem(
             args.names(plan.name),
             subnet_ids=args.subnet_id,
-            security_group_ids=[self._group(args)],
+            security_group_ids=[group.id],
             deployment_type=plan.deployment,
             storage_type="SSD",
             storage_capacity=plan.capacity_gib,
@@ -59,13 +59,16 @@ class Lustre(Component[LustreArgs]):
             kms_key_id=plan.kms_key,
             copy_tags_to_backups=True if plan.deployment == "PERSISTENT_2" else None,
             tags={"Name": args.names(plan.name)},
-            opts=self.child(KEPT),
+            # Without its rules AWS refuses the file system: InvalidNetworkSettings.
+            opts=self.child(
+                pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(depends_on=group.rules))
+            ),
         )
         self.device = pulumi.Output.concat(made.dns_name, "@tcp:/", made.mount_name)
         for link in plan.links:
             self._link(args, made, link)
 
-    def _group(self, args: LustreArgs) -> pulumi.Output[str]:
+    def _group(self, args: LustreArgs) -> Group:
         """Make the file system's group: its ports to itself and the nodes, over EFA everything.
 
         Servers call clients back, so that the nodes are opened to it in the same way.
@@ -84,7 +87,7 @@ class Lustre(Component[LustreArgs]):
         if args.opens_nodes:
             nodes_group = Group(args.names, "nodes", args.node_groups[0], self.child(KEPT))
             _open(nodes_group, name, group.id, efa=args.plan.efa)
-        return group.id
+        return group
 
     def _link(self, args: LustreArgs, made: aws.fsx.LustreFileSystem, link: LinkPlan) -> None:
         s3 = aws.fsx.DataRepositoryAssociationS3Args(

@@ -185,6 +185,8 @@ class Group:
         self._what = what
         self._opts = opts
         self.id = group_id
+        self.rules: list[pulumi.Resource] = []
+        """Those made so far: what is refused without them comes after."""
 
     def allow_ingress(
         self,
@@ -195,7 +197,7 @@ class Group:
         cidr: str | None = None,
     ) -> None:
         """Allow traffic from a group or a network: to one TCP port, else of every protocol."""
-        oci.core.NetworkSecurityGroupSecurityRule(
+        rule = oci.core.NetworkSecurityGroupSecurityRule(
             self._names(f"{self._what}-in-{what}"),
             network_security_group_id=self.id,
             direction="INGRESS",
@@ -206,6 +208,7 @@ class Group:
             tcp_options=_port(port),
             opts=self._opts,
         )
+        self.rules.append(rule)
 
     def allow_egress(
         self,
@@ -216,7 +219,7 @@ class Group:
         cidr: str | None = None,
     ) -> None:
         """Allow traffic to a group or a network."""
-        oci.core.NetworkSecurityGroupSecurityRule(
+        rule = oci.core.NetworkSecurityGroupSecurityRule(
             self._names(f"{self._what}-out-{what}"),
             network_security_group_id=self.id,
             direction="EGRESS",
@@ -227,6 +230,7 @@ class Group:
             tcp_options=_port(port),
             opts=self._opts,
         )
+        self.rules.append(rule)
 
 
 def make_group(

@@ -41,7 +41,7 @@ class Lustre(Component[LustreArgs]):
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""
-        plan = args.plan
+        plan, group = args.plan, self._group(args)
         allowed = oci.identity.Policy(
             args.names(f"lustre-{plan.name}", kind="identity"),
             compartment_id=args.compartment,
@@ -54,7 +54,7 @@ class Lustre(Component[LustreArgs]):
             availability_domain=args.domain,
             compartment_id=args.compartment,
             subnet_id=args.subnet_id,
-            nsg_ids=[self._group(args)],
+            nsg_ids=[group.id],
             file_system_name=plan.fsname,
             display_name=args.names(plan.name),
             capacity_in_gbs=plan.capacity_gb,
@@ -63,8 +63,11 @@ class Lustre(Component[LustreArgs]):
                 identity_squash="NONE"
             ),
             kms_key_id=plan.kms_key,
+            # OCI refuses it where its group lacks the rules for Lustre.
             opts=self.child(
-                pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(depends_on=[allowed]))
+                pulumi.ResourceOptions.merge(
+                    KEPT, pulumi.ResourceOptions(depends_on=[allowed, *group.rules])
+                )
             ),
         )
         self.device = pulumi.Output.concat(
@@ -73,7 +76,7 @@ class Lustre(Component[LustreArgs]):
         for link in plan.links:
             self._link(args, made, link)
 
-    def _group(self, args: LustreArgs) -> pulumi.Input[str]:
+    def _group(self, args: LustreArgs) -> Group:
         """Make the file system's group. Servers call clients back: the nodes let them."""
         name = f"lustre-{args.plan.name}"
         group = make_group(
@@ -92,7 +95,7 @@ class Lustre(Component[LustreArgs]):
         if args.opens_nodes:
             nodes = Group(args.names, "nodes", args.node_groups[0], self.child(KEPT))
             nodes.allow_ingress(name, port=_LNET, group=group.id)
-        return group.id
+        return group
 
     def _link(
         self, args: LustreArgs, made: oci.lustre.FileStorageLustreFileSystem, link: LinkPlan
