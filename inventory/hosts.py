@@ -52,6 +52,9 @@ class SshTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Private key for the bastion; None: that of the host."""
     bastion_host_keys: tuple[str, ...] = ()
     """Public keys that pin the bastion; when empty, the user's own known_hosts vouches for it."""
+    bastion_proxy: tuple[str, ...] = ()
+    """Program of a cloud that carries the connection to the bastion, as in ProxyCommand; ssh puts
+    in %h and %p. (): the bastion is reached by its address."""
     host_keys: tuple[str, ...] = ()
     """Public keys as in known_hosts, without the host: "ssh-ed25519 AAAA..."."""
     known_hosts_file: str | None = None
@@ -87,6 +90,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     connection: Literal["ssh", "simulated", "api"] = "ssh"
     """simulated: nothing runs there; converge and smoke say so instead of doing anything. api: a
     node that a cloud's Kubernetes runs; nobody logs in there, and its cloud names it."""
+    silent: str = ""
+    """Why nobody can log in there: it was waited for and showed no host key. "": it did."""
+    last_lines: tuple[str, ...] = ()
+    """The end of a silent machine's console, where its cloud shows that."""
 
     @property
     def is_simulated(self) -> bool:

@@ -7,23 +7,15 @@ cloud-init prints the public half, and nobody logs in to a node whose key was no
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 
-import msgspec
-
-from ..schemas.decoding import decode_json
-from . import atomic, sshd
+from . import sshd
 
 BEGIN = "-----BEGIN SSH HOST KEY KEYS-----"
 END = "-----END SSH HOST KEY KEYS-----"
 """How cloud-init's module keys_to_console marks the keys on the console."""
-_AT_ONCE = 8
-"""Consoles read at the same time: an account's request rate is shared with everybody in it."""
-_PAUSE_S = 10.0
+_LAST_LINES = 8
 
 
 def cloud_config(
@@ -86,42 +78,7 @@ def _key(line: str) -> str:
     return ""
 
 
-def await_host_keys(
-    machines: Iterable[str],
-    read: Callable[[str], tuple[str, ...]],
-    *,
-    cache: Path,
-    patience_s: float = 0,
-) -> dict[str, tuple[str, ...]]:
-    """Return machine -> public host keys; machines whose console shows none yet are left out.
-
-    Keys are kept in `cache`: a console holds its last part only, and a machine never changes its
-    key. One with another key is another machine, or somebody in between.
-
-    Args:
-        machines: ids in the cloud.
-        read: reads one console; () where it shows no key yet.
-        cache: file on this machine.
-        patience_s: seconds to wait for nodes that are still starting.
-    """
-    ids = list(machines)
-    until = time.monotonic() + patience_s
-    with atomic.locked(cache.with_suffix(".lock")):
-        known = _cached_keys(cache)
-        while missing := [i for i in ids if i not in known]:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                found = dict(zip(missing, pool.map(read, missing), strict=True))
-            new = {i: keys for i, keys in found.items() if keys}
-            known |= new
-            if new:
-                atomic.write(cache, msgspec.json.encode(known))
-            if len(new) == len(missing) or time.monotonic() >= until:
-                break
-            time.sleep(min(_PAUSE_S, max(0.0, until - time.monotonic())))
-    return {i: tuple(known[i]) for i in ids if i in known}
-
-
-def _cached_keys(cache: Path) -> dict[str, tuple[str, ...]]:
-    if not cache.exists():
-        return {}
-    return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
+def last_lines(console: str) -> tuple[str, ...]:
+    """Return the end of what a console shows: what a machine did before it fell silent."""
+    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    return tuple(lines[-_LAST_LINES:])

@@ -37,6 +37,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Host -> step -> digest, for the hosts that answered."""
     unreachable: dict[str, str]
     """Host -> reason in words, for existing hosts that should have answered."""
+    last_lines: dict[str, tuple[str, ...]] = {}
+    """Host -> the end of its console or boot log, of those of them that show one."""
     taken_at: float
     """time.monotonic() when it was taken."""
     silent: str = ""
@@ -149,6 +151,7 @@ def observe(
     answering = [h for h in existing.values() if h.name in wanted and h.name not in touched]
     pulled = pulls(cluster.spec, inventory(cluster.spec, desired))
     answers = _stamps(sites, session, answering, pulled=pulled)
+    answers |= {h.name: Unreachable(reason=h.silent) for h in answering if h.silent}
     if seen is not None:
         answers |= {
             n.name: {} if n.ready else Unreachable(reason=n.why)
@@ -163,6 +166,7 @@ def observe(
         desired=inventory(cluster.spec, desired, storage),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
+        last_lines={h.name: h.last_lines for h in existing.values() if h.last_lines},
         taken_at=time.monotonic(),
         aside=aside,
         silent="" if seen is None else seen.problem,

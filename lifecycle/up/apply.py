@@ -78,7 +78,7 @@ def _apply_sites(state: UpState) -> None:
     at_each(state.sites, lambda site: close_missing(cluster, site))
     state.sites = tuple(site.taking(left[site.name].taken) for site in state.sites)
     hosts = at_each(state.sites, lambda site: site.provider.hosts(site.context))
-    present = sum(len(found) for found in hosts.values())
+    present = sum(not host.silent for found in hosts.values() for host in found)
     report(
         StageFinished(
             name="nodes",

@@ -155,9 +155,11 @@ def _unreachable(cluster: Cluster, observation: Observation) -> list[Diagnostic]
             code="GC921",
             severity=Severity.ERROR,
             summary=f"{host} can't be reached: {reason}",
+            detail="\n".join(("the last lines of its log:", *lines)) if lines else "",
             hint=f"fix it, then resume with: {_go_on(cluster)}",
         )
         for host, reason in sorted(observation.unreachable.items())
+        for lines in [observation.last_lines.get(host, ())]
     ]
 
 

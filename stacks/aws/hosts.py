@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ..console import await_host_keys
 from ..pulumi.names import HOST, POOL
-from . import cloud_init
 from .api import Answer, Api, AwsError, filters, tagged
 from .plan.defaults import OFFER, TOKEN
 
@@ -108,25 +105,15 @@ def instances(api: Api, plan: SitePlan, **tags: str) -> tuple[Instance, ...]:
     return tuple(sorted(found, key=lambda i: (i.host, i.instance_id)))
 
 
-def host_keys(
-    api: Api, machines: Iterable[Instance], *, cache: Path, patience_s: float = 0
-) -> dict[str, tuple[str, ...]]:
-    """Return instance -> public host keys, as the consoles show them; see `await_host_keys`."""
-    ids = [machine.instance_id for machine in machines]
-    return await_host_keys(
-        ids, lambda instance: _console(api, instance), cache=cache, patience_s=patience_s
-    )
-
-
-def _console(api: Api, instance: str) -> tuple[str, ...]:
-    """Return the keys on a console; () also where it can't be read yet."""
+def console(api: Api, instance: str) -> str:
+    """Return what a console shows; "" also where it can't be read yet."""
     try:
         answer = api.ask(_Console, "ec2", "get_console_output", InstanceId=instance, Latest=True)
     except AwsError as error:
         if error.code in {"InvalidInstanceID.NotFound", "UnsupportedOperation"}:
-            return ()
+            return ""
         raise
-    return cloud_init.host_keys(answer.output)
+    return answer.output
 
 
 def places(api: Api, machines: Iterable[Instance]) -> dict[str, Placement]:

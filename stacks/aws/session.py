@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
+from ..console import host_keys
 from ..provider import Leftover, Offer
 from ..pulumi.session import Keys, ListingSession
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
-from .hosts import Instance, host_keys, instances, places, to_hosts
+from .hosts import Instance, console, instances, places, to_hosts
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import site_plan
@@ -25,10 +25,6 @@ from .preflight.questions import preflight
 
 if TYPE_CHECKING:
     from ..pulumi.recorded import RecordedGraph
-
-BOOT_LIMIT_S = 900.0
-"""Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
-8 GPUs test their memory before they boot."""
 
 
 class _LustreConfiguration(Answer, frozen=True):
@@ -49,11 +45,6 @@ class Session(ListingSession[Instance]):
 
     cloud = "aws"
     title = "AWS"
-    silent_where = " on their console"
-    silent_hint = (
-        "look at one: aws ec2 get-console-output --latest --instance-id ID; "
-        "then run the same command again"
-    )
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -127,8 +118,11 @@ class Session(ListingSession[Instance]):
     def _is_node(self, machine: Instance) -> bool:
         return machine.pool not in {pool.name for pool in self.plan.pools if pool.joins_eks}
 
-    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
-        return host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
+    def _read_keys(self, machine: Instance) -> tuple[str, ...]:
+        return host_keys(self._console(machine))
+
+    def _console(self, machine: Instance) -> str:
+        return console(self.api, machine.id)
 
     def _to_hosts(
         self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys

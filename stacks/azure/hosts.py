@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 import msgspec
+from azure.core.exceptions import HttpResponseError
 from azure.mgmt.compute.models import RunCommandInput
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ...schemas.decoding import decode_json
-from .. import atomic
 from ..pulumi.names import CLUSTER, HOST, POOL, SITE
 from .api import Answer, Api, refusals
 from .naming import settle
@@ -28,8 +26,12 @@ _INTERFACES = "2018-10-01"
 """API version of the interfaces of scale sets, which Microsoft.Network answers."""
 _NETWORK = "2024-05-01"
 _COMPUTE = "2024-07-01"
-_AT_ONCE = 32
-"""Machines that are asked at once."""
+_ANSWER_S = 120.0
+"""Longest wait for one answer: a command may otherwise stay under way for 90 minutes."""
+_CONFLICT = 409
+_AGENT = ("VMAgent", "VMExtension")
+"""How the codes begin by which Azure says that a machine's agent doesn't report or can't be used
+(learn.microsoft.com, "Run scripts in your Linux VM by using action Run Commands")."""
 _SCRIPT = ("cat /etc/ssh/ssh_host_*_key.pub",)
 _MACHINE = "microsoft.compute/virtualmachines"
 
@@ -165,31 +167,20 @@ def _public(api: Api, interface: _Interface) -> str:
     return ""
 
 
-def host_keys(api: Api, machines: Iterable[Node], cache: Path) -> dict[str, tuple[str, ...]]:
-    """Return the public host keys by the machines' unique ids, read once for each machine.
+def host_keys(api: Api, node: Node) -> tuple[str, ...]:
+    """Return the public host keys of a machine, () where it shows none.
 
-    Machines that show none are left out: they have not booted yet, or their agent is silent.
+    It has not booted yet then, or its agent is silent: Azure refuses a command that the agent
+    can't take now.
 
     Raises:
         ProviderError: Azure can't be asked.
     """
-    known = _remembered(cache)
-    unknown = [node for node in machines if node.vm_id not in known]
-    if unknown:
-        with ThreadPoolExecutor(min(_AT_ONCE, len(unknown))) as pool:
-            answers = pool.map(lambda node: _run(api, node), unknown)
-            read = {n.vm_id: keys for n, keys in zip(unknown, answers, strict=True) if keys}
-        known |= read
-        atomic.write(cache, msgspec.json.encode(known))
-    return known
-
-
-def _run(api: Api, node: Node) -> tuple[str, ...]:
     where = parse(node.id)
     if where is None:
         return ()
     command = RunCommandInput(command_id="RunShellScript", script=list(_SCRIPT))
-    with refusals(node.host):
+    with refusals(node.host), suppress(_AgentNotReadyError), _agent():
         poller = (
             api.compute.virtual_machine_scale_set_vms.begin_run_command(
                 where.group, where.names[0], where.name, command
@@ -197,9 +188,26 @@ def _run(api: Api, node: Node) -> tuple[str, ...]:
             if len(where.names) > 1
             else api.compute.virtual_machines.begin_run_command(where.group, where.name, command)
         )
-        said = poller.result()
-    messages = [status.message or "" for status in said.value or ()]
-    return read_keys("\n".join(messages))
+        poller.wait(_ANSWER_S)
+        if poller.done():
+            messages = [status.message or "" for status in poller.result().value or ()]
+            return read_keys("\n".join(messages))
+    return ()
+
+
+class _AgentNotReadyError(Exception):
+    """The agent in a machine takes no command yet, or is at work on one."""
+
+
+@contextmanager
+def _agent() -> Iterator[None]:
+    try:
+        yield
+    except HttpResponseError as error:
+        code = "" if error.error is None else error.error.code or ""
+        if error.status_code == _CONFLICT or code.startswith(_AGENT):
+            raise _AgentNotReadyError from error
+        raise
 
 
 def read_keys(message: str) -> tuple[str, ...]:
@@ -209,13 +217,6 @@ def read_keys(message: str) -> tuple[str, ...]:
         r"^((?:ssh-ed25519|ssh-rsa|ecdsa-sha2-\S+) [A-Za-z0-9+/=]+)", printed, re.MULTILINE
     )
     return tuple(sorted(keys))
-
-
-def _remembered(cache: Path) -> dict[str, tuple[str, ...]]:
-    try:
-        return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
-    except (OSError, msgspec.MsgspecError):
-        return {}
 
 
 def to_hosts(

@@ -48,7 +48,7 @@ class Session(SiteSession):
 
     cloud = "azure"
     title = "Azure"
-    silent_hint = "their agent may still be starting: run the same command again"
+    keys_at_once = 32  # each command takes half a minute
     shares_protected = True  # network, resource group and key identity are
 
     @cached_property
@@ -172,9 +172,10 @@ class Session(SiteSession):
         run = frozenset() if aks is None else aks.pools
         machines = [n for n in nodes(self.api, self.sets(), self.plan) if n.pool not in run]
         wanted = [node for node in machines if of is None or node.host in of]
-        keys = host_keys(self.api, wanted, self.folder / "host-keys.json")
-        self._refuse_silent([node.host for node in wanted if not keys.get(node.vm_id)])
+        by_id = {node.vm_id: node for node in wanted}
+        shown = self._await_host_keys(by_id, lambda id_: host_keys(self.api, by_id[id_]))
         via = self._site.ssh.via
-        found = to_hosts(self.plan, machines, keys, key_file=str(self.private_key), via=via)
-        names = {node.host for node in wanted}
-        return tuple(host for host in found if host.name in names)
+        found = to_hosts(self.plan, machines, shown.keys, key_file=str(self.private_key), via=via)
+        named = {node.host: node.vm_id for node in wanted}
+        silent = {n: shown.silent[id_] for n, id_ in named.items() if id_ in shown.silent}
+        return self._with_silence((host for host in found if host.name in named), silent)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ...schemas.decoding import decode_json
-from .. import atomic
 from ..pulumi.names import HOST, POOL, label_value
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
 from .plan.layout import SiteLayout
 from .plan.names import TOKEN, found_by, label_filter, names_of
 
-_AT_ONCE = 16
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})
 """Statuses of a machine that is there or on its way."""
 
@@ -100,6 +94,10 @@ class _QueryValue(Answer, frozen=True):
     items: tuple[_Item, ...] = ()
 
 
+class _SerialPort(Answer, frozen=True):
+    contents: str = ""
+
+
 class _GuestAttributes(Answer, frozen=True):
     query_value: _QueryValue = _QueryValue()
 
@@ -121,31 +119,6 @@ def host_of(plan: SiteLayout, machine: Instance) -> str:
     same for all: theirs follows from their own name.
     """
     return machine.labels.get(HOST) or (_hosts_by_name(plan).get(machine.name, ""))
-
-
-def host_keys(
-    api: Api, machines: Iterable[Instance], *, cache: Path, patience_s: float = 0
-) -> dict[str, tuple[str, ...]]:
-    """Return machine id -> public host keys; machines that told none yet are left out.
-
-    Every process on a machine can write its guest attributes, so keys are read once, before anybody
-    else is on it, and kept in `cache`.
-    """
-    wanted = {machine.id: machine for machine in machines}
-    until = time.monotonic() + patience_s
-    with atomic.locked(cache.with_suffix(".lock")):
-        known = _cached_keys(cache)
-        while missing := [machine for id_, machine in wanted.items() if id_ not in known]:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                told = list(pool.map(lambda machine: _guest_keys(api, machine), missing))
-            new = {m.id: keys for m, keys in zip(missing, told, strict=True) if keys}
-            known |= new
-            if new:
-                atomic.write(cache, msgspec.json.encode(known))
-            if len(new) == len(missing) or time.monotonic() >= until:
-                break
-            time.sleep(min(5.0, max(0.0, until - time.monotonic())))
-    return {id_: known[id_] for id_ in wanted if id_ in known}
 
 
 def to_hosts(
@@ -208,7 +181,12 @@ def _hosts_by_name(plan: SiteLayout) -> dict[str, str]:
     return {names(host): host for host in hosts}
 
 
-def _guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
+def guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
+    """Return the host keys that a machine has told; () while it told none.
+
+    Every process on a machine can write its guest attributes, so they are read once, before anybody
+    else is on it, and kept.
+    """
     path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/getGuestAttributes"
     query = {"queryPath": f"{cloud_init.HOST_KEYS}/"}
     try:
@@ -220,11 +198,13 @@ def _guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
     return tuple(sorted(f"{item.key} {item.value}" for item in items if item.value))
 
 
-def _cached_keys(cache: Path) -> dict[str, tuple[str, ...]]:
+def serial_port(api: Api, machine: Instance) -> str:
+    """Return what a machine's console shows; "" where it can't be read."""
+    path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/serialPort"
     try:
-        return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
-    except FileNotFoundError:
-        return {}
+        return api.ask(_SerialPort, path).contents
+    except GoogleError:
+        return ""
 
 
 def _entry_machine(

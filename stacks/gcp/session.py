@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
@@ -14,7 +13,7 @@ from ..pulumi.names import label_value
 from ..pulumi.session import Keys, ListingSession
 from .api import Answer, Api
 from .elastic import delete, grow, name_queued, shrink
-from .hosts import ALIVE, Instance, host_keys, host_of, instances, to_hosts
+from .hosts import ALIVE, Instance, guest_keys, host_of, instances, serial_port, to_hosts
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import SiteLayout, layout
@@ -23,10 +22,6 @@ from .preflight.questions import preflight
 
 if TYPE_CHECKING:
     from ..pulumi.recorded import RecordedGraph
-
-BOOT_LIMIT_S = 900.0
-"""Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
-test their memory before they boot."""
 
 
 class _FileSystem(Answer, frozen=True):
@@ -38,10 +33,7 @@ class Session(ListingSession[Instance]):
 
     cloud = "gcp"
     title = "Google"
-    silent_hint = (
-        "look at one: gcloud compute instances get-serial-port-output NAME; then run the same "
-        "command again"
-    )
+    keys_at_once = 16
 
     @cached_property
     def plan(self) -> SiteLayout:
@@ -122,8 +114,11 @@ class Session(ListingSession[Instance]):
         run = {label_value(name) for name in (() if gke is None else gke.pools)}
         return machine.status in ALIVE and machine.pool not in run
 
-    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
-        return host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
+    def _read_keys(self, machine: Instance) -> tuple[str, ...]:
+        return guest_keys(self.api, machine)
+
+    def _console(self, machine: Instance) -> str:
+        return serial_port(self.api, machine)
 
     def _to_hosts(
         self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
@@ -131,9 +126,6 @@ class Session(ListingSession[Instance]):
         del wanted
         key, way_in = str(self.private_key), self._site.ssh.via
         return to_hosts(self.plan, machines, key_file=key, keys=keys, way_in=way_in)
-
-    def _cloud_name(self, machine: Instance) -> str:
-        return machine.name
 
     def _token(self, token: str) -> str:
         return label_value(token)

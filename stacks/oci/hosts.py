@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from .. import console
 from ..pulumi.names import HOST, POOL
 from .api import NOT_FOUND, Answer, Api, OciError
 from .plan.defaults import OFFER, TOKEN
@@ -138,8 +137,8 @@ def addresses(api: Api, plan: SitePlan, machines: Iterable[Instance]) -> dict[st
         return {machine.id: found for machine, found in zip(asked, answers, strict=True)}
 
 
-def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> tuple[str, ...]:
-    """Return the host keys on a console; () also where it can't be read yet.
+def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> str:
+    """Return what a console shows; "" also where it can't be read yet.
 
     OCI captures the console first ("console history"), and the capture is removed again.
     """
@@ -147,7 +146,7 @@ def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> tuple[str,
         capture = api.ask(_History, "compute", "capture_console_history", {"instanceId": instance})
     except OciError as error:
         if error.code in {NOT_FOUND, "IncorrectState", "Conflict"}:
-            return ()
+            return ""
         raise
     try:
         return _captured(api, capture, pause_s)
@@ -155,18 +154,17 @@ def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> tuple[str,
         api.ask(object, "compute", "delete_console_history", capture.id)
 
 
-def _captured(api: Api, capture: _History, pause_s: float) -> tuple[str, ...]:
+def _captured(api: Api, capture: _History, pause_s: float) -> str:
     until = time.monotonic() + _CAPTURE_S
     while capture.lifecycle_state not in {"SUCCEEDED", "FAILED"} and time.monotonic() < until:
         time.sleep(pause_s)
         capture = api.ask(_History, "compute", "get_console_history", capture.id)
     if capture.lifecycle_state != "SUCCEEDED":
-        return ()
+        return ""
     said = api.ask(
         object, "compute", "get_console_history_content", capture.id, length=_CONSOLE_BYTES
     )
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return console.host_keys(text)
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
 
 
 def places(api: Api, plan: SitePlan) -> dict[str, Placement]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ..console import await_host_keys
+from ..console import host_keys
 from ..provider import Leftover, Offer
 from ..pulumi.session import Keys, ListingSession
 from .api import Answer, Api
@@ -33,10 +32,6 @@ from .preflight.questions import preflight
 if TYPE_CHECKING:
     from ..pulumi.recorded import RecordedGraph
 
-BOOT_LIMIT_S = 1800.0
-"""Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
-tests its memory before it boots."""
-
 
 class _FileSystem(Answer, frozen=True):
     management_service_address: str
@@ -49,11 +44,7 @@ class Session(ListingSession[Instance]):
 
     cloud = "oci"
     title = "OCI"
-    silent_where = " on their console"
-    silent_hint = (
-        "look at one: oci compute console-history capture --instance-id OCID; then "
-        "run the same command again"
-    )
+    boot_limit_s = 1800.0  # bare metal tests its memory before it boots
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -132,13 +123,11 @@ class Session(ListingSession[Instance]):
     def _is_node(self, machine: Instance) -> bool:
         return bool(machine.host)
 
-    def _host_keys(self, wanted: Sequence[Instance], cache: Path) -> Keys:
-        return await_host_keys(
-            [machine.id for machine in wanted],
-            lambda instance: read_console(self.api, instance),
-            cache=cache,
-            patience_s=BOOT_LIMIT_S,
-        )
+    def _read_keys(self, machine: Instance) -> tuple[str, ...]:
+        return host_keys(self._console(machine))
+
+    def _console(self, machine: Instance) -> str:
+        return read_console(self.api, machine.id)
 
     def _to_hosts(
         self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys

@@ -9,11 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from msgspec.structs import replace
+
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
 from ..client_key import ensure_client_key, public_text
+from ..console import last_lines
 from ..control_plane import TYPES, read_output
+from ..host_keys import HostKeys, Waiting, await_host_keys, silence
 from ..provider import (
     ControlPlaneAt,
     Leftover,
@@ -21,7 +25,7 @@ from ..provider import (
     ResourceChange,
     ResourceGraph,
     SiteContext,
-    provider_error,
+    SiteEvent,
 )
 from .checkpoint import (
     Owners,
@@ -55,10 +59,11 @@ class SiteSession(ABC):
     shares_protected: ClassVar[bool] = False
     """Whether a protected resource that is in no storage is there for all of them."""
 
-    silent_where: ClassVar[str] = ""
-    """Where a node shows its host key, as it ends "show no host key": " on their console"."""
-    silent_hint: ClassVar[str]
-    """What to do where nodes show none."""
+    boot_limit_s: ClassVar[float] = 900.0
+    """Longest wait for host keys, in seconds: our choice, no cloud names a time. Machines with 8
+    GPUs test their memory before they boot."""
+    keys_at_once: ClassVar[int] = 8
+    """Machines whose host key is read at once: all of an account share its rate of requests."""
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Any = None) -> None:
         """Hold the context; `api` is asked instead of the cloud, for tests."""
@@ -200,16 +205,48 @@ class SiteSession(ABC):
         everything = {name for names in named.values() for name in names}
         return owners(self._record(), named, others=everything if self.shares_protected else ())
 
-    def _refuse_silent(self, nodes: Sequence[str]) -> None:
-        """Raise ProviderError (GC968) where nodes have shown no host key."""
-        if nodes:
-            raise provider_error(
-                "GC968",
-                f"{len(nodes)} nodes show no host key{self.silent_where}: {', '.join(nodes[:5])}",
-                detail=f"Nobody logs in to a node whose key was not read through {self.title} "
-                "itself.",
-                hint=self.silent_hint,
+    def _await_host_keys(
+        self, machines: Iterable[str], read: Callable[[str], tuple[str, ...]]
+    ) -> HostKeys:
+        """Return the host keys of machines, by their ids in the cloud; progress is shown.
+
+        Args:
+            machines: ids.
+            read: reads the keys of one; () where it shows none yet.
+        """
+        waiting = Waiting(
+            patience_s=self.boot_limit_s, progress=self._show_keys, at_once=self.keys_at_once
+        )
+        cache = self.folder / "host-keys.json"
+        return await_host_keys(machines, read, cache=cache, waiting=waiting)
+
+    def _show_keys(self, done: int, total: int) -> None:
+        what = f"{done} of {total} machines have shown their host key"
+        self._context.emit(SiteEvent(site=self._context.site, done=done, total=total, what=what))
+
+    def _with_silence(
+        self,
+        hosts: Iterable[Host],
+        silent: Mapping[str, float],
+        console: Callable[[str], tuple[str, ...]] = lambda _: (),
+    ) -> tuple[Host, ...]:
+        """Return hosts, those that showed no key with the reason why nobody logs in there.
+
+        Args:
+            hosts: of the site.
+            silent: name -> seconds that it was waited for.
+            console: returns the last lines of a host's console.
+        """
+        return tuple(
+            replace(
+                host,
+                silent=silence(silent[host.name], self.title),
+                last_lines=console(host.name),
             )
+            if host.name in silent
+            else host
+            for host in hosts
+        )
 
     @property
     def has_stack(self) -> bool:
@@ -338,8 +375,12 @@ class ListingSession(SiteSession, Generic[MachineT]):
         """Say whether somebody logs in to it: not where the cloud's control plane runs it."""
 
     @abstractmethod
-    def _host_keys(self, wanted: Sequence[MachineT], cache: Path) -> Keys:
-        """Return id -> host keys of those that tell one in time; `cache` keeps them."""
+    def _read_keys(self, machine: MachineT) -> tuple[str, ...]:
+        """Return the host keys that a machine shows; () while it shows none."""
+
+    @abstractmethod
+    def _console(self, machine: MachineT) -> str:
+        """Return what a machine's console shows; "" where it can't be read."""
 
     @abstractmethod
     def _to_hosts(
@@ -350,10 +391,6 @@ class ListingSession(SiteSession, Generic[MachineT]):
     @abstractmethod
     def _end(self, machines: Sequence[MachineT]) -> None:
         """End machines."""
-
-    def _cloud_name(self, machine: MachineT) -> str:
-        """Return a machine's name as `silent_hint` takes it."""
-        return self.host_name(machine)
 
     def _token(self, token: str) -> str:
         """Return a burst's token as machines have it."""
@@ -371,11 +408,15 @@ class ListingSession(SiteSession, Generic[MachineT]):
 
     def _hosts(self, machines: Sequence[MachineT], asked: Iterable[MachineT]) -> tuple[Host, ...]:
         wanted = [machine for machine in asked if self._is_node(machine)]
-        keys = self._host_keys(wanted, self.folder / "host-keys.json")
-        self._refuse_silent([self._cloud_name(m) for m in wanted if m.id not in keys])
-        names = {self.host_name(machine) for machine in wanted}
-        hosts = self._to_hosts(machines, wanted, keys)
-        return tuple(host for host in hosts if host.name in names)
+        by_id = {machine.id: machine for machine in wanted}
+        found = self._await_host_keys(by_id, lambda id_: self._read_keys(by_id[id_]))
+        named = {self.host_name(machine): machine for machine in wanted}
+        hosts = self._to_hosts(machines, wanted, found.keys)
+        return self._with_silence(
+            (host for host in hosts if host.name in named),
+            {name: found.silent[m.id] for name, m in named.items() if m.id in found.silent},
+            lambda name: last_lines(self._console(named[name])),
+        )
 
     def existing_hosts(self, pool: str) -> Collection[str]:
         """Return the names of all machines that exist."""

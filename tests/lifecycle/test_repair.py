@@ -7,7 +7,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from gcluster.inventory.hosts import Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.operations.repair.attempt import RepairResult
@@ -16,6 +18,7 @@ from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Journal, StateStore
 from gcluster.lifecycle.state.repair_queue import Repair
+from gcluster.stacks.provider import SiteContext
 from gcluster.stacks.simulated.cloud import Cloud, Order, _File
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
@@ -289,3 +292,27 @@ def _dies_at(number: int) -> Iterator[None]:
         if step == number:
             raise Killed
         yield
+
+
+def test_a_node_that_shows_no_host_key_is_left_to_the_quorum_with_the_end_of_its_console(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = SimulatedProvider.hosts
+
+    def one_silent(provider: SimulatedProvider, context: SiteContext) -> tuple[Host, ...]:
+        return tuple(
+            replace(host, silent="it showed no host key", last_lines=("Kernel panic",))
+            if host.name == "gpu002"
+            else host
+            for host in hosts(provider, context)
+        )
+
+    monkeypatch.setattr(SimulatedProvider, "hosts", one_silent)
+    trial.write(count=3, pool=", quorum: 2")
+    result = trial.up()
+    assert result.exit_code is Exit.OK
+    assert result.failed_hosts == {"gpu002": "it showed no host key"}
+    [said] = [d for d in result.diagnostics if d.code == "GC921"]
+    assert "Kernel panic" in said.detail
+    trial.write(count=3)
+    assert trial.up().exit_code is Exit.FAILED, "without a quorum every node is needed"

@@ -87,7 +87,8 @@ class ProviderWork:
         """Return the addresses of those of the nodes that have answered once."""
         here = self._sites[site]
         found = here.provider.hosts(here.context)
-        return {host.name: host.address for host in found if host.name in nodes and host.address}
+        answered = [host for host in found if host.address and not host.silent]
+        return {host.name: host.address for host in answered if host.name in nodes}
 
     def price(self, site: str, pool: str, option: str) -> float | None:
         """Return the dearest of what the provider asks for a node now; None: it can't say."""

@@ -11,9 +11,15 @@ from ....inventory.hosts import Host, SshTarget
 CONNECT_TIMEOUT_S = 10
 """Seconds until a host that doesn't answer at all counts as unreachable."""
 
+_TUNNEL_TIMEOUT_S = 45
+"""The same where a program of a cloud makes a tunnel first: it logs in to its cloud, seconds."""
+
+BASTION_KEPT_OPEN_S = 600
+"""Seconds that the connection to a bastion stays open after the last one through it."""
+
 _SSH_PORT = 22
 
-STRICT = ("StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_TIMEOUT_S}")
+_STRICT = "StrictHostKeyChecking=yes"
 """For nodes and bastions alike: an unknown key is refused, and nobody is asked about it."""
 
 
@@ -22,15 +28,23 @@ def as_arguments(options: list[str]) -> list[str]:
     return [word for option in options for word in ("-o", option)]
 
 
-def identity(host: Host, known_hosts: Path) -> list[str]:
+def identity(host: Host, known_hosts: Path, shared: str = "") -> list[str]:
     """Return the options that say who must be there, and who asks.
 
     Args:
         host: the node.
         known_hosts: file with the pinned keys of the cluster, under `marker(host)`.
+        shared: ControlPath of the connection to its bastion that all share; "": one of its own.
     """
     ssh = host.ssh
-    options = [*STRICT, "UpdateHostKeys=no", "RemoteCommand=none", "ServerAliveInterval=15"]
+    timeout = f"ConnectTimeout={_TUNNEL_TIMEOUT_S if ssh.bastion_proxy else CONNECT_TIMEOUT_S}"
+    options = [
+        _STRICT,
+        timeout,
+        "UpdateHostKeys=no",
+        "RemoteCommand=none",
+        "ServerAliveInterval=15",
+    ]
     if ssh.host_keys:
         options += _pinned_as(marker(host), known_hosts)
     elif ssh.known_hosts_file:
@@ -39,7 +53,9 @@ def identity(host: Host, known_hosts: Path) -> list[str]:
         options += [f"IdentityFile={_quoted(ssh.key_file)}", "IdentitiesOnly=yes"]
     if ssh.bastion:
         # ProxyJump would ask on the terminal about a bastion whose key it doesn't know.
-        words = [word.replace("%", "%%") for word in to_bastion(ssh, known_hosts)]
+        # Where the shared connection is gone, the first to miss it makes it again.
+        way = to_bastion(ssh, known_hosts, shared, "ControlMaster=auto")
+        words = [word.replace("%", "%%") for word in way]
         options.append(f"ProxyCommand={shlex.join([*words[:-2], '-W', '[%h]:%p', *words[-2:]])}")
     return options
 
@@ -54,15 +70,22 @@ def as_root(host: Host, words: list[str]) -> str:
     return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
 
 
-def to_bastion(ssh: SshTarget, known_hosts: Path) -> list[str]:
+def to_bastion(ssh: SshTarget, known_hosts: Path, shared: str = "", master: str = "") -> list[str]:
     """Return the command line to the bastion itself; its last two words are "--" and its name.
 
     Args:
         ssh: a host behind it.
         known_hosts: file with the pinned keys of the cluster, under `bastion_marker(ssh)`.
+        shared: ControlPath of the connection that all share; "": a connection of its own.
+        master: how it stands to the shared one, as ssh's option: "ControlMaster=yes".
     """
     user, address, port = bastion_place(ssh)
-    options = ["BatchMode=yes", *STRICT, "ControlPath=none"]
+    timeout = f"ConnectTimeout={_TUNNEL_TIMEOUT_S if ssh.bastion_proxy else CONNECT_TIMEOUT_S}"
+    options = ["BatchMode=yes", _STRICT, timeout, f"ControlPath={shared or 'none'}"]
+    if shared:
+        options += [master, f"ControlPersist={BASTION_KEPT_OPEN_S}", "ServerAliveInterval=15"]
+    if ssh.bastion_proxy:
+        options.append(f"ProxyCommand={shlex.join(ssh.bastion_proxy)}")
     if ssh.bastion_host_keys:
         options += ["UpdateHostKeys=no", *_pinned_as(bastion_marker(ssh), known_hosts)]
     words = ["ssh", *as_arguments(options)]

@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,9 +24,10 @@ import msgspec
 
 from ....inventory.hosts import Host
 from ...cluster.outcome import LifecycleError, failure
-from .arguments import as_arguments, bastion_place, destination, identity, to_bastion
+from .arguments import as_arguments, destination, identity
+from .bastion import Bastions, retry_pauses
 from .pins import Pins
-from .unreachable import describe_reason, sudo_refused
+from .unreachable import describe_reason, sudo_refused, turned_away
 
 _KEPT_OPEN_S = 60
 _PARALLEL = 64
@@ -60,8 +62,7 @@ class SshSession:
         self._known_hosts = workdir / "known_hosts"
         self._sockets = _socket_directory(workdir)
         self._pins = Pins(self._known_hosts)
-        self._asking_bastion = threading.Lock()
-        self._bastions: dict[str | None, str] = {}
+        self._bastions = Bastions(workdir, self._known_hosts)
 
     def __enter__(self) -> Self:
         """Return the session."""
@@ -78,7 +79,7 @@ class SshSession:
         """Return ssh's options for a host, as Ansible's connection plugin takes them too."""
         options = [
             "BatchMode=yes",
-            *identity(host, self._known_hosts),
+            *identity(host, self._known_hosts, self._to_bastion()),
             f"ControlPath={self._socket()}",
         ]
         options += ["ControlMaster=auto", f"ControlPersist={_KEPT_OPEN_S}"]
@@ -108,6 +109,21 @@ class SshSession:
             timeout_s: seconds until it is given up.
         """
         self.trust([host])
+        pauses = retry_pauses()
+        while True:
+            answer, may_retry = self._run_once(host, command, stdin, timeout_s)
+            pause = next(pauses, None) if may_retry else None
+            if pause is None:
+                return answer
+            time.sleep(pause)
+
+    def _run_once(
+        self, host: Host, command: str, stdin: str | None, timeout_s: float
+    ) -> tuple[Answer, bool]:
+        """Return the answer, and whether the connection was turned away before any login."""
+        closed = self.closed_way(host)
+        if closed is not None:
+            return closed, False
         # A connection that outlives this call must not hold its pipes: stderr goes to a file.
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
             try:
@@ -122,10 +138,25 @@ class SshSession:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return Unreachable(reason=f"no answer to a command within {timeout_s:.0f} s")
+                late = Unreachable(reason=f"no answer to a command within {timeout_s:.0f} s")
+                return late, False
             except FileNotFoundError:
                 raise _no_client() from None
-            return self._answer(host, done.returncode, done.stdout, errors)
+            answer = self._answer(host, done.returncode, done.stdout, errors)
+            errors.seek(0)
+            return answer, done.returncode == _SSH_FAILED and turned_away(errors.read())
+
+    def closed_way(self, host: Host) -> Unreachable | None:
+        """Open what leads to a host; return why it can't be, None where the host can be asked."""
+        if host.silent:
+            return Unreachable(reason=host.silent)
+        if not host.ssh.bastion:
+            return None
+        try:
+            problem = self._bastions.open(host, self._to_bastion())
+        except FileNotFoundError:
+            raise _no_client() from None
+        return Unreachable(reason=problem) if problem else None
 
     def stream(
         self, host: Host, command: str, take: Callable[[str], None], *, timeout_s: float
@@ -141,6 +172,9 @@ class SshSession:
             timeout_s: seconds until it is given up.
         """
         self.trust([host])
+        closed = self.closed_way(host)
+        if closed is not None:
+            return closed
         late = threading.Event()
 
         def give_up() -> None:
@@ -196,7 +230,11 @@ class SshSession:
             self._sockets.rmdir()
 
     def ansible_variables(self, host: Host) -> Mapping[str, str | int]:
-        """Return the inventory variables that make Ansible use the same connection."""
+        """Return the inventory variables that make Ansible use the same connection.
+
+        What leads there is opened; that it can't be is what Ansible finds, too.
+        """
+        self.closed_way(host)
         return {
             "ansible_host": host.address,
             "ansible_port": host.ssh.port,
@@ -217,34 +255,10 @@ class SshSession:
         errors.seek(0)
         stderr = errors.read()
         if returncode == _SSH_FAILED:
-            at_bastion = self._bastion_problem(host) if host.ssh.bastion else ""
-            return Unreachable(reason=at_bastion or describe_reason(stderr, host))
+            return Unreachable(reason=describe_reason(stderr, host))
         if returncode and (refused := sudo_refused(stderr, host)):
             return Unreachable(reason=refused)
         return SshResult(returncode=returncode, stdout=stdout, stderr=stderr)
-
-    def _bastion_problem(self, host: Host) -> str:
-        """Ask the bastion itself, once: what it says to a shared connection is dropped by ssh."""
-        words = to_bastion(host.ssh, self._known_hosts)
-        with self._asking_bastion:
-            if host.ssh.bastion not in self._bastions:
-                asked = subprocess.run(
-                    [*words, "true"], input="", capture_output=True, text=True, check=False
-                )
-                failed = asked.returncode == _SSH_FAILED
-                self._bastions[host.ssh.bastion] = asked.stderr if failed else ""
-            stderr = self._bastions[host.ssh.bastion]
-        user, address, port = bastion_place(host.ssh)
-        itself = msgspec.structs.replace(
-            host.ssh,
-            user=user or host.ssh.user,
-            port=int(port or 22),
-            key_file=host.ssh.bastion_key_file or host.ssh.key_file,
-            bastion=None,
-            host_keys=host.ssh.bastion_host_keys,
-        )
-        alone = msgspec.structs.replace(host, address=address, ssh=itself)
-        return f"its bastion: {describe_reason(stderr, alone)}" if stderr else ""
 
     def _socket(self) -> str:
         """Return ControlPath; %C is the hash of host, port and user."""
@@ -258,6 +272,10 @@ class SshSession:
                 hint=f"rm -r {self._sockets}",
             )
         return f"{self._sockets}/%C"
+
+    def _to_bastion(self) -> str:
+        """Return ControlPath of the connections to bastions, which may be nodes, too."""
+        return f"{self._socket().removesuffix('%C')}b%C"
 
 
 def _no_client() -> LifecycleError:

@@ -34,6 +34,21 @@ _NETWORK = (
 )
 
 
+_TURNED_AWAY = re.compile(
+    r"(?:kex|ssh)_exchange_identification:|banner exchange: |"
+    r"^Connection (?:closed|reset) by \S+(?: \[\S+\])? port \d+|^Not allowed at this time",
+    re.MULTILINE,
+)
+
+
+def turned_away(stderr: str) -> bool:
+    """Say whether a connection ended before a login, as a server ends it that has too many.
+
+    Nothing was run there, so that it can be tried again.
+    """
+    return bool(_TURNED_AWAY.search(stderr))
+
+
 def describe_reason(stderr: str, host: Host) -> str:
     """Turn what ssh said into one line about the node; unknown words are kept as they are.
 

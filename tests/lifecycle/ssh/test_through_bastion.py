@@ -6,6 +6,7 @@ The node's sshd listens inside the bastion's network alone, so that nobody gets 
 from __future__ import annotations
 
 import secrets
+import shlex
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -17,17 +18,28 @@ import pytest
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.nodes.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.nodes.ssh.arguments import destination
 from gcluster.lifecycle.nodes.ssh.unreachable import fingerprint
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image import ensure_base
 
 pytestmark = pytest.mark.local
 
-NODE_PORT, BASTION_PORT = 2222, 2200
+NODE_PORT, CROWD_PORT, BASTION_PORT = 2222, 2223, 2200
 SSHD = (
-    "mkdir -p /run/sshd; ssh-keygen -A; exec /usr/sbin/sshd -D -o Port={port} -o ListenAddress={at}"
+    "mkdir -p /run/sshd; ssh-keygen -A; "
+    "exec /usr/sbin/sshd -D -o Port={port} -o ListenAddress={at} {limits}"
 )
+STOCK = "-o MaxStartups=10:30:100 -o MaxSessions=10"
+"""sshd_config(5): what a bastion has that nobody prepared."""
+ROOMY = "-o MaxStartups=1000"
+"""One sshd stands for all nodes here; each real one has its own."""
+MANY = 64
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192")
+LOGINS = (
+    r"cat /proc/[0-9]*/cmdline 2>&- | tr '\0' ' ' | grep -ao 'sshd[a-z-]*: ops \[priv\]' | wc -l"
+)
+"""Shell that counts the logins which a bastion has open."""
 LET_IN = """\
 id {user} >/dev/null 2>&1 || useradd --create-home {user}
 home=$(getent passwd {user} | cut -d: -f6)
@@ -37,6 +49,11 @@ cat > $home/.ssh/authorized_keys && chown -R {user} $home/.ssh
 for i in $(seq 100); do [ -s /etc/ssh/ssh_host_ed25519_key.pub ] && break; sleep 0.1; done
 cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub
 """
+
+
+def addresses() -> list[str]:
+    """Return an address for each of many nodes."""
+    return [f"127.0.1.{number}" for number in range(1, MANY + 1)]
 
 
 def podman(*arguments: str, stdin: str = "") -> str:
@@ -70,8 +87,10 @@ class Gate:
         if "runc" in podman("info", "--format", "{{.Host.OCIRuntime.Name}}"):
             run = (*run, "--runtime", "runc")
         podman("network", "create", "--label", f"gcluster.test={self.name}", self.name)
-        outside = SSHD.format(port=BASTION_PORT, at="0.0.0.0")  # noqa: S104  # of the container
-        inside = SSHD.format(port=NODE_PORT, at="127.0.0.2")
+        outside = SSHD.format(port=BASTION_PORT, at="0.0.0.0", limits=STOCK)  # noqa: S104  # of the container
+        crowd = f"/usr/sbin/sshd -o Port={CROWD_PORT} {ROOMY}"
+        inside = SSHD.format(port=NODE_PORT, at="127.0.0.2", limits="")
+        inside = inside.replace("exec ", f"{crowd}; exec ")
         podman(*run, "--name", self.bastion, "--network", self.name, image, "sh", "-c", outside)
         podman(
             *run, "--name", self.node, "--network", f"container:{self.bastion}", image,
@@ -181,3 +200,45 @@ def test_a_bastion_whose_key_changed_is_refused_and_both_keys_are_named(
     assert f"{gate.address} port {BASTION_PORT}" in answer.reason
     again = gate.let_in(gate.bastion, "ops", gate.bastion_key)
     assert isinstance(ask(changed(host, bastion_host_keys=(again,)), tmp_path), SshResult)
+
+
+def many(host: Host) -> list[Host]:
+    """Return as many nodes behind the same bastion, each with a connection of its own."""
+    return [
+        msgspec.structs.replace(
+            changed(host, port=CROWD_PORT), name=f"gpu{number:03d}", address=address
+        )
+        for number, address in enumerate(addresses(), start=1)
+    ]
+
+
+def test_a_stock_bastion_loses_none_of_64_nodes_that_are_reached_at_once(
+    host: Host, tmp_path: Path
+) -> None:
+    with SshSession(tmp_path) as session:
+        try:
+            answers = session.run_many(many(host), "whoami")
+        finally:
+            session.close()
+    lost = {name: a.reason for name, a in answers.items() if isinstance(a, Unreachable)}
+    assert lost == {}
+    assert len(answers) == MANY
+
+
+def test_ansible_and_commands_share_one_login_at_the_bastion(
+    gate: Gate, host: Host, tmp_path: Path
+) -> None:
+    with SshSession(tmp_path) as session:
+        try:
+            session.trust([host])
+            arguments = shlex.split(str(session.ansible_variables(host)["ansible_ssh_common_args"]))
+            starts = [
+                subprocess.Popen(["ssh", *arguments, *destination(node), "true"])
+                for node in many(host)
+            ]
+            assert {start.wait() for start in starts} == {0}
+            assert isinstance(session.run(host, "true"), SshResult)
+            logins = podman("exec", gate.bastion, "sh", "-c", LOGINS)
+        finally:
+            session.close()
+    assert logins == "1"

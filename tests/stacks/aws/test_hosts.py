@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.hosts import Instance, State, Tag, host_keys, instances, places, to_hosts
+from gcluster.stacks.aws.cloud_init import host_keys
+from gcluster.stacks.aws.hosts import Instance, State, Tag, console, instances, places, to_hosts
 from gcluster.stacks.aws.leftovers import leftovers
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import SitePlan
@@ -105,25 +104,17 @@ def test_only_living_machines_of_this_site_are_read(api: Api, plan: SitePlan) ->
     assert found.private_ip_address
 
 
-def test_keys_are_read_from_the_console_once(
-    api: Api, plan: SitePlan, aws_says: Recorded, tmp_path: Path
-) -> None:
+def test_keys_are_read_from_the_console(api: Api, plan: SitePlan, aws_says: Recorded) -> None:
     aws_says.console(CONSOLE)
-    instance = start(api, plan)
-    machines = instances(api, plan)
-    first = host_keys(api, machines, cache=tmp_path / "keys.json")
-    assert first[instance][-1].startswith("ssh-ed25519 AAAA")
-    aws_says.console(CONSOLE.replace("HostKeyEd25519", "SomebodyElse"))
-    assert host_keys(api, machines, cache=tmp_path / "keys.json") == first
+    assert host_keys(console(api, start(api, plan)))[-1].startswith("ssh-ed25519 AAAA")
     assert aws_says.asked == ["GetConsoleOutput"]
 
 
 def test_a_console_that_shows_nothing_yet_pins_nothing(
-    api: Api, plan: SitePlan, aws_says: Recorded, tmp_path: Path
+    api: Api, plan: SitePlan, aws_says: Recorded
 ) -> None:
     aws_says.console("[    0.000000] Linux version 6.8.0")
-    start(api, plan)
-    assert host_keys(api, instances(api, plan), cache=tmp_path / "keys.json") == {}
+    assert host_keys(console(api, start(api, plan))) == ()
 
 
 def test_a_node_stands_under_the_switch_closest_to_it(

@@ -134,6 +134,8 @@ class AzureDouble(BaseAdapter):
         self.sets: dict[str, ScaleSetDouble] = {}
         self.answers: dict[str, object] = {}
         self.scripts: dict[str, str] = {}
+        self.refuse_commands: tuple[int, str] | None = None
+        """Status and code that run-command is refused with."""
         """Path of a machine -> what a script prints on it."""
         self.more: list[Any] = []
         """Other resources that carry tags."""
@@ -197,7 +199,7 @@ class AzureDouble(BaseAdapter):
         if path in self.answers:
             return 200, fixture(self.answers[path])
         if path.endswith("/runCommand"):
-            return 200, self._printed(path.removesuffix("/runCommand"))
+            return self._ran(path.removesuffix("/runCommand"))
         if path.endswith(("/resources", "/resourcegroups")):
             key, value = query["$filter"][0].split("'")[1::2]
             every = self._every() if path.endswith("/resources") else []
@@ -221,6 +223,12 @@ class AzureDouble(BaseAdapter):
             one.delete(body["instanceIds"])
             return 200, {}
         return 200, {"value": one.machines()} if rest else one.shown()
+
+    def _ran(self, machine: str) -> tuple[int, object]:
+        if self.refuse_commands is None:
+            return 200, self._printed(machine)
+        status, code = self.refuse_commands
+        return status, error(code, "the agent can't be asked")
 
     def _printed(self, machine: str) -> object:
         said = fixture("run_command.json")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.hosts import Node, host_keys, nodes, read_keys, to_hosts
 from gcluster.stacks.azure.plan.layout import layout
 from gcluster.stacks.azure.scale_sets import ScaleSets
+from gcluster.stacks.provider import ProviderError
 
 from .azure_double import GROUP, SETS, AzureDouble
 from .recorded_cases import spec_of
@@ -58,23 +57,24 @@ def test_machines_have_the_names_of_the_book_and_their_own_addresses(azure: Azur
     ]
 
 
-def test_keys_are_read_through_azure_once_for_each_machine(
-    azure: AzureDouble, tmp_path: Path
-) -> None:
-    api, cache = azure.api(), tmp_path / "keys.json"
-    machines = found(azure)
-    keys = host_keys(api, machines, cache)
-    assert keys["vm-head"] == (f"{KEY}b",)
-    assert len([a for a in azure.asked if a.endswith("/runCommand")]) == 3
-    assert host_keys(api, machines, cache) == keys
-    assert len([a for a in azure.asked if a.endswith("/runCommand")]) == 3
+def head_of(azure: AzureDouble) -> Node:
+    return next(node for node in found(azure) if node.host == "head")
 
 
-def test_a_machine_that_is_silent_is_asked_again(azure: AzureDouble, tmp_path: Path) -> None:
+def test_keys_are_read_through_azure(azure: AzureDouble) -> None:
+    assert host_keys(azure.api(), head_of(azure)) == (f"{KEY}b",)
     azure.scripts[HEAD] = ""
-    assert "vm-head" not in host_keys(azure.api(), found(azure), tmp_path / "keys.json")
-    azure.scripts[HEAD] = f"{KEY} x\n"
-    assert host_keys(azure.api(), found(azure), tmp_path / "keys.json")["vm-head"] == (KEY,)
+    assert host_keys(azure.api(), head_of(azure)) == ()
+
+
+def test_an_agent_that_takes_no_command_yet_is_no_error(azure: AzureDouble) -> None:
+    api, head = azure.api(), head_of(azure)
+    for status, code in ((409, "Conflict"), (400, "VMAgentStatusCommunicationError")):
+        azure.refuse_commands = (status, code)
+        assert host_keys(api, head) == ()
+    azure.refuse_commands = (403, "AuthorizationFailed")
+    with pytest.raises(ProviderError):
+        host_keys(api, head)
 
 
 def test_decoration_and_errors_of_run_command_are_no_keys() -> None:
@@ -84,10 +84,10 @@ def test_decoration_and_errors_of_run_command_are_no_keys() -> None:
 
 
 def test_nodes_are_reached_through_the_controller_and_pinned(
-    azure: AzureDouble, tmp_path: Path
+    azure: AzureDouble,
 ) -> None:
     machines = found(azure)
-    keys = host_keys(azure.api(), machines, tmp_path / "keys.json")
+    keys = {node.vm_id: host_keys(azure.api(), node) for node in machines}
     head, first, _ = to_hosts(PLAN, machines, keys, key_file="/k", via=None)
     assert head.ssh.bastion is None
     assert first.ssh.bastion == "azureuser@10.60.192.4"

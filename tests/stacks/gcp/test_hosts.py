@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from gcp_cases import site_of, spec_of
@@ -14,7 +13,7 @@ from gcluster.inventory.hosts import Placement
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.elastic import name_queued
-from gcluster.stacks.gcp.hosts import host_keys, instances, placement, to_hosts
+from gcluster.stacks.gcp.hosts import guest_keys, instances, placement, to_hosts
 from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
 from gcluster.stacks.gcp.plan.names import TOKEN
 from gcluster.stacks.pulumi.names import HOST, POOL
@@ -76,17 +75,13 @@ def test_elastic_machines_are_called_by_their_own_names(google: Google) -> None:
     assert (host.name, host.pool) == ("train007", "train")
 
 
-def test_a_key_that_a_machine_told_is_pinned_and_stays(google: Google, tmp_path: Path) -> None:
+def test_a_machine_tells_its_keys(google: Google) -> None:
     plan = plan_of("a3-highgpu-8g")
     google.add("tcpx-east-head", "us-east4-a", labels(plan, "head", "head"))
     machines = instances(google.api(), plan)
-    cache = tmp_path / "keys.json"
-    assert host_keys(google.api(), machines, cache=cache) == {}, "it told none yet"
+    assert guest_keys(google.api(), machines[0]) == (), "it told none yet"
     google.keys["tcpx-east-head"] = KEY
-    told = {machines[0].id: ("ssh-ed25519 AAAAC3Nza",)}
-    assert host_keys(google.api(), machines, cache=cache) == told
-    google.keys["tcpx-east-head"] = [KEY[0] | {"value": "AAAAEVIL"}]
-    assert host_keys(google.api(), machines, cache=cache) == told, "a process there can't change it"
+    assert guest_keys(google.api(), machines[0]) == ("ssh-ed25519 AAAAC3Nza",)
 
 
 @pytest.mark.parametrize(
