@@ -214,6 +214,8 @@ class Provider(ABC):
     """It buys machines by a pool's `market`: each pool has a fallback list."""
     replaces_nodes: ClassVar[bool] = False
     """It can recreate one node without touching the others."""
+    ready_limit_s: ClassVar[float] = 0.0
+    """Longest wait until a machine that was made can be worked on, in seconds; 0: it makes none."""
     bakes_images: ClassVar[bool] = False
     """Its nodes can boot from an image with the install phases in it."""
 

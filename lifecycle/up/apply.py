@@ -24,6 +24,7 @@ from .compiled import compile_for
 from .nodes import converge_nodes
 from .phase import Phase, UpState
 from .prepare import NOTHING_TO_RESUME, sites_of
+from .ready import await_machines, with_readiness
 
 
 def _begin(state: UpState) -> None:
@@ -91,7 +92,8 @@ def _apply_sites(state: UpState) -> None:
 
 
 def _observe_again(state: UpState) -> None:
-    state.after = observe(state.cluster, state.sites, state.session)
+    observed = observe(state.cluster, state.sites, state.session)
+    state.after = with_readiness(observed, state.ready)
     state.compiled = compile_for(state.cluster, state.after, state.compiled)
 
 
@@ -162,6 +164,7 @@ SITES = (
     ),
 )
 OBSERVE_AGAIN = (
+    Phase("await machines", await_machines, "A machine that is ready is so at once."),
     Phase("observe again", _observe_again, NOTHING_TO_RESUME),
     Phase("bring bundle", _bring_bundle, "Files that are there, by their hashes, stay."),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,6 +13,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit
 from ..cluster.progress import Reporter
 from ..cluster.sites import OpenSite
+from ..nodes.readiness import Readiness
 from ..nodes.ssh import SshSession
 from ..planning.changes import Plan
 from ..planning.plan_file import PlanFile
@@ -64,6 +65,8 @@ class UpState:
     """Set by `plan`."""
     compiled: Compiled = field(init=False)
     """Set by `plan`, and by `observe again` where the hosts are others."""
+    ready: Mapping[str, Readiness] = field(default_factory=dict)
+    """Set by `await machines`: how those are that it waited for."""
     after: Observation = field(init=False)
     """Set by `observe again`: what is there once the sites were applied."""
     nodes: NodesResult = field(init=False)

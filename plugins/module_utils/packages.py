@@ -98,7 +98,7 @@ class Apt:
         try:
             return run(
                 *("apt-get", "install", "--yes", "--no-install-recommends"),
-                *("--allow-change-held-packages", "--option=DPkg::Lock::Timeout=300"),
+                *("--allow-change-held-packages", "--option=DPkg::Lock::Timeout=900"),
                 *(
                     "--option=Dpkg::Options::=--force-confdef",
                     "--option=Dpkg::Options::=--force-confold",

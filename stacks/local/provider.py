@@ -23,6 +23,7 @@ class LocalProvider(Provider):
     """Provider of sites on this machine. What acts is imported when it is asked to."""
 
     name = "local"
+    ready_limit_s = 300.0
     replaces_nodes = True
     bakes_images = True
 

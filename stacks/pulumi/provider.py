@@ -46,6 +46,7 @@ class CloudProvider(Provider):
     has_stack: ClassVar[bool] = True
     has_purchase_options: ClassVar[bool] = True
     replaces_nodes: ClassVar[bool] = True
+    ready_limit_s: ClassVar[float] = 900.0  # beside the wait for its host key; our choice
 
     def __init__(self, catalog: Catalog | None = None, api: Any = None) -> None:
         """Use a catalog; default: gcluster's own. `api` stands for the cloud in tests."""

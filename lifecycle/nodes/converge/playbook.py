@@ -23,6 +23,10 @@ from .stamps import done_command
 STAMP_PREFIX = "stamp "
 """A task of this name marks its step as done on a host: "stamp slurm.configure"."""
 
+PACKAGE_LOCK_S = 900
+"""Longest wait for the package manager, in seconds: the distribution's own updates of the first
+hours take minutes, and Ansible gives up after one."""
+
 Play: TypeAlias = dict[str, Any]
 
 
@@ -60,6 +64,7 @@ def plays(pending: Pending, secret_files: Mapping[str, Path]) -> list[Play]:
                     "name": work.step.key,
                     "hosts": hosts,
                     "gather_facts": False,
+                    "module_defaults": _module_defaults(),
                     "become": True,
                     "vars": variables,
                     "tasks": tasks,
@@ -73,6 +78,10 @@ def playbook_yaml(pending: Pending, secret_files: Mapping[str, Path]) -> str:
     return yaml.safe_dump(
         plays(pending, secret_files), sort_keys=False, width=100, explicit_start=True
     )
+
+
+def _module_defaults() -> dict[str, dict[str, int]]:
+    return {f"ansible.builtin.{name}": {"lock_timeout": PACKAGE_LOCK_S} for name in ("apt", "dnf")}
 
 
 def _merged(steps: tuple[PendingStep, ...]) -> list[_Work]:
