@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import urllib.parse
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 Repository = dict[str, Any]
+APT_LIST = Path("/etc/apt/sources.list")
 APT_SOURCES = Path("/etc/apt/sources.list.d")
 APT_ONLY_SOURCES = Path("/etc/apt/gcluster-sources.d")
 APT_KEYS = Path("/etc/apt/keyrings")
@@ -59,6 +61,86 @@ def apt_preferences(repository: Repository) -> str:
     own = " ".join(repository["packages"])
     first = f"Package: {own}\n{pin}Pin-Priority: {PREFERRED}\n\n" if own else ""
     return f"{HEAD}{first}Package: *\n{pin}Pin-Priority: {OTHERWISE}\n"
+
+
+OFF = "# gcluster: "
+"""Before each line of another's source that ours stands for."""
+_REST = "X-Gcluster: the rest of the source above"
+_LINE = re.compile(r"\s*deb(-src)?\s+(\[[^\]]*\]\s+)?(?P<url>\S+)\s+(?P<suite>\S+)")
+Sources = Collection[tuple[str, str]]
+"""Of the repositories that are ours: URL in apt's spelling, and suite."""
+
+
+def without_ours(text: str, suffix: str, ours: Sources) -> str:
+    """Return another's file of sources with every entry of ours turned off, and no other one.
+
+    apt stops altogether where two entries of one repository trust different keys ("Conflicting
+    values set for option Signed-By"): an image that brings NVIDIA's repository has its key
+    elsewhere. An entry that was turned off and is no longer ours comes back.
+
+    Args:
+        text: of the file.
+        suffix: of its name; ".sources" holds paragraphs (deb822), all others lines.
+        ours: what this node is given by us.
+    """
+    if suffix == ".sources":
+        paragraphs = re.split(r"\n[ \t]*\n", _whole(text))
+        return "\n\n".join(_paragraph_without(paragraph, ours) for paragraph in paragraphs)
+    lines = (line.removeprefix(OFF) for line in text.splitlines(keepends=True))
+    return "".join(f"{OFF}{line}" if _is_line_of(line, ours) else line for line in lines)
+
+
+def _whole(text: str) -> str:
+    """Return paragraphs as they were before any was turned off."""
+    kept = re.sub(rf"(?m)^\n*{re.escape(_REST)}\n(.+\n?)*", "", text)
+    return re.sub(rf"(?m)^{re.escape(OFF)}", "", kept)
+
+
+def _is_line_of(line: str, ours: Sources) -> bool:
+    found = _LINE.match(line)
+    return found is not None and (apt_url(found["url"]), found["suite"]) in ours
+
+
+def _paragraph_without(paragraph: str, ours: Sources) -> str:
+    """Return a paragraph turned off, and below it the URLs and suites that are not ours."""
+    fields = _fields(paragraph)
+    urls, suites = fields.get("uris", []), fields.get("suites", [])
+    own = [url for url in urls if any((apt_url(url), suite) in ours for suite in suites)]
+    if not own or fields.get("enabled") == ["no"]:
+        return paragraph
+    off = "\n".join(f"{OFF}{line}" for line in paragraph.splitlines())
+    off += "\n" if paragraph.endswith("\n") else ""
+    others = [url for url in urls if url not in own]
+    suites_left = [s for s in suites if not any((apt_url(url), s) in ours for url in own)]
+    rests = [_rest(paragraph, others, suites), _rest(paragraph, own, suites_left)]
+    return "\n\n".join([off.rstrip("\n"), *filter(None, rests)]) + "\n" * off.endswith("\n")
+
+
+def _rest(paragraph: str, urls: list[str], suites: list[str]) -> str:
+    """Return a paragraph for other URLs and suites; "" where none is left."""
+    if not urls or not suites:
+        return ""
+    given = {"uris": f"URIs: {' '.join(urls)}", "suites": f"Suites: {' '.join(suites)}"}
+    kept = re.sub(r"(?im)^(uris|suites):.*(\n[ \t].*)*\n?", "", paragraph).strip("\n")
+    return "\n".join((_REST, *given.values(), kept))
+
+
+def entries(text: str) -> set[tuple[str, str]]:
+    """Return URL and suite of each entry of a file with paragraphs."""
+    found = [_fields(paragraph) for paragraph in re.split(r"\n[ \t]*\n", text)]
+    return {
+        (apt_url(url), suite)
+        for fields in found
+        for url in fields.get("uris", [])
+        for suite in fields.get("suites", [])
+    }
+
+
+def _fields(paragraph: str) -> dict[str, list[str]]:
+    """Return the words of each field of a paragraph, by its name in small letters."""
+    text = re.sub(r"(?m)^#.*\n?", "", paragraph)
+    found = re.findall(r"(?m)^([^\s:]+):((?:.*)(?:\n[ \t].*)*)", text)
+    return {name.lower(): words.split() for name, words in found}
 
 
 def dnf_repository(repository: Repository, key: Path) -> str:

@@ -9,6 +9,8 @@ short_description: Give a node its package repositories, each trusted by the fin
 description:
   - Tries each new repository apart, and only what answers with a good signature by the pinned key is put in
     place. A wrong key, a mirror that is away or a bad signature leave the package manager as it was.
+  - Entries for the same repository in other files of apt are turned off, whatever key they trust, since two entries with
+    different keys stop apt; they come back when the repository is no longer asked for.
 author: The gcluster authors
 options:
   repositories:
@@ -114,6 +116,7 @@ from ..module_utils.node import run
 from ..module_utils.openpgp_keys import certificates, primary_fingerprints
 from ..module_utils.repositories import (
     APT_KEYS,
+    APT_LIST,
     APT_ONLY_SOURCES,
     APT_PREFERENCES,
     APT_SOURCES,
@@ -123,10 +126,12 @@ from ..module_utils.repositories import (
     OURS,
     Repository,
     apt_url,
+    entries,
     key_path,
     replace,
     repository_files,
     uses_apt,
+    without_ours,
 )
 from ..module_utils.state import STATE
 
@@ -270,6 +275,36 @@ def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
                 yield path
 
 
+def turn_off_others(accepted: list[Repository], kept: set[str] | None, *, act: bool) -> list[str]:
+    """Let no other file of apt name a repository of ours, under another key; return what changed.
+
+    Ours trusts the pinned key alone, so it stands for what an image brought. A repository that was
+    refused turns nothing off.
+
+    Args:
+        accepted: repositories that are put in place now.
+        kept: names of sources of ours that stay; None: all that are there.
+        act: whether to change anything.
+    """
+    ours = {(apt_url(each["url"]), each["suite"]) for each in accepted}
+    for path in APT_SOURCES.glob(f"{OURS}*.sources"):
+        if kept is None or path.name.removeprefix(OURS).removesuffix(".sources") in kept:
+            ours |= entries(path.read_text())
+    changed = []
+    for path in [APT_LIST, *sorted(APT_SOURCES.glob("*"))]:
+        if path.name.startswith(OURS) or path.suffix not in {".list", ".sources"}:
+            continue
+        if not path.is_file():
+            continue
+        text = path.read_text(errors="surrogateescape")
+        left = without_ours(text, path.suffix, ours)
+        if left != text:
+            changed.append(f"changed {path}: another's entries of a source of gcluster")
+            if act:
+                replace(path, left.encode(errors="surrogateescape"))
+    return changed
+
+
 def use_only_ours(*, act: bool) -> list[str]:
     """Let apt read our sources alone; return what changed."""
     text = f'Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "{APT_ONLY_SOURCES}";\n'
@@ -295,24 +330,27 @@ def install(
 ) -> tuple[list[str], list[str]]:
     """Put every repository in place, or say what would change; all failures are told."""
     sources = APT_ONLY_SOURCES if only else APT_SOURCES
-    changed: list[str] = []
     refused: list[str] = []
+    planned: list[tuple[Repository, Files]] = []
     with tempfile.TemporaryDirectory(prefix="package-sources.") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
         for repository in repositories:
             try:
-                changes = changes_of(repository, architecture, sources, folder)
+                planned.append((repository, changes_of(repository, architecture, sources, folder)))
             except Refused as error:
                 refused.append(str(error))
-                continue
-            # The key first: a source is never there without it.
-            for path in sorted(changes, key=lambda path: path.parent not in {APT_KEYS, DNF_KEYS}):
-                changed.append(f"changed {path}")
-                if act:
-                    replace(path, changes[path])
-            if act and not uses_apt() and key_path(repository["name"]) in changes:
-                ask("rpm", "--import", str(key_path(repository["name"])))
+    kept = names if not refused else None
+    accepted = [repository for repository, _ in planned]
+    changed = turn_off_others(accepted, kept, act=act) if uses_apt() and not only else []
+    for repository, changes in planned:
+        # The key first: a source is never there without it.
+        for path in sorted(changes, key=lambda path: path.parent not in {APT_KEYS, DNF_KEYS}):
+            changed.append(f"changed {path}")
+            if act:
+                replace(path, changes[path])
+        if act and not uses_apt() and key_path(repository["name"]) in changes:
+            ask("rpm", "--import", str(key_path(repository["name"])))
     if not refused and uses_apt():
         changed += use_only_ours(act=act) if only else use_all_sources(act=act)
         # An image may have been baked without them.
