@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from .diagnostics import Diagnostic, in_file_order
+from .diagnostics import Diagnostic, Severity, in_file_order
 from .load import Loaded, load, load_text
 from .policies import find_policies, judge, load_policies
 from .spec import ClusterSpec
@@ -36,7 +37,7 @@ class CheckedSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     loaded: Loaded
     clashes: tuple[Diagnostic, ...] = ()
-    """With other specs."""
+    """With other specs, and with the day on which they are checked."""
     breaches: tuple[Diagnostic, ...] = ()
     """Of policies."""
 
@@ -122,12 +123,13 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
     return Gathered(specs=_each_once(loaded), notes=tuple(notes), many=many)
 
 
-def check(gathered: Gathered, *, policies: Path | None = None) -> Report:
+def check(gathered: Gathered, *, policies: Path | None = None, today: date | None = None) -> Report:
     """Look for clashes between the specs, and hold policies against those without errors.
 
     Args:
         gathered: the specs.
         policies: the file of policies; default: policies.yaml beside each spec, if it is there.
+        today: the day, in UTC; None: no spec is too old.
     """
     clashes = _by_file(gathered.specs)
     found = {each.file: _policies_of(each, policies) for each in gathered.specs}
@@ -136,7 +138,7 @@ def check(gathered: Gathered, *, policies: Path | None = None) -> Report:
     checked = [
         CheckedSpec(
             loaded=each,
-            clashes=tuple(clashes.get(each.file, ())),
+            clashes=(*clashes.get(each.file, ()), *_past_end(each, today)),
             breaches=() if (path := found[each.file]) is None else _breaches(each, rules[path]),
         )
         for each in gathered.specs
@@ -163,6 +165,28 @@ def _each_once(loaded: Sequence[Loaded]) -> tuple[Loaded, ...]:
     for each in loaded:
         kept.setdefault(Path(each.file).resolve(), each)
     return tuple(kept.values())
+
+
+def _past_end(loaded: Loaded, today: date | None) -> Iterator[Diagnostic]:
+    """Yield that a spec's last day is over; a day that there isn't is another finding."""
+    budget = None if loaded.spec is None else loaded.spec.budget
+    if budget is None or budget.expires_on is None or loaded.document is None or today is None:
+        return
+    path = ("budget", "expires_on")
+    try:
+        last = date.fromisoformat(budget.expires_on)
+    except ValueError:
+        return
+    if last <= today:
+        yield Diagnostic(
+            code="GC863",
+            severity=Severity.ERROR,
+            summary=f"it expires on {last}, which is past: nothing would be brought up",
+            path=path,
+            file=loaded.file,
+            span=loaded.document.locate(path),
+            hint="write a day to come, or expires: 30d after its first up",
+        )
 
 
 def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:

@@ -1,6 +1,7 @@
 """`gcluster validate`: everything that is wrong with specs, at once, before a person waits."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -57,14 +58,15 @@ def command(  # noqa: PLR0917  # typer passes them by name
     a policy is not kept.
     """
     _refuse_what_does_not_go_together(specs, fmt, fix, write)
+    day = datetime.now(UTC).date()
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
     if fix:
         fixed = _apply_fixes(gathered, write, quiet=fmt != "text" and output is None)
         after = replace(gathered, specs=tuple(each.after for each in fixed))
-        report = check(after, policies=policies)
+        report = check(after, policies=policies, today=day)
         _tell(report, fmt, output)
-        return _exit_code(report if write else check(gathered, policies=policies))
-    report = check(gathered, policies=policies)
+        return _exit_code(report if write else check(gathered, policies=policies, today=day))
+    report = check(gathered, policies=policies, today=day)
     _tell(report, fmt, output)
     return _exit_code(report)
 

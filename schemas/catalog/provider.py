@@ -114,10 +114,14 @@ class ProviderFacts(SpecModel, frozen=True):
     capacity_block: CapacityBlock | None = None
     flex_start_seconds: list[int] | None = None
     """Shortest and longest flex-start, in seconds."""
+    boot_disk_gib: list[float] = field(default_factory=list)
+    """Smallest and largest boot disk in GiB, the smallest that of the vendors' images; empty: not
+    known."""
     pue: Annotated[float, Meta(ge=1)] | None = None
     """Power usage effectiveness of the fleet."""
     id_forms: dict[str, IdForm] = field(default_factory=dict)
     """Forms of ids as its API documents them, by the key of the spec that takes one: keys of the
-    site's network (vpc, subnets), kms_key, image, zone (of DNS), reservation, capacity_block."""
+    site's network (vpc, subnets), kms_key, image, zone (of DNS), reservation, capacity_block,
+    bucket (ACCOUNT/CONTAINER on Azure)."""
     bucket_schemes: list[str] = field(default_factory=list)
     """URL schemes of its object storage: s3, gs, az."""

@@ -44,6 +44,18 @@ def test_all_mistakes_are_told_in_file_order_with_a_caret(
     assert done.stdout.endswith("errors\n")
 
 
+def test_a_day_that_is_past_is_an_error_and_one_to_come_is_not(
+    run: Callable[..., Any], spec: Path
+) -> None:
+    text = spec.read_text()
+    spec.write_text(f"{text}budget: {{expires_on: 2020-02-29}}\n")
+    done = run("validate", str(spec))
+    assert done.exit_code == 2
+    assert "GC863" in done.stdout
+    spec.write_text(f"{text}budget: {{expires_on: 2999-01-01}}\n")
+    assert run("validate", str(spec)).exit_code == 0
+
+
 def test_several_specs_are_told_apart_and_one_wrong_one_fails_all(
     run: Callable[..., Any], spec: Path, tmp_path: Path
 ) -> None:

@@ -145,6 +145,26 @@ _DAY = 86_400
 _ZONE_IN_PATH = re.compile(r"(?:^|/)zones/([^/]+)/")
 
 
+@check("GC448", summary="A controller, or a host that serves storage, is bought as spot capacity.")
+def spot_for_services(context: CheckContext) -> Iterator[Finding]:
+    """A cloud takes spot machines back at two minutes' notice, or less.
+
+    A controller that goes takes the queue and all running jobs' accounting with it, and a host that
+    serves /home stops every job that uses it. Buy them on demand: they are few and small.
+    """
+    for name, pool, option, path in purchase_options(context):
+        serves = name in context.mounts.servers
+        if market_of(option) != "spot" or not (pool.role == "controller" or serves):
+            continue
+        what = "runs the scheduler" if pool.role == "controller" else "serves storage"
+        yield Finding(
+            summary=f'pool "{name}" {what}, and a cloud takes spot machines back',
+            path=path,
+            hint="write market: [on-demand], or remove market",
+            relies_on=(path, ("pools", name, "role"), ("storage",)),
+        )
+
+
 @check("GC128", summary="A pool is larger than one capacity block.")
 def block_too_small(context: CheckContext) -> Iterator[Finding]:
     """A capacity block has at most so many machines (AWS: 64), and a pool is launched from one.

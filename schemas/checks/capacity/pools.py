@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...derived.hostlist import MAX_HOSTS
+from ...diagnostics import Severity
 from ...fix.edits import Remove, Replace
 from ...spec import Count, Pool, SimulatedSite
 from ..context import CheckContext
@@ -142,6 +143,46 @@ def quorum_above_size(context: CheckContext) -> Iterator[Finding]:
                 path=("pools", name, "quorum"),
                 hint=f"at most quorum: {size}",
                 relies_on=tuple(("pools", name, key) for key in ("quorum", "hosts", "count")),
+            )
+
+
+_GIB = 2**30
+_TIGHT_GIB = 100
+"""Boot disk with GPU software: a CUDA toolkit takes 9 GiB, driver, fabric and libraries 6, the
+system 5, one container image of NVIDIA's for training 20 to 25, twice while it is unpacked; and
+logs."""
+
+
+@check("GC447", summary="A boot disk is smaller or larger than the cloud makes, or tight for GPUs.")
+def boot_disk_size(context: CheckContext) -> Iterator[Finding]:
+    """`disk` is between the size of the vendors' images and the largest that the cloud has.
+
+    Below 100 GiB the software of GPUs and a container image fill it: that is a warning. Without
+    `disk` gcluster takes a size that holds them (200 GiB; 256 on Azure, which bills in steps).
+    """
+    for name, pool in context.pools.items():
+        facts = context.facts(pool)
+        if pool.disk is None or facts is None or not facts.boot_disk_gib:
+            continue
+        least, most = min(facts.boot_disk_gib), max(facts.boot_disk_gib)
+        size, machine = pool.disk.value / _GIB, context.machine(pool)
+        path = ("pools", name, "disk")
+        relies_on = (path, ("pools", name, "site"))
+        if not least <= size <= most:
+            yield Finding(
+                summary=f'pool "{name}": {facts.name} has boot disks of {least:g} to {most:g} GiB, '
+                f"not {pool.disk}",
+                path=path,
+                hint=f"write disk: {min(most, 200):g} GiB",
+                relies_on=relies_on,
+            )
+        elif size < _TIGHT_GIB and machine is not None and machine.gpu is not None:
+            yield Finding(
+                summary=f'pool "{name}": {pool.disk} is little for drivers, CUDA and containers',
+                path=path,
+                severity=Severity.WARNING,
+                hint="write disk: 200 GiB, or leave it out",
+                relies_on=(*relies_on, ("pools", name, "machine")),
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...derived.graph import cycles
@@ -100,6 +101,41 @@ def bucket_site_missing(context: CheckContext) -> Iterator[Finding]:
                 ("sites", "*", "provider"),
             ),
         )
+
+
+@check("GC446", summary="A bucket's name is none that its cloud allows.")
+def bucket_name_invalid(context: CheckContext) -> Iterator[Finding]:
+    """Each cloud has rules for names; a bucket that breaks one can't be made.
+
+    S3: 3 to 63 lower-case letters, digits, dots and hyphens, no IP address, none of AWS' own
+    prefixes and endings. Google: the same with underscores, and without "google". Azure: an account
+    of 3 to 24 lower-case letters and digits, then a container of 3 to 63 with single hyphens. OCI:
+    up to 256 letters, digits, dots, hyphens and underscores. One that isn't made by gcluster may be
+    older than its cloud's rules, so that is a warning.
+    """
+    for path, url, made in _named_buckets(context):
+        scheme, _, rest = url.partition("://")
+        facts = next((f for f in context.providers.values() if scheme in f.bucket_schemes), None)
+        form = None if facts is None else facts.id_forms.get("bucket")
+        name = "/".join(rest.split("/")[: 1 + (form is not None and "/" in form.example)])
+        if form is None or re.fullmatch(form.pattern, name):
+            continue
+        yield Finding(
+            summary=f"no bucket of {scheme}:// can be called {name}",
+            path=path,
+            severity=Severity.ERROR if made else Severity.WARNING,
+            hint=f"write one such as {scheme}://{form.example}",
+        )
+
+
+def _named_buckets(context: CheckContext) -> Iterator[tuple[PathTuple, str, bool]]:
+    """Yield (where, URL, whether it is made) of all buckets."""
+    for name, storage in _buckets(context):
+        yield ("storage", name, "bucket"), storage.bucket, storage.create
+    for name, system in lustre(context):
+        for key, url in (("import", system.import_from), ("export", system.export_to)):
+            if url is not None:
+                yield ("storage", name, key), url, False
 
 
 @check("GC436", summary="Storages are copies of each other in a circle.")

@@ -24,6 +24,8 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     service_machine: str
     root_disk_gib: int
+    root_disk_iops: int
+    root_disk_mib_per_s: int
     distribution: str
     eks_image: VendorImage
     """Its parameters are of a release and a variant: standard, nvidia."""

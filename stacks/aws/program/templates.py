@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pulumi_aws as aws
 
 from ...pulumi.names import POOL
-from ..plan.defaults import OFFER
+from ..plan.defaults import OFFER, defaults
 
 if TYPE_CHECKING:
     import pulumi
@@ -86,6 +86,8 @@ def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlo
         ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
             volume_type="gp3",
             volume_size=pool.disk_gib,
+            iops=defaults().root_disk_iops,
+            throughput=defaults().root_disk_mib_per_s,
             encrypted="true",
             kms_key_id=kms_key,
             delete_on_termination="true",

@@ -50,6 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     distribution: str
     user: str
     maintenance: Maintenance
+    boot_disk_gib: int
     aks_system_nodes: int
 
     def image(self, distribution: str, gpu: str, cpu: str) -> str | None:

@@ -55,7 +55,7 @@ def _pool(spec: ClusterSpec, name: str, pool: Pool, site: AzureSite, catalog: Ca
         mixed=pool.mixed,
         single_placement=single,
         proximity_group=_proximity(pool, site),
-        disk_gib=None if pool.disk is None else -int(-pool.disk.value // _GIB),
+        disk_gib=facts().boot_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
         public_address=gateway or (pool.public_address and not compute),
         gateway=gateway,
         tags=dict(pool.tags),
