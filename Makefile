@@ -47,6 +47,10 @@ test-wheel: environment ## the same against the wheel as people install it (CI's
 		-p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT)
 	@pytest -q $(PARALLEL) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) $(REPORT:.xml=-checkout.xml)
 
+.PHONY: test-engine-double
+test-engine-double: environment ## run every cloud program through the Automation API; the engine is a double
+	@GCLUSTER_ENGINE_DOUBLE=all pytest -q $(PARALLEL) --dist load tests/stacks/pulumi/test_double_run.py $(REPORT)
+
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
 	@pytest -q -m package tests/repository/test_package.py $(REPORT)
