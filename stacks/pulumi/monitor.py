@@ -11,6 +11,7 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import alias_pb2, engine_pb2, provider_pb2, resource_pb2
 
+from .graph import short_type
 from .recorded import (
     NO_OPTIONS,
     NO_TIMEOUTS,
@@ -83,6 +84,7 @@ class RecordingMonitor(mocks.MockMonitor):
         self._answers = answers
         self._stack_urn = ""
         self.recorded: dict[str, RecordedResource] = {}
+        self._named: dict[tuple[str, str], str] = {}
         self.classes: dict[str, type[pulumi.Resource]] = {}
         self.packages: dict[str, str] = {}
         self.invokes: list[RecordedInvoke] = []
@@ -120,7 +122,7 @@ class RecordingMonitor(mocks.MockMonitor):
             return resource_pb2.RegisterResourceResponse(urn=urn, object=request.object)
         return resource_pb2.RegisterResourceResponse(
             urn=urn,
-            id="" if self._preview else f"${{{request.name}.id}}",
+            id="" if self._preview else reference(request.type, request.name, "id"),
             object=self._computed(request.type, request.name, request.object),
             unknown=True,  # outputs that are not in `object` stay unknown instead of None
         )
@@ -188,6 +190,10 @@ class RecordingMonitor(mocks.MockMonitor):
         if urn in self.recorded:
             message = f'two resources of type {request.type} are called "{request.name}"'
             raise NotRecordableError(message)
+        known = self._named.setdefault((short_type(request.type), request.name), urn)
+        if custom and known != urn:  # references name a type's last word and a name
+            message = f"{urn} and {known} can't be told apart in references"
+            raise NotRecordableError(message)
         per_input = getattr(request, "propertyDependencies", {})
         resource_class = self.classes.get(request.type)
         argument = tag_argument(resource_class) if resource_class else ""
@@ -216,12 +222,17 @@ class RecordingMonitor(mocks.MockMonitor):
         if not self._preview and resource_class is not None:
             for output in text_outputs(resource_class):
                 if output not in outputs.fields:
-                    outputs.fields[output].string_value = f"${{{name}.{output}}}"
+                    outputs.fields[output].string_value = reference(type_, name, output)
         return outputs
 
     def _remember_version(self, type_: str, version: str) -> None:
         if version:
             self.packages[type_.partition(":")[0]] = version
+
+
+def reference(type_: str, name: str, output: str) -> str:
+    """Return what stands for an output of a resource: ${Subnet/demo-east-compute.id}."""
+    return f"${{{short_type(type_)}/{name}.{output}}}"
 
 
 def _options(request: resource_pb2.RegisterResourceRequest) -> Options:

@@ -42,8 +42,9 @@ def record(
 ) -> RecordedGraph:
     """Run `program` and return all that it registers, sorted: same program, same graph.
 
-    Ids and computed text stand as `${NAME.PROPERTY}`, other computed values as `Unknown`. With
-    `preview` both are unknown, as in `pulumi preview`, and so is all that is made from them.
+    Ids and computed text stand as `${TYPE/NAME.PROPERTY}` (the type's last word), other computed
+    values as `Unknown`. With `preview` both are unknown, as in `pulumi preview`, and so is all
+    that is made from them.
     `answers` maps invoke tokens (aws:ec2/getAmi:getAmi) to what the provider would say, in the
     provider's spelling, or to a function of the arguments.
 

@@ -23,15 +23,15 @@ def test_nodes_have_a_role_without_any_right(graph: Ask) -> None:
     assert recorded.only("Role").name == "demo-east-node"
     assert recorded.of_type("RolePolicy") == ()
     assert recorded.of_type("RolePolicyAttachment") == ()
-    assert profile_of(recorded, "head") == {"name": "${demo-east-node.name}"}
+    assert profile_of(recorded, "head") == {"name": "${InstanceProfile/demo-east-node.name}"}
 
 
 def test_only_the_controller_of_an_elastic_site_may_start_nodes(graph: Ask) -> None:
     recorded = graph(BURSTS)
-    assert profile_of(recorded, "train") == {"name": "${demo-east-node.name}"}
-    assert profile_of(recorded, "head") == {"name": "${demo-east-controller.name}"}
+    assert profile_of(recorded, "train") == {"name": "${InstanceProfile/demo-east-node.name}"}
+    assert profile_of(recorded, "head") == {"name": "${InstanceProfile/demo-east-controller.name}"}
     policy = recorded.only("RolePolicy")
-    assert policy.inputs["role"] == "${demo-east-controller.name}"
+    assert policy.inputs["role"] == "${Role/demo-east-controller.name}"
 
 
 def test_the_burst_policy_ends_and_reads_the_clusters_own_nodes_alone(graph: Ask) -> None:
@@ -47,7 +47,7 @@ def test_the_burst_policy_ends_and_reads_the_clusters_own_nodes_alone(graph: Ask
     }
     for action in ("ec2:TerminateInstances", "ec2:GetConsoleOutput"):
         assert by_action[action]["Condition"] == ours
-    assert by_action["iam:PassRole"]["Resource"] == "${demo-east-node.arn}"
+    assert by_action["iam:PassRole"]["Resource"] == "${Role/demo-east-node.arn}"
     for statement in policy["Statement"]:
         if statement["Resource"] == "*":
             assert all("Describe" in a or "Get" in a for a in statement["Action"])

@@ -68,7 +68,7 @@ def test_pools_of_one_fabric_and_zone_share_one_cluster_placement_group(graph: A
     assert group.inputs["strategy"] == "cluster"
     for pool in ("train", "more"):
         placement = template_of(recorded, pool).inputs["placement"]
-        assert placement == {"groupName": "${demo-east-efa-v2-use1-az4.name}"}
+        assert placement == {"groupName": "${PlacementGroup/demo-east-efa-v2-use1-az4.name}"}
     assert "placement" not in template_of(recorded, "head").inputs
 
 
@@ -152,7 +152,7 @@ def test_a_block_is_bought_once_and_kept(graph: Ask) -> None:
     assert '"capacityDurationHours":168' in asked.arguments
     target = template_of(recorded, "train").inputs["capacityReservationSpecification"]
     assert target["capacityReservationTarget"] == {
-        "capacityReservationId": "${demo-east-block-train.id}"
+        "capacityReservationId": "${CapacityBlockReservation/demo-east-block-train.id}"
     }
 
 

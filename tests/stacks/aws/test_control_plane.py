@@ -78,11 +78,11 @@ def test_its_interfaces_have_subnets_of_their_own_in_two_zones(recorded: Record)
 def test_nodes_join_by_their_role_and_may_do_no_more_than_nodes_must(recorded: Record) -> None:
     graph = Graph(recorded(EKS))
     entry = graph.only("AccessEntry").inputs
-    assert (entry["type"], entry["principalArn"]) == ("EC2_LINUX", "${demo-east-node.arn}")
+    assert (entry["type"], entry["principalArn"]) == ("EC2_LINUX", "${Role/demo-east-node.arn}")
     given = [
         str(a.inputs["policyArn"]).rpartition("/")[2]
         for a in graph.of_type("RolePolicyAttachment")
-        if a.inputs["role"] == "${demo-east-node.name}"
+        if a.inputs["role"] == "${Role/demo-east-node.name}"
     ]
     assert sorted(given) == [
         "AmazonEC2ContainerRegistryPullOnly",

@@ -27,9 +27,9 @@ def test_a_login_node_that_asks_for_an_address_has_one_of_its_own(graph: Ask) ->
     )
     recorded = graph(text)
     [association] = recorded.of_type("EipAssociation")
-    assert association.inputs["instanceId"] == "${demo-east-door.id}"
+    assert association.inputs["instanceId"] == "${Instance/demo-east-door.id}"
     template = next(t for t in recorded.of_type("LaunchTemplate") if "door" in t.name)
-    assert template.inputs["networkInterfaces"][0]["subnetId"] == "${demo-east-public.id}"
+    assert template.inputs["networkInterfaces"][0]["subnetId"] == "${Subnet/demo-east-public.id}"
 
 
 def test_ssh_is_open_to_the_administrators_alone(graph: Ask) -> None:
@@ -38,7 +38,7 @@ def test_ssh_is_open_to_the_administrators_alone(graph: Ask) -> None:
     assert [(r["cidrIpv4"], r["fromPort"], r["toPort"]) for r in from_networks] == [
         ("192.0.2.0/24", 22, 22)
     ]
-    assert from_networks[0]["securityGroupId"] == "${demo-east-login.id}"
+    assert from_networks[0]["securityGroupId"] == "${SecurityGroup/demo-east-login.id}"
 
 
 def test_compute_nodes_are_not_in_the_group_that_ssh_reaches(graph: Ask) -> None:
@@ -52,8 +52,8 @@ def test_compute_nodes_are_not_in_the_group_that_ssh_reaches(graph: Ask) -> None
         for template in recorded.of_type("LaunchTemplate")
     }
     assert groups == {
-        "head": {"${demo-east-nodes.id}", "${demo-east-login.id}"},
-        "train": {"${demo-east-nodes.id}"},
+        "head": {"${SecurityGroup/demo-east-nodes.id}", "${SecurityGroup/demo-east-login.id}"},
+        "train": {"${SecurityGroup/demo-east-nodes.id}"},
     }
 
 
@@ -63,8 +63,8 @@ def test_the_nodes_group_lets_all_in_and_out_of_itself_in_rules_of_their_own(gra
         own = [
             rule.inputs
             for rule in recorded.of_type(kind)
-            if rule.inputs["securityGroupId"] == "${demo-east-nodes.id}"
-            and rule.inputs.get("referencedSecurityGroupId") == "${demo-east-nodes.id}"
+            if rule.inputs["securityGroupId"] == "${SecurityGroup/demo-east-nodes.id}"
+            and rule.inputs.get("referencedSecurityGroupId") == "${SecurityGroup/demo-east-nodes.id}"
         ]
         assert [(rule["ipProtocol"], rule.get("fromPort")) for rule in own] == [("-1", None)]
 
@@ -77,11 +77,11 @@ def test_no_group_has_rules_inside_itself(graph: Ask) -> None:
 def test_nodes_go_out_through_a_nat_and_reach_s3_without_it(graph: Ask) -> None:
     recorded = graph()
     route = recorded.named("demo-east-private-out")
-    assert route.inputs["natGatewayId"] == "${demo-east-nat.id}"
+    assert route.inputs["natGatewayId"] == "${NatGateway/demo-east-nat.id}"
     assert "gatewayId" not in route.inputs
     endpoint = recorded.only("VpcEndpoint")
     assert endpoint.inputs["serviceName"] == "com.amazonaws.us-east-1.s3"
-    assert endpoint.inputs["routeTableIds"] == ["${demo-east-private.id}"]
+    assert endpoint.inputs["routeTableIds"] == ["${RouteTable/demo-east-private.id}"]
 
 
 def test_with_a_proxy_there_is_no_nat(graph: Ask) -> None:

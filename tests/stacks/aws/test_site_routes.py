@@ -27,15 +27,15 @@ def rules(graph: Graph) -> list[dict[str, Any]]:
 def test_a_tunnel_gives_its_gateway_an_address_and_a_port_and_nobody_else(graph: Ask) -> None:
     made = graph(LINKED)
     [address] = made.of_type("EipAssociation")
-    assert address.inputs["instanceId"] == "${demo-east-gate.id}"
+    assert address.inputs["instanceId"] == "${Instance/demo-east-gate.id}"
     [udp] = [rule for rule in rules(made) if rule["ipProtocol"] == "udp"]
     assert (udp["cidrIpv4"], udp["fromPort"], udp["toPort"]) == ("0.0.0.0/0", 51820, 51820)
     groups = {
         t.name.split("-")[2]: t.inputs["networkInterfaces"][0]["securityGroups"]
         for t in made.of_type("LaunchTemplate")
     }
-    assert "${demo-east-gateway.id}" in groups["gate"]
-    assert "${demo-east-gateway.id}" not in groups["train"]
+    assert "${SecurityGroup/demo-east-gateway.id}" in groups["gate"]
+    assert "${SecurityGroup/demo-east-gateway.id}" not in groups["train"]
 
 
 def test_only_the_gateway_takes_packets_that_are_not_its_own(graph: Ask) -> None:
@@ -57,8 +57,8 @@ def test_every_route_table_leads_to_the_other_site_through_the_gateway(graph: As
         for route in made.of_type("Route")
         if route.inputs["destinationCidrBlock"] == "10.20.0.0/16"
     }
-    assert set(routes) == {"${demo-east-private.id}", "${demo-east-public.id}"}
-    assert set(routes.values()) == {"${demo-east-gate.primaryNetworkInterfaceId}"}
+    assert set(routes) == {"${RouteTable/demo-east-private.id}", "${RouteTable/demo-east-public.id}"}
+    assert set(routes.values()) == {"${Instance/demo-east-gate.primaryNetworkInterfaceId}"}
 
 
 def test_nodes_of_the_other_site_may_come_in_over_any_link(graph: Ask) -> None:

@@ -59,7 +59,7 @@ def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_
 def test_it_may_use_the_nodes_subnet_and_nothing_else() -> None:
     graph = Graph(recorded(parsed(AKS)))
     [given] = [r for r in graph.of_type("RoleAssignment") if r.name.endswith("aks-subnet")]
-    assert given.inputs["scope"] == "${demo-here-compute.id}"
+    assert given.inputs["scope"] == "${Subnet/demo-here-compute.id}"
     assert str(given.inputs["roleDefinitionId"]).endswith("4d97b98b-1d4f-4787-a291-c67834d212e7")
 
 
@@ -70,7 +70,7 @@ def test_whoever_makes_it_is_its_administrator_by_entra_and_by_nothing_else() ->
     assert made["aadProfile"] == {"managed": True, "enableAzureRBAC": True}
     [given] = [r for r in graph.of_type("RoleAssignment") if r.name.endswith("aks-admin")]
     assert given.inputs["principalId"] == "${whoever is logged in}"
-    assert given.inputs["scope"] == "${demo-here-aks.id}"
+    assert given.inputs["scope"] == "${ManagedCluster/demo-here-aks.id}"
     assert str(given.inputs["roleDefinitionId"]).endswith("b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b")
 
 
@@ -117,7 +117,7 @@ def test_several_api_servers_stand_behind_an_internal_balancer() -> None:
     graph = Graph(recorded(parsed(THREE)))
     made = graph.only("LoadBalancer").inputs
     [front] = made["frontendIPConfigurations"]
-    assert front["subnet"]["id"] == "${demo-here-compute.id}"
+    assert front["subnet"]["id"] == "${Subnet/demo-here-compute.id}"
     assert "publicIPAddress" not in front
     [servers] = made["backendAddressPools"]
     assert len(servers["loadBalancerBackendAddresses"]) == 3

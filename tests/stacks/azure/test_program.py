@@ -102,7 +102,7 @@ def test_compute_machines_are_in_the_group_that_lets_nobody_in(machine: str) -> 
     [closed] = [r for r in found.of_type("NetworkSecurityGroup") if r.name.endswith("-closed")]
     assert closed.inputs["securityRules"] == []
     interfaces = profile(machine)["networkProfile"]
-    assert f'"id": "${{{closed.name}.id}}"' in json.dumps(msgspec.to_builtins(interfaces))
+    assert f'"id": "${{NetworkSecurityGroup/{closed.name}.id}}"' in json.dumps(msgspec.to_builtins(interfaces))
 
 
 @every
@@ -209,8 +209,8 @@ def test_lustre_has_its_size_its_zone_and_the_blobs_behind_it() -> None:
     assert system["zones"] == ["1"]
     assert system["hsm"] == {
         "settings": {
-            "container": "${research-east-acmedatasets-train.id}",
-            "loggingContainer": "${research-east-acmedatasets-gcluster-lustre-logs.id}",
+            "container": "${BlobContainer/research-east-acmedatasets-train.id}",
+            "loggingContainer": "${BlobContainer/research-east-acmedatasets-gcluster-lustre-logs.id}",
             "importPrefix": "/",
         }
     }
@@ -241,11 +241,11 @@ def test_the_burst_agent_may_change_elastic_scale_sets_and_no_other_machines() -
     scopes = {
         r.inputs["scope"]
         for r in found.of_type("RoleAssignment")
-        if r.inputs["principalId"] == f"${{{identity.name}.principalId}}"
+        if r.inputs["principalId"] == f"${{UserAssignedIdentity/{identity.name}.principalId}}"
     }
     assert scopes == {
-        "${research-east-train.id}", "${research-east-compute.id}",
-        "${research-east-closed.id}", "${research-east-node.id}",
+        "${VirtualMachineScaleSet/research-east-train.id}", "${Subnet/research-east-compute.id}",
+        "${NetworkSecurityGroup/research-east-closed.id}", "${UserAssignedIdentity/research-east-node.id}",
     }  # fmt: skip
     assert [r for r in graph(PLAIN).of_type("UserAssignedIdentity") if "burst" in r.name] == []
 

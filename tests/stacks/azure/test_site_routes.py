@@ -46,7 +46,7 @@ def test_the_gateway_has_an_address_of_its_own_and_forwards() -> None:
     [interface] = made.of_type("NetworkInterface")
     assert interface.inputs["enableIPForwarding"] is True
     [part] = interface.inputs["ipConfigurations"]
-    assert part["publicIPAddress"] == {"id": "${demo-east-gate.id}"}
+    assert part["publicIPAddress"] == {"id": "${PublicIPAddress/demo-east-gate.id}"}
 
 
 def test_the_nodes_subnets_lead_to_the_other_site_through_the_gateway() -> None:

@@ -30,7 +30,7 @@ def test_the_gateway_keeps_its_address_and_forwards_and_nobody_else_does() -> No
     made = graph()
     [gate] = [m for m in made.of_type(MACHINE) if m.name == "demo-east-gate"]
     [door] = items(gate.inputs["networkInterfaces"])
-    assert items(door["accessConfigs"])[0]["natIp"] == "${demo-east-address-gate.address}"
+    assert items(door["accessConfigs"])[0]["natIp"] == "${Address/demo-east-address-gate.address}"
     forwards = {
         made.tags(t)["gcluster-pool"]: t.inputs.get("canIpForward", False)
         for t in made.of_type(TEMPLATE)
@@ -41,7 +41,7 @@ def test_the_gateway_keeps_its_address_and_forwards_and_nobody_else_does() -> No
 def test_a_route_leads_to_the_other_site_through_the_gateway() -> None:
     [route] = graph().of_type("Route")
     assert route.inputs["destRange"] == "10.20.0.0/16"
-    assert route.inputs["nextHopInstance"] == "${demo-east-gate.selfLink}"
+    assert route.inputs["nextHopInstance"] == "${InstanceFromTemplate/demo-east-gate.selfLink}"
 
 
 def test_the_tunnels_port_is_open_at_the_gateway_and_the_other_sites_nodes_come_in() -> None:

@@ -97,7 +97,7 @@ def test_ssh_is_open_to_the_administrators_on_login_nodes_alone(machine: str) ->
     [rule] = ssh
     assert rule.inputs["source"] == "192.0.2.0/24"
     assert part(rule, "tcpOptions", "destinationPortRange") == {"min": 22, "max": 22}
-    assert rule.inputs["networkSecurityGroupId"] == "${lab-here-login.id}"
+    assert rule.inputs["networkSecurityGroupId"] == "${NetworkSecurityGroup/lab-here-login.id}"
 
 
 @every_machine
@@ -136,15 +136,15 @@ def test_an_elastic_pool_has_a_compute_cluster_and_a_configuration_for_each_doma
     for made in graph.of_type("InstanceConfiguration"):
         details = part(made, "instanceDetails", "launchDetails")
         where = clusters[details["availabilityDomain"]]
-        assert details["computeClusterId"] == f"${{{where}.id}}"
+        assert details["computeClusterId"] == f"${{ComputeCluster/{where}.id}}"
     node = graph.named("lab-here-train001", "Instance")
-    assert node.inputs["computeClusterId"] == "${lab-here-rdma-ad2.id}"
+    assert node.inputs["computeClusterId"] == "${ComputeCluster/lab-here-rdma-ad2.id}"
 
 
 def test_an_nvlink_domain_of_several_nodes_is_a_gpu_memory_cluster() -> None:
     made = graph_of("BM.GPU.GB200.4").only("ComputeGpuMemoryCluster")
     assert made.inputs["size"] == "18"
-    assert made.inputs["computeClusterId"] == "${lab-here-rdma-ad2.id}"
+    assert made.inputs["computeClusterId"] == "${ComputeCluster/lab-here-rdma-ad2.id}"
 
 
 def test_a_compute_cluster_that_exists_is_used_and_none_is_made() -> None:
@@ -197,7 +197,7 @@ def test_compute_stands_in_a_subnet_that_allows_no_public_address() -> None:
     assert subnet.inputs["prohibitInternetIngress"] is True
     placed = part(graph.only("ClusterNetwork"), "placementConfiguration")
     primary = part(placed, "primaryVnicSubnets")
-    assert primary["subnetId"] == "${lab-here-compute-subnet.id}"
+    assert primary["subnetId"] == "${Subnet/lab-here-compute-subnet.id}"
 
 
 def test_data_is_protected_and_kept_and_nothing_else_of_the_machines_is() -> None:

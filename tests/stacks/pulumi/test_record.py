@@ -52,7 +52,7 @@ def test_urns_are_those_of_the_engine() -> None:
 def test_inputs_name_where_their_value_comes_from() -> None:
     graph = Graph(recorded(program()))
     machine = graph.named("demo-east-gpu-1")
-    assert machine.inputs["subnetId"] == "${demo-east-compute.id}"
+    assert machine.inputs["subnetId"] == "${Subnet/demo-east-compute.id}"
     assert machine.inputs["instanceType"] == "p5.48xlarge"
     assert [needed.name for needed in graph.needs(machine)] == ["demo-east-compute"]
     assert machine.property_dependencies == {"subnetId": machine.dependencies}
@@ -61,10 +61,10 @@ def test_inputs_name_where_their_value_comes_from() -> None:
 def test_components_and_the_stack_have_their_outputs() -> None:
     graph = recorded(program())
     assert Graph(graph).only("Network").outputs == {
-        "vpc_id": "${demo-east-vpc.id}",
-        "subnet_id": "${demo-east-compute.id}",
+        "vpc_id": "${Vpc/demo-east-vpc.id}",
+        "subnet_id": "${Subnet/demo-east-compute.id}",
     }
-    assert graph.outputs["gpu"] == ["${demo-east-gpu-0.privateIp}", "${demo-east-gpu-1.privateIp}"]
+    assert graph.outputs["gpu"] == ["${Instance/demo-east-gpu-0.privateIp}", "${Instance/demo-east-gpu-1.privateIp}"]
 
 
 def test_a_preview_knows_no_ids_and_nothing_made_from_them() -> None:
