@@ -58,13 +58,13 @@ def test_compute_nodes_are_not_in_the_group_that_ssh_reaches(graph: Ask) -> None
 
 
 def test_the_nodes_group_lets_all_in_and_out_of_itself_in_rules_of_their_own(graph: Ask) -> None:
-    recorded = graph()
+    recorded, nodes = graph(), "${SecurityGroup/demo-east-nodes.id}"
     for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule"):
         own = [
             rule.inputs
             for rule in recorded.of_type(kind)
-            if rule.inputs["securityGroupId"] == "${SecurityGroup/demo-east-nodes.id}"
-            and rule.inputs.get("referencedSecurityGroupId") == "${SecurityGroup/demo-east-nodes.id}"
+            if rule.inputs["securityGroupId"] == nodes
+            and rule.inputs.get("referencedSecurityGroupId") == nodes
         ]
         assert [(rule["ipProtocol"], rule.get("fromPort")) for rule in own] == [("-1", None)]
 

@@ -57,7 +57,8 @@ def test_every_route_table_leads_to_the_other_site_through_the_gateway(graph: As
         for route in made.of_type("Route")
         if route.inputs["destinationCidrBlock"] == "10.20.0.0/16"
     }
-    assert set(routes) == {"${RouteTable/demo-east-private.id}", "${RouteTable/demo-east-public.id}"}
+    tables = {f"${{RouteTable/demo-east-{name}.id}}" for name in ("private", "public")}
+    assert set(routes) == tables
     assert set(routes.values()) == {"${Instance/demo-east-gate.primaryNetworkInterfaceId}"}
 
 

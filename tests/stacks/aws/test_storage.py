@@ -59,7 +59,7 @@ def rules_of(recorded: Graph, group: str) -> set[tuple[str, str, object, object]
 
 def test_lustre_and_the_nodes_reach_each_other_on_its_ports(graph: Ask) -> None:
     recorded = graph(LUSTRE)
-    lustre, nodes = "${SecurityGroup/demo-east-lustre-fast.id}", "${SecurityGroup/demo-east-nodes.id}"
+    lustre, nodes = (f"${{SecurityGroup/demo-east-{n}.id}}" for n in ("lustre-fast", "nodes"))
     ports = ((988, 988), (1018, 1023))
     assert rules_of(recorded, lustre) == {
         (direction, peer, *port)
@@ -74,7 +74,7 @@ def test_lustre_and_the_nodes_reach_each_other_on_its_ports(graph: Ask) -> None:
 
 def test_over_efa_they_let_everything_through_both_ways(graph: Ask) -> None:
     recorded = graph(EFA)
-    lustre, nodes = "${SecurityGroup/demo-east-lustre-fast.id}", "${SecurityGroup/demo-east-nodes.id}"
+    lustre, nodes = (f"${{SecurityGroup/demo-east-{n}.id}}" for n in ("lustre-fast", "nodes"))
     everything = {(direction, None, None) for direction in ("in", "out")}
     assert {(d, f, t) for d, _, f, t in rules_of(recorded, lustre)} == everything
     assert ("in", lustre, None, None) in rules_of(recorded, nodes)

@@ -102,7 +102,8 @@ def test_compute_machines_are_in_the_group_that_lets_nobody_in(machine: str) -> 
     [closed] = [r for r in found.of_type("NetworkSecurityGroup") if r.name.endswith("-closed")]
     assert closed.inputs["securityRules"] == []
     interfaces = profile(machine)["networkProfile"]
-    assert f'"id": "${{NetworkSecurityGroup/{closed.name}.id}}"' in json.dumps(msgspec.to_builtins(interfaces))
+    group = f'"id": "${{NetworkSecurityGroup/{closed.name}.id}}"'
+    assert group in json.dumps(msgspec.to_builtins(interfaces))
 
 
 @every
@@ -207,10 +208,11 @@ def test_lustre_has_its_size_its_zone_and_the_blobs_behind_it() -> None:
     assert system["storageCapacityTiB"] == 16
     assert system["sku"] == {"name": "AMLFS-Durable-Premium-125"}
     assert system["zones"] == ["1"]
+    blobs = "${BlobContainer/research-east-acmedatasets"
     assert system["hsm"] == {
         "settings": {
-            "container": "${BlobContainer/research-east-acmedatasets-train.id}",
-            "loggingContainer": "${BlobContainer/research-east-acmedatasets-gcluster-lustre-logs.id}",
+            "container": f"{blobs}-train.id}}",
+            "loggingContainer": f"{blobs}-gcluster-lustre-logs.id}}",
             "importPrefix": "/",
         }
     }
@@ -245,7 +247,8 @@ def test_the_burst_agent_may_change_elastic_scale_sets_and_no_other_machines() -
     }
     assert scopes == {
         "${VirtualMachineScaleSet/research-east-train.id}", "${Subnet/research-east-compute.id}",
-        "${NetworkSecurityGroup/research-east-closed.id}", "${UserAssignedIdentity/research-east-node.id}",
+        "${NetworkSecurityGroup/research-east-closed.id}",
+        "${UserAssignedIdentity/research-east-node.id}",
     }  # fmt: skip
     assert [r for r in graph(PLAIN).of_type("UserAssignedIdentity") if "burst" in r.name] == []
 

@@ -75,7 +75,8 @@ def test_outputs_of_the_base_class_are_registered_too() -> None:
             self.second = self.first
 
     graph = record(lambda: More("x", Nothing()), project="p", stack="s")
-    assert Graph(graph).only("More").outputs == {"first": "${Vpc/first.id}", "second": "${Vpc/first.id}"}
+    first = "${RandomPet/first.id}"
+    assert Graph(graph).only("More").outputs == {"first": first, "second": first}
 
 
 def test_arguments_are_frozen() -> None:
@@ -152,7 +153,7 @@ def test_each_cloud_is_tagged_in_its_own_form() -> None:
     graph = record(run, project="p", stack="s")
     questions = Graph(graph)
     assert questions.only("VirtualNetwork").inputs["tags"] == {
-        "own": "${X/group.name}",
+        "own": "${ResourceGroup/group.name}",
         **LABELS.tags(),
     }
     node = questions.only("Instance")

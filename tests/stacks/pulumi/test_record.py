@@ -64,7 +64,8 @@ def test_components_and_the_stack_have_their_outputs() -> None:
         "vpc_id": "${Vpc/demo-east-vpc.id}",
         "subnet_id": "${Subnet/demo-east-compute.id}",
     }
-    assert graph.outputs["gpu"] == ["${Instance/demo-east-gpu-0.privateIp}", "${Instance/demo-east-gpu-1.privateIp}"]
+    addresses = [f"${{Instance/demo-east-gpu-{number}.privateIp}}" for number in (0, 1)]
+    assert graph.outputs["gpu"] == addresses
 
 
 def test_a_preview_knows_no_ids_and_nothing_made_from_them() -> None:

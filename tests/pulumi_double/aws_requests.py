@@ -1,0 +1,447 @@
+"""What the AWS provider asks of AWS's API for each resource type of the programs.
+
+Written after the API references of the services (docs.aws.amazon.com, November 2026) and pulumi-aws
+7; only the inputs that the programs give are known here, and others are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]  # a request's JSON
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One call."""
+
+    service: str
+    operation: str
+    """As boto3 names it: create_vpc."""
+    parameters: Json
+
+
+class UnknownInputError(Exception):
+    """An input that this table does not know, so it would be passed over."""
+
+
+def requests(type_: str, name: str, inputs: Json) -> list[Request]:
+    """Return the calls that make a resource; its id comes from the first.
+
+    Raises:
+        UnknownInputError: a type or an input that is not known here.
+    """
+    if type_ not in _TYPES:
+        raise UnknownInputError(f"no requests are known for {type_}")
+    given = _Read(inputs)
+    calls = _TYPES[type_](name, given)
+    if rest := sorted(inputs.keys() - given.read - _PROVIDER_ONLY):
+        raise UnknownInputError(f"{type_} {name}: {rest} are in no request")
+    return calls
+
+
+_PROVIDER_ONLY = {
+    "deleteDataInFilesystem", "forceDestroy", "mapPublicIpOnLaunch", "region", "tagsAll", "tags",
+    "updateDefaultVersion",
+}  # fmt: skip
+"""Inputs that say how the provider itself shall act, or that are in each call anyhow."""
+
+
+class _Read(Json):
+    """Inputs that know which of them were read: the others would be passed over."""
+
+    def __init__(self, inputs: Json) -> None:
+        """Hold them."""
+        super().__init__(inputs)
+        self.read: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        """Return an input."""
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an input, or the default."""
+        self.read.add(key)
+        return super().get(key, default)
+
+
+def _pascal(value: Any, **renamed: str) -> Any:
+    """Return a value with its keys as the API spells them."""
+    if isinstance(value, list):
+        return [_pascal(item, **renamed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        renamed.get(k, k[:1].upper() + k[1:]): _pascal(item, **renamed) for k, item in value.items()
+    }
+
+
+def _some(inputs: Json, **names: str) -> Json:
+    """Return the inputs that are given under the API's names: CidrBlock="cidrBlock"."""
+    return {theirs: inputs[ours] for theirs, ours in names.items() if ours in inputs}
+
+
+def _tags(inputs: Json) -> list[Json]:
+    return [{"Key": key, "Value": value} for key, value in sorted(inputs.get("tags", {}).items())]
+
+
+def _tagged(kind: str, inputs: Json) -> Json:
+    """Return EC2's tags of what is made."""
+    tags = _tags(inputs)
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
+
+
+def _true(value: Any) -> bool:
+    return value is True or value == "true"
+
+
+def _ec2(operation: str, kind: str, **names: str) -> Callable[[str, Json], list[Request]]:
+    def build(name: str, inputs: Json) -> list[Request]:
+        del name
+        given = {**_some(inputs, **names), **(_tagged(kind, inputs) if kind else {})}
+        return [Request("ec2", operation, given)]
+
+    return build
+
+
+def _vpc(name: str, inputs: Json) -> list[Request]:
+    del name
+    made = {"CidrBlock": inputs["cidrBlock"], **_tagged("vpc", inputs)}
+    attributes = [
+        Request("ec2", "modify_vpc_attribute", {"VpcId": "{id}", key: {"Value": inputs[ours]}})
+        for key, ours in (
+            ("EnableDnsSupport", "enableDnsSupport"), ("EnableDnsHostnames", "enableDnsHostnames"),
+        )
+        if ours in inputs
+    ]  # fmt: skip
+    return [Request("ec2", "create_vpc", made), *attributes]
+
+
+def _internet_gateway(name: str, inputs: Json) -> list[Request]:
+    del name
+    attach = {"InternetGatewayId": "{id}", "VpcId": inputs["vpcId"]}
+    return [
+        Request("ec2", "create_internet_gateway", _tagged("internet-gateway", inputs)),
+        Request("ec2", "attach_internet_gateway", attach),
+    ]
+
+
+def _security_group(name: str, inputs: Json) -> list[Request]:
+    """The provider takes the rule that EC2 puts into each new group out again."""
+    out = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+    made = {
+        "GroupName": inputs.get("name", name), "VpcId": inputs["vpcId"],
+        "Description": inputs["description"], **_tagged("security-group", inputs),
+    }  # fmt: skip
+    revoke = {"GroupId": "{id}", "IpPermissions": [out]}
+    return [
+        Request("ec2", "create_security_group", made),
+        Request("ec2", "revoke_security_group_egress", revoke),
+    ]
+
+
+def _rule(direction: str) -> Callable[[str, Json], list[Request]]:
+    def build(name: str, inputs: Json) -> list[Request]:
+        del name
+        allowed: Json = _some(inputs, IpProtocol="ipProtocol", FromPort="fromPort", ToPort="toPort")
+        text = _some(inputs, Description="description")
+        if "cidrIpv4" in inputs:
+            allowed["IpRanges"] = [{"CidrIp": inputs["cidrIpv4"], **text}]
+        if "cidrIpv6" in inputs:
+            allowed["Ipv6Ranges"] = [{"CidrIpv6": inputs["cidrIpv6"], **text}]
+        if "referencedSecurityGroupId" in inputs:
+            other = inputs["referencedSecurityGroupId"]
+            allowed["UserIdGroupPairs"] = [{"GroupId": other, **text}]
+        given = {"GroupId": inputs["securityGroupId"], "IpPermissions": [allowed]}
+        tags = _tagged("security-group-rule", inputs)
+        return [Request("ec2", f"authorize_security_group_{direction}", {**given, **tags})]
+
+    return build
+
+
+def _launch_template(name: str, inputs: Json) -> list[Request]:
+    same = ("userData", "imageId", "instanceType", "iamInstanceProfile", "metadataOptions",
+            "placement", "capacityReservationSpecification", "instanceMarketOptions",
+            "blockDeviceMappings", "networkInterfaces", "ebsOptimized")  # fmt: skip
+    data = _pascal(
+        {k: inputs[k] for k in same if k in inputs}, securityGroups="Groups", kmsKeyId="KmsKeyId"
+    )
+    for interface in data.get("NetworkInterfaces", ()):
+        for key in ("AssociatePublicIpAddress", "DeleteOnTermination"):
+            if key in interface:
+                interface[key] = _true(interface[key])
+    for device in data.get("BlockDeviceMappings", ()):
+        for key in ("Encrypted", "DeleteOnTermination"):
+            if key in device.get("Ebs", {}):
+                device["Ebs"][key] = _true(device["Ebs"][key])
+    data["TagSpecifications"] = [
+        {"ResourceType": spec["resourceType"], "Tags": _tags(spec)}
+        for spec in inputs.get("tagSpecifications", ())
+    ]
+    made = {
+        "LaunchTemplateName": inputs.get("name", name), "LaunchTemplateData": data,
+        **_some(inputs, VersionDescription="description"), **_tagged("launch-template", inputs),
+    }  # fmt: skip
+    return [Request("ec2", "create_launch_template", made)]
+
+
+def _instance(name: str, inputs: Json) -> list[Request]:
+    del name
+    template = inputs["launchTemplate"]
+    from_template = {
+        "LaunchTemplateId": template["id"], "Version": str(template["version"]),
+    }  # fmt: skip
+    given = {
+        "MinCount": 1, "MaxCount": 1, "LaunchTemplate": from_template,
+        **_some(inputs, InstanceType="instanceType", ImageId="ami"),
+        **_tagged("instance", inputs),
+    }  # fmt: skip
+    if "instanceMarketOptions" in inputs:
+        given["InstanceMarketOptions"] = _pascal(inputs["instanceMarketOptions"])
+    calls = [Request("ec2", "run_instances", given)]
+    if "sourceDestCheck" in inputs:
+        check = {"InstanceId": "{id}", "SourceDestCheck": {"Value": inputs["sourceDestCheck"]}}
+        calls.append(Request("ec2", "modify_instance_attribute", check))
+    return calls
+
+
+def _endpoint(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = _some(
+        inputs, VpcId="vpcId", VpcEndpointType="vpcEndpointType", RouteTableIds="routeTableIds",
+        ServiceName="serviceName", SubnetIds="subnetIds", SecurityGroupIds="securityGroupIds",
+        PrivateDnsEnabled="privateDnsEnabled",
+    )  # fmt: skip
+    tags = _tagged("vpc-endpoint", inputs)
+    return [Request("ec2", "create_vpc_endpoint", {**given, **tags})]
+
+
+def _placement_group(name: str, inputs: Json) -> list[Request]:
+    given = {"GroupName": inputs.get("name", name), "Strategy": inputs["strategy"]}
+    tags = _tagged("placement-group", inputs)
+    return [Request("ec2", "create_placement_group", {**given, **tags})]
+
+
+def _capacity_block(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = _some(
+        inputs, InstancePlatform="instancePlatform",
+        CapacityBlockOfferingId="capacityBlockOfferingId",
+    )  # fmt: skip
+    tags = _tagged("capacity-reservation", inputs)
+    return [Request("ec2", "purchase_capacity_block", {**given, **tags})]
+
+
+def _lustre(name: str, inputs: Json) -> list[Request]:
+    del name
+    lustre = _some(
+        inputs, DeploymentType="deploymentType", CopyTagsToBackups="copyTagsToBackups",
+        PerUnitStorageThroughput="perUnitStorageThroughput", EfaEnabled="efaEnabled",
+    )  # fmt: skip
+    if "metadataConfiguration" in inputs:
+        lustre["MetadataConfiguration"] = _pascal(inputs["metadataConfiguration"])
+    given = {
+        "FileSystemType": "LUSTRE", "SubnetIds": [inputs["subnetIds"]],
+        "LustreConfiguration": lustre, "Tags": _tags(inputs),
+        **_some(
+            inputs, StorageCapacity="storageCapacity", StorageType="storageType",
+            FileSystemTypeVersion="fileSystemTypeVersion", SecurityGroupIds="securityGroupIds",
+            KmsKeyId="kmsKeyId",
+        ),
+    }  # fmt: skip
+    return [Request("fsx", "create_file_system", given)]
+
+
+def _association(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = _some(
+        inputs, FileSystemId="fileSystemId", FileSystemPath="fileSystemPath",
+        DataRepositoryPath="dataRepositoryPath",
+        BatchImportMetaDataOnCreate="batchImportMetaDataOnCreate",
+    )  # fmt: skip
+    given |= {"S3": _pascal(inputs["s3"]), "Tags": _tags(inputs)}
+    return [Request("fsx", "create_data_repository_association", given)]
+
+
+def _role(name: str, inputs: Json) -> list[Request]:
+    given = {
+        "RoleName": inputs.get("name", name), "Tags": _tags(inputs),
+        "AssumeRolePolicyDocument": inputs["assumeRolePolicy"],
+        **_some(inputs, Description="description", PermissionsBoundary="permissionsBoundary"),
+    }  # fmt: skip
+    attach = [
+        Request("iam", "attach_role_policy", {"RoleName": "{id}", "PolicyArn": arn})
+        for arn in inputs.get("managedPolicyArns", ())
+    ]
+    return [Request("iam", "create_role", given), *attach]
+
+
+def _profile(name: str, inputs: Json) -> list[Request]:
+    called = inputs.get("name", name)
+    add = {"InstanceProfileName": called, "RoleName": inputs["role"]}
+    given = {"InstanceProfileName": called, "Tags": _tags(inputs)}
+    return [
+        Request("iam", "create_instance_profile", given),
+        Request("iam", "add_role_to_instance_profile", add),
+    ]
+
+
+def _role_policy(name: str, inputs: Json) -> list[Request]:
+    given = {"PolicyName": inputs.get("name", name), "PolicyDocument": inputs["policy"]}
+    return [Request("iam", "put_role_policy", {"RoleName": inputs["role"], **given})]
+
+
+def _zone(name: str, inputs: Json) -> list[Request]:
+    region = inputs.get("region", "us-east-1")
+    vpc = {"VPCRegion": region, "VPCId": inputs["vpcs"][0]["vpcId"]}
+    given = {
+        "Name": inputs["name"], "CallerReference": name, "VPC": vpc,
+        "HostedZoneConfig": {"Comment": inputs.get("comment", ""), "PrivateZone": True},
+    }  # fmt: skip
+    tags = {"ResourceType": "hostedzone", "ResourceId": "{id}", "AddTags": _tags(inputs)}
+    return [
+        Request("route53", "create_hosted_zone", given),
+        Request("route53", "change_tags_for_resource", tags),
+    ]
+
+
+def record_change(action: str, inputs: Json) -> Request:
+    """Return the call that makes a record (CREATE) or removes it (DELETE)."""
+    record = {
+        "Name": inputs["name"], "Type": inputs["type"], "TTL": inputs["ttl"],
+        "ResourceRecords": [{"Value": value} for value in inputs["records"]],
+    }  # fmt: skip
+    batch = {"Changes": [{"Action": action, "ResourceRecordSet": record}]}
+    given = {"HostedZoneId": inputs["zoneId"], "ChangeBatch": batch}
+    return Request("route53", "change_resource_record_sets", given)
+
+
+def _record(name: str, inputs: Json) -> list[Request]:
+    del name
+    return [record_change("CREATE", inputs)]
+
+
+def _budget(name: str, inputs: Json) -> list[Request]:
+    limit = {"Amount": inputs["limitAmount"], "Unit": inputs["limitUnit"]}
+    filters = {f["name"]: f["values"] for f in inputs["costFilters"]}
+    budget = {
+        "BudgetName": inputs.get("name", name), "BudgetLimit": limit, "CostFilters": filters,
+        "TimeUnit": inputs["timeUnit"], "BudgetType": inputs["budgetType"],
+    }  # fmt: skip
+    mails = "subscriberEmailAddresses"
+    notifications = [
+        {
+            "Notification": _pascal({k: v for k, v in n.items() if k != mails}),
+            "Subscribers": [{"SubscriptionType": "EMAIL", "Address": mail} for mail in n[mails]],
+        }
+        for n in inputs["notifications"]
+    ]
+    given = {
+        "AccountId": "123456789012", "Budget": budget, "ResourceTags": _tags(inputs),
+        "NotificationsWithSubscribers": notifications,
+    }  # fmt: skip
+    return [Request("budgets", "create_budget", given)]
+
+
+def _bucket(name: str, inputs: Json) -> list[Request]:
+    del name
+    tags = {"Bucket": inputs["bucket"], "Tagging": {"TagSet": _tags(inputs)}}
+    return [
+        Request("s3", "create_bucket", {"Bucket": inputs["bucket"]}),
+        Request("s3", "put_bucket_tagging", tags),
+    ]
+
+
+def _of_bucket(operation: str, field: str, value: Callable[[Json], Any]) -> Any:
+    def build(name: str, inputs: Json) -> list[Request]:
+        del name
+        given = {"Bucket": inputs["bucket"], field: value(inputs)}
+        return [Request("s3", operation, given)]
+
+    return build
+
+
+def _encryption(inputs: Json) -> Json:
+    rules = _pascal(inputs["rules"], sseAlgorithm="SSEAlgorithm", kmsMasterKeyId="KMSMasterKeyID")
+    return {"Rules": rules}
+
+
+def _public_access(inputs: Json) -> Json:
+    keys = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+    return {key[:1].upper() + key[1:]: inputs[key] for key in keys}
+
+
+_ENCRYPTION = (
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
+)
+_TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
+    "aws:budgets/budget:Budget": _budget,
+    "aws:ec2/capacityBlockReservation:CapacityBlockReservation": _capacity_block,
+    "aws:ec2/eip:Eip": _ec2("allocate_address", "elastic-ip", Domain="domain"),
+    "aws:ec2/eipAssociation:EipAssociation": _ec2(
+        "associate_address", "", InstanceId="instanceId", AllocationId="allocationId"
+    ),
+    "aws:ec2/instance:Instance": _instance,
+    "aws:ec2/internetGateway:InternetGateway": _internet_gateway,
+    "aws:ec2/launchTemplate:LaunchTemplate": _launch_template,
+    "aws:ec2/natGateway:NatGateway": _ec2(
+        "create_nat_gateway", "natgateway", SubnetId="subnetId", AllocationId="allocationId"
+    ),
+    "aws:ec2/placementGroup:PlacementGroup": _placement_group,
+    "aws:ec2/route:Route": _ec2(
+        "create_route",
+        "",
+        RouteTableId="routeTableId",
+        GatewayId="gatewayId",
+        DestinationCidrBlock="destinationCidrBlock",
+        NatGatewayId="natGatewayId",
+        NetworkInterfaceId="networkInterfaceId",
+    ),
+    "aws:ec2/routeTable:RouteTable": _ec2("create_route_table", "route-table", VpcId="vpcId"),
+    "aws:ec2/routeTableAssociation:RouteTableAssociation": _ec2(
+        "associate_route_table", "", RouteTableId="routeTableId", SubnetId="subnetId"
+    ),
+    "aws:ec2/securityGroup:SecurityGroup": _security_group,
+    "aws:ec2/subnet:Subnet": _ec2(
+        "create_subnet",
+        "subnet",
+        VpcId="vpcId",
+        CidrBlock="cidrBlock",
+        AvailabilityZoneId="availabilityZoneId",
+    ),
+    "aws:ec2/vpc:Vpc": _vpc,
+    "aws:ec2/vpcEndpoint:VpcEndpoint": _endpoint,
+    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _association,
+    "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:iam/instanceProfile:InstanceProfile": _profile,
+    "aws:iam/role:Role": _role,
+    "aws:iam/rolePolicy:RolePolicy": _role_policy,
+    "aws:route53/record:Record": _record,
+    "aws:route53/zone:Zone": _zone,
+    "aws:s3/bucket:Bucket": _bucket,
+    "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _of_bucket(
+        "put_bucket_ownership_controls",
+        "OwnershipControls",
+        lambda i: {"Rules": [{"ObjectOwnership": i["rule"]["objectOwnership"]}]},
+    ),
+    "aws:s3/bucketPolicy:BucketPolicy": _of_bucket(
+        "put_bucket_policy", "Policy", lambda i: i["policy"]
+    ),
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _of_bucket(
+        "put_public_access_block", "PublicAccessBlockConfiguration", _public_access
+    ),
+    _ENCRYPTION: _of_bucket(
+        "put_bucket_encryption", "ServerSideEncryptionConfiguration", _encryption
+    ),
+    "aws:s3/bucketVersioning:BucketVersioning": _of_bucket(
+        "put_bucket_versioning",
+        "VersioningConfiguration",
+        lambda i: _pascal(i["versioningConfiguration"]),
+    ),
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _rule("egress"),
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rule("ingress"),
+}
+"""Type -> what builds its calls."""
