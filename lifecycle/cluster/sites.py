@@ -169,9 +169,9 @@ def _managed(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Host, ...]:
     spec = cluster.spec
     if managed_by(spec) is None:
         return ()
-    from ..kubernetes.managed import joining, nodes, reach  # noqa: PLC0415  # only for Kubernetes
+    from ..kubernetes.managed import joining, nodes  # noqa: PLC0415  # only for Kubernetes
 
-    seen = reach.see(spec, sites, cluster.workdir)
+    seen = nodes.see(spec, sites, cluster.workdir)
     if seen.problem:
         raise LifecycleError(joining.silence(spec, seen.problem))
     planned = [h for site in sites for h in site.provider.planned_hosts(spec, site.name)]

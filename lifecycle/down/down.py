@@ -20,7 +20,7 @@ from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, 
 from ..cluster.shared_credentials import stored_host_keys
 from ..cluster.sites import OpenSite, at_each, open_sites
 from ..kubernetes.managed import release
-from ..kubernetes.managed.reach import reach
+from ..kubernetes.managed.nodes import reach
 from ..nodes.ssh import SshSession
 from ..operations.queue_state import saved_queue_objects
 from ..operations.repair.queue import forget as forget_repairs

@@ -31,9 +31,9 @@ from ..kubernetes.addons.ownership import fields_of, last_other
 from ..kubernetes.addons.record import FIELDS, records_of
 from ..kubernetes.addons.record import selector as of_records
 from ..kubernetes.difference import Marks, difference
+from ..kubernetes.kubectl import read_rows, row_template
 from ..kubernetes.objects import DesiredObjects, ObjectKey, key_of
 from ..kubernetes.observe import NODE_FIELDS, Live, LiveNode, NodeSeen, kinds, node_seen, selector
-from ..kubernetes.table import read_rows, row_template
 from ..scheduler.base import MARK
 from .values import Drift, SchedulerFindings
 

@@ -20,7 +20,7 @@ from ...stacks.simulated.stamps import read_stamps
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import failure
 from ..cluster.sites import OpenSite, at_each, file_systems, inventory, open_sites
-from ..kubernetes.managed import nodes, reach
+from ..kubernetes.managed import nodes
 from ..kubernetes.managed.login import run_shell
 from ..nodes.converge.pending import step_digests
 from ..nodes.converge.role_files import merged, traces_of
@@ -106,7 +106,7 @@ class _Hosts:
         planned = [h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name)]
         self._silent = ""
         if managed_by(cluster.spec) is not None:
-            seen = reach.see(cluster.spec, sites, cluster.workdir)
+            seen = nodes.see(cluster.spec, sites, cluster.workdir)
             wanted, joined = nodes.with_managed_nodes(cluster.spec, planned, seen.nodes)
             planned, self._silent = list(wanted), seen.problem
             existing |= {host.name: host for host in joined}

@@ -1,23 +1,30 @@
-"""One round of the controller: read the branch, see what differs, and change it in order."""
+"""One round of the controller: read the branch, see what differs, and change it in order.
+
+Clusters that expire and those whose spec is gone are seen to first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from ...schemas.cost.pools import usd_per_hour
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.fleet.ordering import Fleet
+from ...stacks.provider import ProviderError
 from ..cluster.cluster import Cluster, open_applied
 from ..cluster.outcome import Exit, LifecycleError
+from ..down.expiry.jobs import ask_jobs
+from ..down.expiry.look_after import reap_once
 from ..state import StateStore
-from .act import Acted, bring_up, pause_s
+from .act import Acted, bring_up, pause_s, take_down
 from .desired import Desired, last_change, read_desired, sync_status
-from .ends import reap_expired
 from .git import Head, Repository
 from .record import ControllerRecord, read_record
-from .removed import see_removed
 from .round_record import ControllerEvent, RoundRecord
 
 DEFAULT_MOST_CHANGED = 5
@@ -174,4 +181,85 @@ def _over(names: Iterable[str], most: int) -> Diagnostic:
         f"at once: {', '.join(listed[:8])}{' ...' if len(listed) > 8 else ''}",  # noqa: PLR2004  # a line
         detail="nothing was changed",
         hint=f"if that is meant: gcluster reconcile --once --max-clusters-changed {len(listed)}",
+    )
+
+
+def reap_expired(
+    merged: Mapping[str, Cluster], head: Head, record: RoundRecord, names: Iterable[str]
+) -> None:
+    """Announce, withdraw and remove what is due; what goes wrong with one is said of that one.
+
+    Before anything is applied: a cluster that was given more time must be free to be tested.
+    """
+    for name in names:
+        followed = record.known.get(name)
+        if followed is None or followed.phase in {"down", "locked", "paused"}:
+            continue
+        try:
+            cluster = merged.get(name) or open_applied(followed.state_url, Path(f"{name}.yaml"))
+            looked = reap_once(cluster, record.reporter(name), now=record.now())
+        except (LifecycleError, ProviderError) as error:
+            record.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
+            continue
+        record.end(name, looked.words if looked.state in {"announced", "kept", "leftovers"} else "")
+        if looked.state == "removed" and name in merged:
+            record.note(merged[name], head, Acted("down", looked.why))
+        elif looked.state == "removed":
+            record.let_go(name, looked.words)
+
+
+class Removed(NamedTuple):
+    """Clusters that are to be taken down, because fleet.yaml says so."""
+
+    named: dict[str, Cluster]
+    record: RoundRecord
+
+    def take_down(self) -> None:
+        """Take each down that runs no jobs; data is kept."""
+        for name, cluster in self.named.items():
+            busy = ask_jobs(cluster).why_not
+            if busy:
+                self.record.note_gone(name, Acted("refused", f"not removed: {busy}"))
+                continue
+            cluster.why = f"commit {self.record.record.commit}"
+            acted = take_down(cluster, self.record.reporter(name))
+            if acted.phase == "down":
+                self.record.let_go(name, acted.reason)
+            else:
+                self.record.note_gone(name, acted)
+
+
+def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> Removed:
+    """Look at every cluster that was followed and has no spec any more."""
+    named: dict[str, Cluster] = {}
+    for name in [name for name in record.known if name not in wanted]:
+        try:
+            cluster = open_applied(record.known[name].state_url, Path(f"{name}.yaml"))
+            last = last_change(cluster)
+        except LifecycleError as error:
+            if error.diagnostics[0].code == "GC906":  # nothing was ever made
+                record.let_go(name, "its spec is gone, and it was never made")
+            else:
+                said = error.diagnostics[0].summary
+                record.note_gone(name, Acted("failed", said, error.diagnostics))
+            continue
+        if last is not None and last.command == "down" and last.exit_code == 0:
+            record.let_go(name, f"its spec is gone, and {last.actor} took it down")
+        elif name in fleet.remove:
+            named[name] = cluster
+        else:
+            orphan = _orphan(cluster)
+            record.note_gone(name, Acted("orphaned", orphan.summary, (orphan,)))
+    return Removed(named, record)
+
+
+def _orphan(cluster: Cluster) -> Diagnostic:
+    price = usd_per_hour(cluster.spec, cluster.catalog).usd_per_hour_now
+    costs = "a price that is unknown" if price is None else f"${price:,.2f}/h"
+    return Diagnostic(
+        code="GC1134",
+        severity=Severity.WARNING,
+        summary=f"its spec is gone from the repository, and it runs on, at {costs}",
+        hint=f"to remove it: name {cluster.name} under remove: in fleet.yaml, "
+        f"or gcluster down {cluster.name}",
     )

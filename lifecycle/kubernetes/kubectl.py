@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
@@ -13,6 +13,7 @@ from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 
 if TYPE_CHECKING:
     from ..nodes.ssh import Answer, SshSession
+
 
 __all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
@@ -191,3 +192,37 @@ class OnHost:
         """Run kubectl there; see `KubectlRunner`."""
         line = f"{COMMAND} {shlex.join(arguments)}"
         return self._session.stream(self._host, line, take, timeout_s=timeout_s)
+
+
+_FIELD, _RECORD = "\x1f", "\x1e"
+"""Unit and record separators of ASCII: no message of a scheduler or a person has them."""
+
+
+def rows(kubectl: Kubectl, *what: str, fields: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return name -> text of each object; "" for what an object doesn't have.
+
+    Args:
+        kubectl: the API.
+        what: what `kubectl get` is to get, with its options.
+        fields: name -> JSONPath, braces included; several in one are joined as written.
+
+    Raises:
+        ApiRefused: there is no such kind.
+        ApiSilent: no API server answers.
+    """
+    template = f"--output=jsonpath={row_template(list(fields.values()))}"
+    return read_rows(kubectl.text("get", *what, template), list(fields))
+
+
+def row_template(paths: Sequence[str]) -> str:
+    """Return the JSONPath template of a row for each item of a list."""
+    between = '{"\\u001f"}'
+    return "{range .items[*]}" + between.join(paths) + '{"\\u001e"}{end}'
+
+
+def read_rows(text: str, names: Sequence[str]) -> list[dict[str, str]]:
+    """Read what such a template printed; a record that was cut short is left out."""
+    records = (record.split(_FIELD) for record in text.split(_RECORD))
+    return [
+        dict(zip(names, fields, strict=True)) for fields in records if len(fields) == len(names)
+    ]

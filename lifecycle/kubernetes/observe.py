@@ -15,9 +15,8 @@ from ...inventory.compile.kubernetes_objects.objects import (
     MANAGED_BY,
 )
 from ...schemas.derived.control_planes import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
-from .kubectl import Kubectl
+from .kubectl import Kubectl, rows
 from .objects import DIGEST, ObjectKey, key_of
-from .table import rows
 
 if TYPE_CHECKING:
     from .kubectl import Kubectl

@@ -8,9 +8,8 @@ import msgspec
 
 from ..status.kubernetes import JOB_FIELDS
 from .addons.ownership import Served, read_served
-from .kubectl import Kubectl
+from .kubectl import Kubectl, rows
 from .observe import PodSeen, see_pods
-from .table import rows
 
 POLICY = r"{.metadata.annotations.helm\.sh/resource-policy}"
 """What a chart says of an object's removal (helm.sh/docs/howto/charts_tips_and_tricks, 2026-11)."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ..kubernetes.observe import (
     DRAIN_REASON,
     DRAINED_AT,
@@ -22,7 +22,6 @@ from ..kubernetes.observe import (
     see_nodes,
     see_pods,
 )
-from ..kubernetes.table import rows
 from .base import NodeUse, SchedulerSilent
 
 RETRY_FIELDS = {

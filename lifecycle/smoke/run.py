@@ -13,22 +13,24 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.floor import FloorFigure, allreduce_floor
 from ...schemas.derived.hostlist import fold
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.outcome import failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
+from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
 from .domains import blocks_of, fabric_of, machine_of
 from .judging.verdict import Expectation, Verdict, Wire
 from .launch import Launch, launches, sweep
 from .launching.job import JobRunner, SmokeRun
 from .launching.launcher import Launcher
-from .launching.launchers import launcher_of
+from .launching.slurm import SlurmLauncher
 from .reading.log import AllReduceLog, Row
 from .saved import describe_domains, left_out, located_fault, wire_of
 from .search import WORTH_SEARCHING, Located, Search
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
+
 
 STAGE = "smoke"
 
@@ -220,3 +222,25 @@ def _is_worth(launch: Launch, run: SmokeRun) -> bool:
 
 def _sizes(launch: Launch) -> tuple[int, ...]:
     return sweep(launch.min_bytes, launch.max_bytes)
+
+
+def launcher_of(
+    spec: ClusterSpec,
+    inventory: ClusterInventory,
+    session: SshSession,
+    catalog: Catalog,
+    report: Reporter,
+) -> Launcher:
+    """Return what starts AllReduces on the hosts of `inventory`, which has a controller.
+
+    `report` is told when something of one is left.
+    """
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return SlurmLauncher(session, inventory.with_role("controller")[0])
+    from ....inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
+        kubernetes_facts,
+    )
+    from .kubernetes import KubernetesLauncher  # noqa: PLC0415  # only for Kubernetes
+
+    facts = kubernetes_facts(spec, inventory, catalog)
+    return KubernetesLauncher(kubectl_of(session, inventory), facts, report)

@@ -11,9 +11,8 @@ import msgspec
 from ...inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from ...inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
 from ...schemas.decoding import decode_json
-from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ..kubernetes.observe import NodeSeen, PodSeen, see_nodes, see_pods
-from ..kubernetes.table import rows
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 from .slurm import SchedulerReport, SchedulerView
 

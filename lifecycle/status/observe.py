@@ -16,8 +16,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite, at_each, inventory
 from ..gitops.pull.reports import read_reported_stamps
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
-from ..kubernetes.managed.nodes import with_managed_nodes
-from ..kubernetes.managed.reach import Seen, see
+from ..kubernetes.managed.nodes import Seen, see, with_managed_nodes
 from ..nodes.converge.stamps import read_stamps
 from ..nodes.ssh import SshSession, Unreachable
 from ..operations.repair.queue import set_aside

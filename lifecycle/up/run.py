@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +17,6 @@ from ..cluster.shared_credentials import store_host_keys
 from ..secrets.ciphertexts import finish_interrupted_removal
 from ..state import HeldLock, RunFinished, RunStarted
 from ..state.audit.artifacts import store_artifacts
-from ..state.audit.commit import commit_of
 from ..state.audit.trail import exported
 from ..state.process import pipeline_commit
 
@@ -86,3 +87,36 @@ class Run:
         artifacts = places.run_path(self.cluster.id, self.id)  # gone, where `down` removed it
         store_artifacts(self.cluster.store, self.id, artifacts)
         self.cluster.events.append(RunFinished(outcome=self._outcome, exit_code=int(self._exit)))
+
+
+_LIMIT_S = 5
+_PIPELINES = ("GITHUB_SHA", "CI_COMMIT_SHA")
+"""What pipelines say where the checkout has no history: GitHub, GitLab."""
+
+
+def commit_of(spec: Path) -> str:
+    """Return the commit that a spec file stands in; "+changes" after it where the file differs.
+
+    "": it stands in none, or git isn't here.
+    """
+    commit = _git(spec.parent, "rev-parse", "HEAD")
+    if not commit:
+        return next((os.environ[name] for name in _PIPELINES if os.environ.get(name)), "")
+    if not _git(spec.parent, "ls-files", "--", spec.name):
+        return ""
+    changed = _git(spec.parent, "status", "--porcelain", "--", spec.name)
+    return f"{commit}+changes" if changed else commit
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_LIMIT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

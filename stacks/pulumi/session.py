@@ -16,7 +16,6 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
 from ..client_key import ensure_client_key, public_text
 from ..console import last_lines
-from ..control_plane import TYPES, read_output
 from ..host_keys import HostKeys, Waiting, await_host_keys, silence
 from ..provider import (
     ControlPlaneAt,
@@ -28,6 +27,7 @@ from ..provider import (
     SiteEvent,
 )
 from .checkpoint import (
+    TYPES,
     Owners,
     StackResource,
     freed,
@@ -35,6 +35,7 @@ from .checkpoint import (
     known_ids,
     mark_protected,
     owners,
+    read_output,
     resources,
 )
 from .names import FILE_SYSTEMS

@@ -8,8 +8,7 @@
 Times are seconds since the epoch (UTC), lengths seconds, money USD.
 """
 
-from .decide import Decision, Round, decide, decide_all
-from .drain import Home, going_back, to_release
+from .decide import Decision, Home, Round, decide, decide_all, going_back, to_release
 from .rule import Ceiling, Rule, Target
 from .situation import WORDS, Backfill, PendingJob, Reason, Rented, Situation
 from .spec_rules import rule_of, spilling_partitions

@@ -12,10 +12,9 @@ from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from ....schemas.diagnostics import Diagnostic
 from ...cluster.outcome import LifecycleError
-from ..kubectl import Kubectl
+from ..kubectl import Kubectl, rows
 from ..objects import ObjectKey
 from ..release.source import takes_own_build
-from ..table import rows
 from .helm import find_helm
 from .ownership import Served, fields_of, read_served
 from .record import FIELDS, Record, records_of

@@ -26,9 +26,8 @@ from .notes import (
     remaining_definitions,
     remaining_namespaces,
 )
-from .others import refuse_unmanaged
 from .ownership import AddonStopped, Served, apply, delete, establish, fields_of, read_served
-from .prune import prune
+from .prune import prune, refuse_unmanaged
 from .record import Placed, Record, applied_of, read_applied
 from .rendering import ROLLS_OUT, Event, Rendered, rendered
 from .waiting import ended, nodes_ready, rolled_out

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...operations.rolling.roll import Clock
-from ..kubectl import ApiRefused, Kubectl
-from ..table import rows
+from ..kubectl import ApiRefused, Kubectl, rows
 from .ownership import AddonStopped
 
 if TYPE_CHECKING:

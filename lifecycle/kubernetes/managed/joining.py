@@ -14,12 +14,11 @@ from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ....stacks.control_plane import KINDS
 from ....stacks.provider import ResourceChange
+from ....stacks.pulumi.checkpoint import KINDS
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from .login import missing_programs, refusal
-from .nodes import managed_site
-from .reach import Seen, see
+from .nodes import Seen, managed_site, see
 
 if TYPE_CHECKING:
     from ...cluster.sites import OpenSite

@@ -19,8 +19,7 @@ from ...cluster.progress import Reporter, StageProgress
 from ...cluster.sites import OpenSite, equip, open_sites
 from ...kubernetes.kubectl import kubectl_of
 from ...kubernetes.managed.joining import WITHIN_S, silence
-from ...kubernetes.managed.nodes import ApiNode, managed_site
-from ...kubernetes.managed.reach import see
+from ...kubernetes.managed.nodes import ApiNode, managed_site, see
 from ...kubernetes.members import drain_nodes
 from ...kubernetes.phases import settle
 from ...nodes.ssh import SshSession
@@ -32,8 +31,7 @@ from ...state.store import utc_now
 from ...status.observe import observe
 from ...up.run import Run
 from ..rolling.roll import Clock
-from .attempt import Intended, RepairResult
-from .clearance import blocking_reason, give_back, node_uses
+from .attempt import Intended, RepairResult, blocking_reason, give_back, node_uses
 from .queue import queue
 
 _ASK_AGAIN_S = 5

@@ -13,7 +13,7 @@ from ....inventory.compile.kubernetes_objects.allreduce import RUN
 from ....inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
 from ....inventory.compile.steps import Json
 from ....stacks.client_key import ensure_client_key, public_text
-from ...kubernetes.table import rows
+from ...kubernetes.kubectl import rows
 
 if TYPE_CHECKING:
     from ...kubernetes.kubectl import Kubectl

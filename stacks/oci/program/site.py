@@ -10,11 +10,11 @@ import pulumi_oci as oci
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
+from ...pulumi.component import tag_everything
 from ...pulumi.monitor import Answer, Json
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
-from ...pulumi.tagging import tag_everything
 from ...pulumi.timeouts import wait_for_slow_kinds
 from .. import cloud_init
 from ..plan.layout import site_plan

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from gcluster.lifecycle.kubernetes import observe as look
+from gcluster.lifecycle.kubernetes.kubectl import read_rows
 from gcluster.lifecycle.kubernetes.observe import NodeSeen, PodSeen, holding, see_nodes, see_pods
-from gcluster.lifecycle.kubernetes.table import read_rows
 from gcluster.lifecycle.status import kubernetes as report
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor
 from gcluster.lifecycle.status.kubernetes import Waiting, in_short, jobs_of, kubernetes_report

@@ -16,8 +16,8 @@ from gcluster.lifecycle.kubernetes.managed.login import (
     write_kubeconfig,
 )
 from gcluster.schemas.derived.control_planes import Managed
-from gcluster.stacks.control_plane import read_output
 from gcluster.stacks.provider import ControlPlaneAt
+from gcluster.stacks.pulumi.checkpoint import read_output
 
 from .eks_spec import EKS, IMAGE, spec_of
 

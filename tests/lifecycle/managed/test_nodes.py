@@ -15,8 +15,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.leaving import is_of_eks
-from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, with_managed_nodes
-from gcluster.lifecycle.kubernetes.managed.reach import Seen
+from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, Seen, with_managed_nodes
 from gcluster.lifecycle.operations.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic

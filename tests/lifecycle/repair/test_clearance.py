@@ -11,7 +11,7 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.operations.repair.clearance import (
+from gcluster.lifecycle.operations.repair.attempt import (
     blocking_reason,
     give_back,
     node_uses,

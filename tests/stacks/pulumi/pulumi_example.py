@@ -8,9 +8,8 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_random as random
 
-from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.component import Args, Component, tag_everything
 from gcluster.stacks.pulumi.names import Labels, Names
-from gcluster.stacks.pulumi.tagging import tag_everything
 
 NAMES = Names(cluster="demo", site="east", cloud="aws")
 LABELS = Labels(cluster="demo", site="east", spec_hash="0a1b2c3d", owner="ops@example.edu")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi_example import LABELS
 
-from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.component import Args, Component, tag_everything
 from gcluster.stacks.pulumi.graph import Graph, untagged
 from gcluster.stacks.pulumi.names import (
     LONGEST_LABEL,
@@ -21,7 +21,6 @@ from gcluster.stacks.pulumi.names import (
     label_value,
 )
 from gcluster.stacks.pulumi.record import RecordError, record
-from gcluster.stacks.pulumi.tagging import tag_everything
 
 
 class Nothing(Args, frozen=True, kw_only=True):

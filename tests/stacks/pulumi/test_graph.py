@@ -6,8 +6,7 @@ import pulumi_random as random
 import pytest
 from pulumi_example import LABELS, program
 
-from gcluster.stacks.pulumi.diagram import mermaid
-from gcluster.stacks.pulumi.graph import Graph, natural, orphans, unregistered, untagged
+from gcluster.stacks.pulumi.graph import Graph, mermaid, natural, orphans, unregistered, untagged
 from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.addons.others import refuse_unmanaged
 from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, read_served
+from gcluster.lifecycle.kubernetes.addons.prune import refuse_unmanaged
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.objects import key_of
 
