@@ -42,8 +42,8 @@ def drift(spec: Path, environment: dict[str, str]) -> tuple[float, dict[str, Any
     seconds = time.perf_counter() - began
     if done.returncode:
         raise RuntimeError(f"gcluster drift ended with {done.returncode}: {done.stderr}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return seconds, told
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return seconds, answer
 
 
 def again(spec: Path, environment: dict[str, str]) -> float:
@@ -69,7 +69,7 @@ def measure(folder: Path, environment: dict[str, str]) -> tuple[list[float], lis
         _, changed = drift(spec, environment)
     finally:
         run("down", str(spec), "--yes", log=log, environment=environment)
-    false = max(len(told["drifts"]) for _, told in looks)
+    false = max(len(looked_up["drifts"]) for _, looked_up in looks)
     return cold, [seconds for seconds, _ in looks], false, len(changed["drifts"])
 
 

@@ -94,8 +94,8 @@ def stages(folder: Path) -> Path:
     """Return kwok's own stages for nodes that are well and pods that go on running, in one file."""
     asked = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
     own = {**os.environ, "GOTOOLCHAIN": "auto", "GOFLAGS": "-mod=readonly"}
-    told = subprocess.run(asked, check=True, cwd=_KWOK, env=own, capture_output=True, text=True)
-    base, out = Path(told.stdout.strip()) / "kustomize/stage", folder / "stages.yaml"
+    answer = subprocess.run(asked, check=True, cwd=_KWOK, env=own, capture_output=True, text=True)
+    base, out = Path(answer.stdout.strip()) / "kustomize/stage", folder / "stages.yaml"
     texts = [(base / name).read_text(encoding="utf-8") for name in _STAGES]
     out.write_text("\n---\n".join(texts), encoding="utf-8")
     return out
@@ -111,7 +111,9 @@ def objects_in(folder: Path) -> Iterator[Any]:
 
 def nodes(folder: Path) -> list[dict[str, Any]]:
     """Return a node for each of the compiled ones, which kwok takes for its own."""
-    said = yaml.load((folder / "nodes.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    objects = yaml.load(
+        (folder / "nodes.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
+    )
     size = {"cpu": "224", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(GPUS)}
     return [
         {
@@ -125,7 +127,7 @@ def nodes(folder: Path) -> list[dict[str, Any]]:
             "spec": {"taints": one["taints"]},
             "status": {"allocatable": size, "capacity": size},
         }
-        for name, one in sorted(said.items())
+        for name, one in sorted(objects.items())
     ]
 
 
@@ -162,9 +164,9 @@ def job(account: str, qos: str, number: int, pods: int = PODS_OF_A_JOB) -> dict[
 def applied(api: ApiServer, objects: list[Any]) -> None:
     """Apply objects, a hundred at a time; whatever is refused ends the benchmark."""
     for first in range(0, len(objects), _AT_ONCE):
-        told = api.apply(objects[first : first + _AT_ONCE])
-        if told.returncode != 0:
-            raise SystemExit(told.stderr[-2000:])
+        answer = api.apply(objects[first : first + _AT_ONCE])
+        if answer.returncode != 0:
+            raise SystemExit(answer.stderr[-2000:])
 
 
 def waited(what: str, done: Callable[[], bool]) -> float:
@@ -204,9 +206,11 @@ def by_node(api: ApiServer) -> dict[str, int]:
 
 def used(api: ApiServer, account: str) -> tuple[int, int]:
     """Return the GPUs that an account's quota counts, and how many it has."""
-    told = json.loads(api.kubectl("get", "resourcequota", f"-n{account}", "--output=json").stdout)
+    answer = json.loads(api.kubectl("get", "resourcequota", f"-n{account}", "--output=json").stdout)
     [status] = [
-        one["status"] for one in told["items"] if "requests.nvidia.com/gpu" in one["status"]["hard"]
+        one["status"]
+        for one in answer["items"]
+        if "requests.nvidia.com/gpu" in one["status"]["hard"]
     ]
     key = "requests.nvidia.com/gpu"
     used_gpus, most = (status[part][key].replace("k", "000") for part in ("used", "hard"))

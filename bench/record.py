@@ -44,10 +44,10 @@ def record(command: str) -> str:
 def main() -> None:
     """Record the command and write the picture."""
     out, command = Path(sys.argv[1]), sys.argv[2]
-    said = record(command).rstrip().removesuffix("$").rstrip()
+    recorded = record(command).rstrip().removesuffix("$").rstrip()
     console = Console(record=True, width=COLUMNS, file=Path(os.devnull).open("w"))  # noqa: SIM115
     console.print(Text.assemble(("$ ", "bold green"), command))
-    console.print(Text.from_ansi(said))
+    console.print(Text.from_ansi(recorded))
     svg = console.export_svg(title="gcluster")
     # No fonts from the network: the reader's own monospace one will do.
     out.write_text(re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL), encoding="utf-8")

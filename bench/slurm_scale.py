@@ -92,12 +92,12 @@ def written_files(folder: Path, nodes: int) -> dict[str, str]:
     spec.write_text(large_spec(nodes), encoding="utf-8")
     gcluster("compile", str(spec), "--out", str(folder / "compiled"))
     group = json.loads((folder / "compiled/groups/head.json").read_text(encoding="utf-8"))
-    said = {}
+    phase_variables = {}
     for step in group["steps"]:
         if (step["role"], step["phase"]) == ("slurm", "configure"):
-            said = step["variables"]
+            phase_variables = step["variables"]
     role = ROOT / "roles/slurm"
-    variables = role_variables(role, said, FACTS["debian-13"])
+    variables = role_variables(role, phase_variables, FACTS["debian-13"])
     tasks = loaded(role / "tasks/configure.yml")
     answered = {"slurm_written": {"changed": True}, "slurm_runs": {"rc": 3}}
     variables |= answered | {"slurm_state_unit": {}, "slurm_started": {"changed": True}}

@@ -25,11 +25,11 @@ def check(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Every site is asked for all that carries the cluster's tag. Exit code 5 when something is left
     over, 1 when a site could not be asked; data that down keeps is no leftover. Changes nothing.
     """
-    told = check_ledger(open_cluster(cluster, running=True))
+    checked = check_ledger(open_cluster(cluster, running=True))
     if fmt is Format.JSON:
-        emit(document(told))
+        emit(document(checked))
     else:
-        if told.diagnostics:
-            say(f"{diagnostics_text(told.diagnostics, stdout())}\n")
-        say(ledger_text(told, stdout()))
-    return told.exit_code
+        if checked.diagnostics:
+            say(f"{diagnostics_text(checked.diagnostics, stdout())}\n")
+        say(ledger_text(checked, stdout()))
+    return checked.exit_code

@@ -26,11 +26,11 @@ def command(
 ) -> Exit:
     """Show the events of one run; history lists the runs."""
     opened = open_cluster(cluster, running=True)
-    told = show(opened, run)
+    shown = show(opened, run)
     if artifacts is not None:
-        data = read_artifacts(opened.store, told.run.id)
+        data = read_artifacts(opened.store, shown.run.id)
         if data is None:
-            raise failure("GC907", f"run {told.run.id} has left no logs in the state")
+            raise failure("GC907", f"run {shown.run.id} has left no logs in the state")
         artifacts.write_bytes(data)
-    answer(fmt, told, lambda: run_text(told, stdout()))
+    answer(fmt, shown, lambda: run_text(shown, stdout()))
     return Exit.OK

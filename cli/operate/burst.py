@@ -162,9 +162,9 @@ _SAYING = threading.Lock()
 
 def _line(event: AgentEvent) -> None:
     """Print one event; calls that run beside each other tell theirs as they happen."""
-    told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
+    fields = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     line = msgspec.json.encode(
-        {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+        {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     )
     with _SAYING:
         emit(line.decode())

@@ -133,9 +133,9 @@ def _thing(text: str) -> tuple[str, str]:
 
 def _line(event: ControllerEvent) -> None:
     """Print one thing that happened, as a JSON line with its time."""
-    told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
+    fields = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
-    emit(msgspec.json.encode({"time": stamp, **told}).decode())
+    emit(msgspec.json.encode({"time": stamp, **fields}).decode())
     sys.stdout.flush()
 
 

@@ -92,8 +92,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
     """
     began = time.monotonic()
-    said = (requeue_jobs, buy_capacity_block, from_first_option, bundle, bundle_key, no_bundle)
-    approved = _approved(plan, alone=not any(said))
+    flags = (requeue_jobs, buy_capacity_block, from_first_option, bundle, bundle_key, no_bundle)
+    approved = _approved(plan, alone=not any(flags))
     opened = open_cluster(cluster)
     buys = frozenset(buy_capacity_block or ())
     with open_progress(fmt.value) as report:

@@ -54,8 +54,8 @@ def _bill(bill: Bill, console: Console, *, chart: bool) -> Iterator[str]:
             "every node of a pool in each market it is sold in, $/h:",
             markets(bill, sources, console),
         )
-    told = [*notes(bill, gone, chart=chart)]
-    yield from _section("", list(chain.from_iterable(_wrapped(note, console) for note in told)))
+    lines = [*notes(bill, gone, chart=chart)]
+    yield from _section("", list(chain.from_iterable(_wrapped(note, console) for note in lines)))
     yield from _section("prices, as the catalog has them:", [*_sources(sources, console)])
 
 

@@ -121,7 +121,7 @@ def _more(total: Sum, usd: float) -> Sum:
 
 def fallback_lists(bill: Bill, sources: Sources, console: Console) -> list[str]:
     """Return a line for each pool with prices: its options in order."""
-    told = {
+    by_kind = {
         pool.name: [
             f"{offer.market} {offer_text(offer, sources)}"
             + ("" if offer.source or offer.usd_per_hour is None else " (its limit)")
@@ -130,7 +130,7 @@ def fallback_lists(bill: Bill, sources: Sources, console: Console) -> list[str]:
         for pool in bill.pools
         if pool.fallback_list
     }
-    return _lists(told, console, " > ")
+    return _lists(by_kind, console, " > ")
 
 
 def markets(bill: Bill, sources: Sources, console: Console) -> list[str]:
@@ -148,11 +148,11 @@ def markets(bill: Bill, sources: Sources, console: Console) -> list[str]:
     ]
     lines = tabulate(columns, rows, console).lines
     if console.terminal and max(map(width, lines)) > console.width:
-        told = {
+        by_kind = {
             name: [f"{market} {found[market]}" for market in shown if market in found]
             for name, found in cells.items()
         }
-        return _lists(told, console, ", ")
+        return _lists(by_kind, console, ", ")
     return lines
 
 
@@ -160,14 +160,14 @@ def _by_market(pool: PoolBill, sources: Sources) -> dict[str, str]:
     return {o.market: offer_text(o, sources, times=pool.nodes) for o in pool.markets}
 
 
-def _lists(told: dict[str, list[str]], console: Console, between: str) -> list[str]:
-    return list(_listed(told, console, between))
+def _lists(by_kind: dict[str, list[str]], console: Console, between: str) -> list[str]:
+    return list(_listed(by_kind, console, between))
 
 
-def _listed(told: dict[str, list[str]], console: Console, between: str) -> Iterator[str]:
+def _listed(by_kind: dict[str, list[str]], console: Console, between: str) -> Iterator[str]:
     """Yield names with their lists behind them, wrapped where that is too long."""
     columns = (Column(right=False, least=24), Column(right=False, wraps=True))
-    rows = [(printable(name), between.join(parts)) for name, parts in told.items()]
+    rows = [(printable(name), between.join(parts)) for name, parts in by_kind.items()]
     yield from tabulate(columns, rows, console).lines if rows else ()
 
 

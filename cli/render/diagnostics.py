@@ -30,15 +30,15 @@ def diagnostics_text(
         console: what it is written on.
         sources: file -> its text, for the excerpts.
     """
-    told = list(diagnostics)
+    found = list(diagnostics)
     split: dict[str, list[str]] = {}
-    for diagnostic in told:
+    for diagnostic in found:
         file = diagnostic.file
         if file not in split and (text := (sources or {}).get(file)):
             split[file] = source_lines(text)
         if diagnostic.is_secret and diagnostic.span is not None:
             _mask(split.get(file, []), diagnostic.span)
-    return "\n".join(line for diagnostic in told for line in _lines(diagnostic, console, split))
+    return "\n".join(line for diagnostic in found for line in _lines(diagnostic, console, split))
 
 
 def _mask(lines: list[str], span: Span) -> None:

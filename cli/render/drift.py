@@ -91,8 +91,8 @@ def _verdict(report: DriftReport, console: Console) -> str:
     looked = f"{plural(report.hosts, 'node')} looked at in {report.seconds:.1f} s"
     if report.drifts:
         many = plural(len(report.drifts), "difference")
-        said = console.paint("warning", f"{report.cluster} has drifted: {many}")
-        return f"{said}   {console.paint('faint', looked)}"
+        headline = console.paint("warning", f"{report.cluster} has drifted: {many}")
+        return f"{headline}   {console.paint('faint', looked)}"
     if report.silent:
         return f"{report.cluster}: nothing known has drifted   {console.paint('faint', looked)}"
     return f"{report.cluster} is as up left it   {console.paint('faint', looked)}"
@@ -112,11 +112,11 @@ def _where(hosts: list[str]) -> str:
 
 
 def _line(drift: Drift) -> str:
-    told = [part for part in (drift.who and f"by {drift.who}", drift.when) if part]
+    parts = [part for part in (drift.who and f"by {drift.who}", drift.when) if part]
     was = f" (was {drift.was})" if drift.was else ""
     name = "" if drift.name == drift.where else f" {drift.name}"
     hint = f"; {drift.hint}" if drift.hint else ""
-    since = f"   {', '.join(told)}" if told else ""
+    since = f"   {', '.join(parts)}" if parts else ""
     return printable(f"{drift.kind}{name}: {drift.now}{was}{hint}{since}")
 
 

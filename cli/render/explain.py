@@ -55,8 +55,8 @@ def explained_text(code: CodeExplanation, example: Shown | None, console: Consol
 
 def _example_parts(example: Shown, console: Console) -> list[str]:
     fails = example.fails
-    said = diagnostics_text(fails.diagnostics, console, {fails.file: fails.text})
-    parts = [console.paint("strong", "An example that gets it:"), said]
+    text = diagnostics_text(fails.diagnostics, console, {fails.file: fails.text})
+    parts = [console.paint("strong", "An example that gets it:"), text]
     if example.passes is not None and example.passes != fails.text:  # else a named file differs
         diff = diff_text(_FILE, fails.text, example.passes, console)
         by_machine = fixed_text(fails.text, fails.diagnostics).text == example.passes

@@ -215,13 +215,13 @@ def machine_text(machine: Machine, console: Console) -> str:
     """Return a machine type as text."""
     sources: dict[tuple[str, str], int] = {}
     rows = [
-        (label, told, sources.setdefault((source, date), len(sources) + 1))
-        for label, told, source, date in _rows(machine)
+        (label, text, sources.setdefault((source, date), len(sources) + 1))
+        for label, text, source, date in _rows(machine)
     ]
     left = max(width(label) for label, _, _ in rows)
     lines = [f"{console.paint('strong', printable(machine.name))}   {_places(machine)}", ""]
-    for label, told, number in rows:
-        lines += _row(label, told, number, left, console)
+    for label, text, number in rows:
+        lines += _row(label, text, number, left, console)
     lines += ["", *(_source(number, *key, console) for key, number in sources.items())]
     if machine.note:
         lines += ["", *_wrapped(f"note: {printable(machine.note)}", "", "      ", console)]
@@ -233,7 +233,7 @@ def machine_text(machine: Machine, console: Console) -> str:
 _ABOUT_MARK = f"{MARK} not confirmed: one source only, or sources differ"
 
 
-def told(machine: Machine) -> dict[str, Any]:
+def machine_document(machine: Machine) -> dict[str, Any]:
     """Return a machine type for JSON: each figure with its path, source, date and mark."""
     return {
         "name": machine.name,
@@ -301,11 +301,11 @@ def _quota(quota: Quota) -> str:
     return f"{printable(quota.code)}: {quota.per_node} {unit}{plural} a node ({markets})"
 
 
-def _row(label: str, told: str, number: int, left: int, console: Console) -> Iterator[str]:
+def _row(label: str, message: str, number: int, left: int, console: Console) -> Iterator[str]:
     begin = f"  {pad(label, left)}  "
-    if max(map(len, told.split()), default=0) > _LONGEST_WORD:
-        told = told.replace(",", ", ")
-    shown = _wrapped(f"{told} [{number}]", begin, " " * width(begin), console)
+    if max(map(len, message.split()), default=0) > _LONGEST_WORD:
+        message = message.replace(",", ", ")
+    shown = _wrapped(f"{message} [{number}]", begin, " " * width(begin), console)
     yield from shown
 
 

@@ -232,8 +232,8 @@ def _named(mark: str, what: str, nodes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _left(result: RepairResult, console: Console) -> list[str]:
-    told = {*result.given_up, *result.held}
-    rest = tuple(entry for entry in result.queue if entry.node not in told)
+    failed = {*result.given_up, *result.held}
+    rest = tuple(entry for entry in result.queue if entry.node not in failed)
     return repair_lines(result.cluster, rest, console)
 
 

@@ -96,8 +96,8 @@ def sections(plan: Plan, console: Console) -> Iterator[tuple[str, list[str]]]:
         title = _heading(site, console, empty=not rows)
         if site.unobserved:
             mark = console.paint("error", "!")
-            said = f"not observed, all of it is shown as new: {printable(site.unobserved)}"
-            rows.insert(0, f"  {mark} {said}")
+            message = f"not observed, all of it is shown as new: {printable(site.unobserved)}"
+            rows.insert(0, f"  {mark} {message}")
         yield title, rows
     rest = [step for step in plan.steps if step.pool not in pools_told]
     if rest:
@@ -119,8 +119,8 @@ def upgrades(plan: Plan, console: Console) -> Iterator[str]:
         return
     yield console.paint("strong", "since the last up")
     for line in plan.upgrades:
-        said = f"{line.before} → {line.after}" if line.before or line.after else "changed"
-        yield f"  {console.paint('warning', '~')} {printable(line.what)}  {printable(said)}"
+        message = f"{line.before} → {line.after}" if line.before or line.after else "changed"
+        yield f"  {console.paint('warning', '~')} {printable(line.what)}  {printable(message)}"
 
 
 def fields(plan: Plan, console: Console) -> Iterator[str]:
@@ -144,8 +144,10 @@ def guarded(plan: Plan, console: Console) -> Iterator[str]:
     if job_impact is not None and (job_impact.queue or job_impact.problem):
         people = f" of {', '.join(job_impact.users)}" if job_impact.users else ""
         jobs = f"{plural(len(job_impact.jobs), 'job')}{people} on nodes that are touched"
-        told = job_impact.problem or f"{jobs}, {plural(job_impact.queue or 0, 'job')} in the queue"
-        yield f"  {console.paint('warning', '!')} {printable(told)}"
+        summary = (
+            job_impact.problem or f"{jobs}, {plural(job_impact.queue or 0, 'job')} in the queue"
+        )
+        yield f"  {console.paint('warning', '!')} {printable(summary)}"
     for guard in plan.guards:
         mark = console.paint("error", "!")
         yield f"  {mark} {printable(guard.reason)}: only with --allow {guard.thing}"
@@ -284,8 +286,8 @@ def _state(option: OptionView) -> str:
         "skipped": f"skipped: {option.reason}",
         "refused": f"refused: {option.reason}",
     }
-    told = words[option.state]
-    return printable(f"{purchase(option)}; {told}" if option.buy_hours is not None else told)
+    state = words[option.state]
+    return printable(f"{purchase(option)}; {state}" if option.buy_hours is not None else state)
 
 
 def purchase(option: OptionView) -> str:

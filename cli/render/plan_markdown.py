@@ -58,7 +58,7 @@ def plan_markdown(plan: Plan) -> str:
     lines += _folded(
         "how machines are bought", [*fallback_list_lines(plan.fallback_lists, _CONSOLE)]
     )
-    lines += _said(plan.diagnostics)
+    lines += _diagnostic_lines(plan.diagnostics)
     return _short("\n".join(lines).rstrip())
 
 
@@ -82,11 +82,11 @@ def _disruptions(plan: Plan) -> str:
     steps: Counter[str] = Counter()
     for step in plan.steps:
         steps[step.disruption] += step.count
-    told = []
+    lines = []
     for kind in reversed(DISRUPTIONS[1:]):
         for many, what in ((things[kind], "resource"), (steps[kind], "step")):
-            told += [f"{plural(many, what)} {_WORDS[kind]}"] if many else []
-    return ", ".join(told) or "none"
+            lines += [f"{plural(many, what)} {_WORDS[kind]}"] if many else []
+    return ", ".join(lines) or "none"
 
 
 def _folded(title: str, rows: list[str]) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _folded(title: str, rows: list[str]) -> Iterator[str]:
     yield ""
 
 
-def _said(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+def _diagnostic_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     found = [
         f"{d.code} {'.'.join(str(key) for key in d.path) or d.file}: {d.summary}"
         for d in diagnostics

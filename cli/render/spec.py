@@ -35,13 +35,13 @@ def pools_text(pools: Mapping[str, Resolved], console: Console) -> str:
 def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[str]:
     title = f"pool {names[0]}" if len(names) == 1 else f"pools {', '.join(names)}"
     yield console.paint("strong", printable(title))
-    told = [("set", f"{resolved.set or 'none'}: {resolved.reason}")]
+    entries = [("set", f"{resolved.set or 'none'}: {resolved.reason}")]
     if resolved.evidence is not None:
         evidence = resolved.evidence
-        told.append(("tested", f"{evidence.who}, {evidence.date}: {evidence.what}"))
-        told.append(("source", evidence.source))
-    told.append(("system", resolved.distribution or "what the hosts have"))
-    for name, text in told:
+        entries.append(("tested", f"{evidence.who}, {evidence.date}: {evidence.what}"))
+        entries.append(("source", evidence.source))
+    entries.append(("system", resolved.distribution or "what the hosts have"))
+    for name, text in entries:
         yield f"  {pad(name, 8)}{text}"
     rows = [_row(component) for component in resolved.components]
     columns = [max((width(row[n]) for row in rows), default=0) for n in range(2)]

@@ -75,8 +75,8 @@ def age(stamp: str, now: datetime) -> str:
 def _condition(condition: Condition, console: Console, now: datetime) -> str:
     mark, tone = _MARKS[condition.status]
     since = age(condition.since, now) if condition.since else ""
-    told = console.paint("faint", f"for {since}") if since else ""
-    reason = "   ".join(part for part in (printable(condition.reason), told) if part)
+    duration_text = console.paint("faint", f"for {since}") if since else ""
+    reason = "   ".join(part for part in (printable(condition.reason), duration_text) if part)
     return f"  {console.paint(tone, mark)} {pad(condition.name, 16)} {reason}".rstrip()
 
 
@@ -220,17 +220,17 @@ def history_text(runs: Iterable[RunRecord], console: Console) -> str:
     return console.plain("\n".join(lines) or "no run has changed this cluster yet")
 
 
-def run_text(told: RunView, console: Console) -> str:
+def run_text(run_view: RunView, console: Console) -> str:
     """Return a run and its events, in order."""
-    run = told.run
+    run = run_view.run
     commit = f" of commit {printable(run.commit)}" if run.commit else ""
     why = f", for {printable(run.why)}" if run.why else ""
     lines = [_history_line(run, console), f"  spec {run.spec_hash[:12]}{commit}{why}"]
-    for event in told.events:
+    for event in run_view.events:
         data = " ".join(f"{key}={_value(value)}" for key, value in event.data.items())
         head = f"{event.time:%H:%M:%S}  {pad(event.kind, 18)}"
         lines.append(f"  {console.paint('faint', head)} {printable(data)}".rstrip())
-    if told.has_artifacts:
+    if run_view.has_artifacts:
         lines.append("  its logs: --artifacts FILE")
     return console.plain("\n".join(lines))
 

@@ -38,8 +38,8 @@ def up_text(result: UpResult, target: str, console: Console) -> str:
         lines.append(f"{mark} certificate {nearby(result.certificate_path)}")
     if result.diagnostics:
         lines += ["", diagnostics_text(result.diagnostics, console)]
-    told = " ".join(d.summary for d in result.diagnostics)
-    untold = {host: why for host, why in result.failed_hosts.items() if host not in told}
+    message = " ".join(d.summary for d in result.diagnostics)
+    untold = {host: why for host, why in result.failed_hosts.items() if host not in message}
     lines += [
         f"{console.paint('error', '✘')} {host} was left behind: {printable(why)}"
         for host, why in untold.items()
@@ -149,7 +149,7 @@ def preflight_text(answers: Iterable[SiteAnswers], console: Console) -> str:
 
 def _site(site: SiteAnswers, console: Console) -> Iterator[str]:
     title = f"preflight of {site.site} ({site.provider})"
-    found = sorted(site.diagnostics, key=lambda said: _ORDER.index(said.severity))
+    found = sorted(site.diagnostics, key=lambda found: _ORDER.index(found.severity))
     yield f"{console.paint('strong', title)}: {summary_line(found)}"
     if found:
         yield diagnostics_text(found, console)

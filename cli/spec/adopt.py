@@ -187,8 +187,8 @@ def cluster_toolkit(  # noqa: PLR0917  # typer reads the options from the parame
             "GC941", summary, hint="--var region=us-central1", exit_code=Exit.USAGE
         ) from error
     if deployment is not None:
-        told = read_yaml(deployment)
-        given = {**(told.get("vars") or {} if isinstance(told, dict) else {}), **given}
+        deployed = read_yaml(deployment)
+        given = {**(deployed.get("vars") or {} if isinstance(deployed, dict) else {}), **given}
     origin = f"a Cluster Toolkit blueprint ({blueprint.name})"
     return write_draft(
         lambda day: adopt_toolkit(data, given=given, name=name, origin=origin, date=day),

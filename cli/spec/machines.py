@@ -12,7 +12,7 @@ from ...schemas.diagnostics import closest, listing
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.machines import listed, machine_text, table, told
+from ..render.machines import listed, machine_document, machine_text, table
 
 MarketWord: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 """The markets of the catalog, repeated here because typer wants them before it is read."""
@@ -89,7 +89,7 @@ def _read(files: list[Path]) -> Catalog:
 
 def _show(machine: Machine, fmt: Format) -> Exit:
     if fmt is Format.JSON:
-        emit(document(told(machine)))
+        emit(document(machine_document(machine)))
     else:
         say(machine_text(machine, stdout()))
     return Exit.OK

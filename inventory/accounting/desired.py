@@ -49,7 +49,7 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
     else "normal" where that is allowed, else the first of the account's list. A user of several
     accounts is charged by default to the first of them by name.
     """
-    qos = {name: qos_record(name, said) for name, said in spec.scheduler.qos.items()}
+    qos = {name: qos_record(name, qos_spec) for name, qos_spec in spec.scheduler.qos.items()}
     qos.setdefault(NORMAL, QosRecord(name=NORMAL))
     every = tuple(sorted(qos))
     qos.setdefault(SMOKE_QOS, QosRecord(name=SMOKE_QOS))
@@ -77,18 +77,18 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
     return accounting(qos, {one.key: one for one in associations}, defaults)
 
 
-def qos_record(name: str, said: Qos) -> QosRecord:
+def qos_record(name: str, qos: Qos) -> QosRecord:
     """Return a QOS as the database holds it."""
     return QosRecord(
         name=name,
-        priority=said.priority,
-        preempts=tuple(sorted(set(said.preempts))),
-        preempt_mode=_PREEMPT_MODES[said.preemptible],
-        grace_s=0 if said.grace is None else int(said.grace.value),
-        gpu_limit=said.gpu_limit,
-        gpu_limit_per_user=said.gpu_limit_per_user,
-        max_time_min=whole_minutes(said.max_time),
-        max_jobs_per_user=said.max_jobs_per_user,
+        priority=qos.priority,
+        preempts=tuple(sorted(set(qos.preempts))),
+        preempt_mode=_PREEMPT_MODES[qos.preemptible],
+        grace_s=0 if qos.grace is None else int(qos.grace.value),
+        gpu_limit=qos.gpu_limit,
+        gpu_limit_per_user=qos.gpu_limit_per_user,
+        max_time_min=whole_minutes(qos.max_time),
+        max_jobs_per_user=qos.max_jobs_per_user,
     )
 
 
@@ -97,13 +97,15 @@ def whole_minutes(time: Duration | None) -> int | None:
     return None if time is None else max(1, -int(-time.value // 60))
 
 
-def _accounts(said: Mapping[str, Account], every: tuple[str, ...]) -> dict[str, Association]:
+def _accounts(accounts: Mapping[str, Account], every: tuple[str, ...]) -> dict[str, Association]:
     """Return the accounts with root, each with its own list of QOS."""
     roots = tuple(sorted({*every, SMOKE_QOS}))
     made = {ROOT: Association(account=ROOT, qos=roots, default_qos=NORMAL)}
-    tree = {n: Association(account=n, parent=account.parent or ROOT) for n, account in said.items()}
+    tree = {
+        n: Association(account=n, parent=account.parent or ROOT) for n, account in accounts.items()
+    }
     for name in accounts_from_the_top(tree):
-        account, parent = said[name], made[tree[name].parent]
+        account, parent = accounts[name], made[tree[name].parent]
         allowed = tuple(sorted(set(account.qos))) or (every if parent is made[ROOT] else parent.qos)
         made[name] = Association(
             account=name,

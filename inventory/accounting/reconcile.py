@@ -167,14 +167,14 @@ def _change(
     settings: tuple[Setting, ...],
 ) -> AccountingChange:
     label = {"qos": "QOS", "account": "account"}[entity]
-    said = ", ".join(setting.words for setting in settings)
+    message = ", ".join(setting.words for setting in settings)
     return AccountingChange(
         verb=verb,
         entity=entity,
         names=(name,),
         where=where,
         settings=tuple((setting.key, setting.value) for setting in settings),
-        words=f"{verb} {label} {name}{f': {said}' if said else ''}",
+        words=f"{verb} {label} {name}{f': {message}' if message else ''}",
     )
 
 
@@ -295,7 +295,7 @@ def _changes(
 ) -> Iterator[AccountingChange]:
     """Yield one change for each group of users that have the same done to them."""
     for (where, settings), users in groups.items():
-        said = ", ".join(setting.words for setting in settings)
+        message = ", ".join(setting.words for setting in settings)
         account = dict(where).get("account")
         place = {"add": "to", "modify": "of", "remove": "from"}[verb]
         there = f" {place} account {account}" if account else " from the database"
@@ -306,7 +306,7 @@ def _changes(
                 names=some,
                 where=where,
                 settings=tuple((setting.key, setting.value) for setting in settings),
-                words=f"{verb} {_user_list(some)}{there}{f': {said}' if said else ''}",
+                words=f"{verb} {_user_list(some)}{there}{f': {message}' if message else ''}",
             )
 
 

@@ -138,19 +138,19 @@ def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]
     """Return what all hosts are told of the cluster; control planes hand on the networks."""
     kubernetes = node.spec.scheduler
     assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes said so
-    told: dict[str, Json] = {
+    variables: dict[str, Json] = {
         "kubernetes_cluster": node.spec.name,
         "kubernetes_endpoint": endpoint(node.spec, control_planes),
         "kubernetes_labels": {POOL_LABEL: node.name},
     }
-    told |= _moved_by(node)
+    variables |= _moved_by(node)
     if balanced_site(node.spec) is not None and node.pool.role == "controller":
-        told["kubernetes_load_balanced"] = True
+        variables["kubernetes_load_balanced"] = True
     if node.pool.role == "controller":
-        told["kubernetes_pod_cidr"] = kubernetes.pod_cidr
-        told["kubernetes_service_cidr"] = kubernetes.service_cidr
-        told["kubernetes_unsafe_etcd"] = node.spec.sites[node.pool.site].is_made_here
-    return told
+        variables["kubernetes_pod_cidr"] = kubernetes.pod_cidr
+        variables["kubernetes_service_cidr"] = kubernetes.service_cidr
+        variables["kubernetes_unsafe_etcd"] = node.spec.sites[node.pool.site].is_made_here
+    return variables
 
 
 def is_routed(spec: ClusterSpec) -> bool:

@@ -129,17 +129,17 @@ def bundle_addons(
     report(StageFinished(name="add-ons", ok=not findings, summary=f"{len(filled)}", seconds=0.0))
     if findings:
         raise LifecycleError(*findings)
-    told = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(filled)}
-    files.append(_written(out, CATALOG, msgspec.yaml.encode(told), "gcluster bundle"))
+    document = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(filled)}
+    files.append(_written(out, CATALOG, msgspec.yaml.encode(document), "gcluster bundle"))
     return tuple(files)
 
 
 def pinned_images(out: Path) -> dict[str, str]:
     """Return image -> digest of the add-ons that a bundle has, as its catalog file says."""
-    told = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
+    document = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
     return {
         full_name(image): digest
-        for addon in told["addons"]
+        for addon in document["addons"]
         for image, digest in addon["images"].items()
     }
 
@@ -184,10 +184,13 @@ def _fetched(one: ChosenAddon, asked: RequiredAddons, get: Get) -> tuple[bytes, 
     known = {full_name(name) for name in addon.images}
     images = dict(addon.images)
     for image in made.images:
-        name, _, said = image.partition("@")
+        name, _, written_digest = image.partition("@")
         if full_name(name) not in known:
-            images[full_name(name)] = said or None
-    pinned = {name: said or digest_of(full_name(name)) for name, said in images.items()}
+            images[full_name(name)] = written_digest or None
+    pinned = {
+        name: written_digest or digest_of(full_name(name))
+        for name, written_digest in images.items()
+    }
     return content, msgspec.structs.replace(addon, digest=digest, images=pinned)
 
 

@@ -229,13 +229,13 @@ class AptRoot:
         except subprocess.TimeoutExpired:
             raise _impossible(f"{self.distribution}: no answer within {_LIMIT_S} s") from None
         if done.returncode != 0:
-            said = [line for line in done.stderr.splitlines() if line[:2] in {"E:", "W:"}]
-            told = [
+            errors = [line for line in done.stderr.splitlines() if line[:2] in {"E:", "W:"}]
+            details = [
                 line for line in done.stdout.splitlines() if "Depends:" in line or "Err:" in line
             ]
             raise _impossible(
-                f"{self.distribution}: {what}: {said[0] if said else argv[0] + ' failed'}",
-                detail="\n".join([*told, *said][:20]),
+                f"{self.distribution}: {what}: {errors[0] if errors else argv[0] + ' failed'}",
+                detail="\n".join([*details, *errors][:20]),
             )
         return done.stdout
 

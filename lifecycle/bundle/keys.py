@@ -62,7 +62,7 @@ def signed_by(key: str, fingerprint: str, signed: Path, content: Path | None = N
         if known != [fingerprint]:
             return f"its key is {', '.join(known)}, not {fingerprint}"
         try:
-            said = gpg(
+            gpg_status = gpg(
                 "--status-fd",
                 "1",
                 "--output",
@@ -73,7 +73,7 @@ def signed_by(key: str, fingerprint: str, signed: Path, content: Path | None = N
             ).decode(errors="replace")
         except GpgError as error:
             return str(error)
-        good = [line for line in said.splitlines() if line.startswith("[GNUPG:] VALIDSIG ")]
+        good = [line for line in gpg_status.splitlines() if line.startswith("[GNUPG:] VALIDSIG ")]
         return "" if any(line.split()[-1] == fingerprint for line in good) else "no good signature"
 
 

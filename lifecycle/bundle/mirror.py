@@ -26,7 +26,7 @@ _BLOCK = 1 << 20
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A file of the bundle as the receiver is told of it."""
+    """A file of the bundle as the receiver is report_file of it."""
 
     path: str
     size: int
@@ -52,11 +52,13 @@ def push_bundle(
         missing = _missing(host, files, session)
         wanted = [file for file in files if file.path in missing]
 
-        def told(done: int, path: str, total: int = len(wanted), name: str = host.name) -> None:
+        def report_file(
+            done: int, path: str, total: int = len(wanted), name: str = host.name
+        ) -> None:
             report(StageProgress(name="depot", done=done, total=total, detail=f"{name} {path}"))
 
         if wanted:
-            content = _content(bundle, wanted, told)
+            content = _content(bundle, wanted, report_file)
             _check(
                 host, feed(session, host, _command(host, "receive"), content, timeout_s=_LIMIT_S)
             )
@@ -87,14 +89,16 @@ def _missing(host: Host, files: list[Sent], session: SshSession) -> set[str]:
     return set(decode_json(_check(host, answer), list[str]))
 
 
-def _content(bundle: Path, wanted: list[Sent], told: Callable[[int, str], None]) -> Iterator[bytes]:
+def _content(
+    bundle: Path, wanted: list[Sent], report: Callable[[int, str], None]
+) -> Iterator[bytes]:
     """Yield a line that describes a file, then the file, for each."""
     for done, file in enumerate(wanted, start=1):
         yield msgspec.json.encode(file) + b"\n"
         with (bundle / file.path).open("rb") as content:
             while block := content.read(_BLOCK):
                 yield block
-        told(done, file.path)
+        report(done, file.path)
 
 
 def _command(host: Host, what: str) -> str:
@@ -107,10 +111,10 @@ def _check(host: Host, answer: Answer) -> str:
     if isinstance(answer, Unreachable):
         raise failure("GC921", f"{host.name} can't be reached: {answer.reason}")
     if answer.returncode != 0:
-        said = answer.stderr.strip().splitlines()
+        lines = answer.stderr.strip().splitlines()
         raise failure(
             "GC938",
-            f"{host.name} could not take the bundle: {said[-1] if said else 'it said nothing'}",
+            f"{host.name} could not take the bundle: {lines[-1] if lines else 'it said nothing'}",
             hint="run the same command again: what has arrived is not sent again",
         )
     return answer.stdout

@@ -133,8 +133,8 @@ def _hosts(spec: ClusterSpec, catalog: Catalog) -> ClusterInventory:
 def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | None:
     """Return a pool's distribution as the spec, its software or its site says it."""
     own = spec.pools[pool].software
-    said = [own.distribution if own else "auto", spec.software.distribution]
-    asked = next((name for name in said if name != "auto"), None)
+    distributions = [own.distribution if own else "auto", spec.software.distribution]
+    asked = next((name for name in distributions if name != "auto"), None)
     if provider_name(spec.sites[spec.pools[pool].site]) == "local":
         return _SUITES[recipe().suite]
     return asked or resolved

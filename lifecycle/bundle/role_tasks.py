@@ -39,18 +39,20 @@ FACTS: dict[str, dict[str, str]] = {
 """What `ansible.builtin.setup` says of a node of each distribution."""
 
 
-def role_variables(role: Path, said: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:
+def role_variables(
+    role: Path, variables: Mapping[str, Any], facts: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the variables that a role's tasks see.
 
     Args:
         role: the role's folder.
-        said: variables of the phase, over the role's defaults.
+        variables: variables of the phase, over the role's defaults.
         facts: of the node.
     """
     return {
         **loaded(role / "defaults/main.yml"),
         **loaded(role / "vars/main.yml"),
-        **said,
+        **variables,
         "ansible_facts": dict(facts),
         "ansible_check_mode": False,
         "inventory_hostname": "node01",

@@ -126,8 +126,8 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(read(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise _nothing(f"{path} is no YAML: {said}") from error
+        message = " ".join(str(error).split())
+        raise _nothing(f"{path} is no YAML: {message}") from error
 
 
 def read(path: Path) -> str:
@@ -157,8 +157,8 @@ def _run(argv: list[str], env: dict[str, str] | None = None, *, folder: Path | N
     except subprocess.TimeoutExpired as error:
         raise _nothing(f"{Path(argv[0]).name} gave no answer within {_LIMIT_S} s") from error
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise _nothing(f"{Path(argv[0]).name}: {said[-1] if said else done.returncode}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _nothing(f"{Path(argv[0]).name}: {lines[-1] if lines else done.returncode}")
     return done.stdout.decode(errors="replace")
 
 

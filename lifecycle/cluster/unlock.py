@@ -37,13 +37,13 @@ def unlock(cluster: Cluster, site: str, epoch: int) -> Unlocked:
     Raises:
         LifecycleError: that epoch isn't the newest or isn't held; or somebody took the site.
     """
-    told = Unlocked(lock=f"{site}/{epoch}", record=end_lock(cluster.store, site, epoch))
+    unlocked = Unlocked(lock=f"{site}/{epoch}", record=end_lock(cluster.store, site, epoch))
     for opened in open_sites(cluster):
         if opened.name == site and opened.provider.has_stack:
             with acquire(cluster.store, (site,), reason="unlock"):
                 try:
                     freed = opened.provider.cancel(opened.context)
                 except ProviderError as error:
-                    return msgspec.structs.replace(told, diagnostics=error.diagnostics)
-            return msgspec.structs.replace(told, stack_freed=freed)
-    return told
+                    return msgspec.structs.replace(unlocked, diagnostics=error.diagnostics)
+            return msgspec.structs.replace(unlocked, stack_freed=freed)
+    return unlocked

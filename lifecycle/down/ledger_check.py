@@ -242,6 +242,6 @@ def _ledger_entries(
         known_usd_per_hour=sum(known),
         absent=tuple(absent),
         kept=tuple(kept),
-        silent={name: said.summary for name, said in (silent or {}).items()},
+        silent={name: diagnostic.summary for name, diagnostic in (silent or {}).items()},
         diagnostics=tuple((silent or {}).values()),
     )

@@ -57,7 +57,7 @@ class FixResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> Exit:
         """OK when nothing differs any more, PENDING when something does, FAILED when a step did."""
-        if self.failed or any(said.is_error for said in self.diagnostics):
+        if self.failed or any(diagnostic.is_error for diagnostic in self.diagnostics):
             return Exit.FAILED
         return (self.after or self.before).exit_code
 
@@ -105,7 +105,7 @@ def fix_drift(
     ):
         for note in lock.notes:
             report(Finding(diagnostic=note))
-        failed, said = _fix(
+        failed, diagnostics = _fix(
             run,
             session,
             report,
@@ -115,7 +115,7 @@ def fix_drift(
             objects=proposed.objects is not None,
         )
         after = find_drift(cluster)
-        result = FixResult(before=before, after=after, failed=failed, diagnostics=said)
+        result = FixResult(before=before, after=after, failed=failed, diagnostics=diagnostics)
         run.finish(result.exit_code)
         return result
 
@@ -149,7 +149,7 @@ def _fix(
         )
         if isinstance(cluster.spec.scheduler, KubernetesScheduler):
             drain_leaving(cluster, mine, session, report)
-    refused = [d for said in at_each(applied, partial(_apply, cluster)).values() for d in said]
+    refused = [d for found in at_each(applied, partial(_apply, cluster)).values() for d in found]
     after = observe(cluster, sites, session)
     scope = _with_made(cluster, scope, before, after)
     compiled = compile_for(cluster, after).cluster
@@ -168,12 +168,12 @@ def _fix(
 
 def restored_objects(fixable: Iterable[Drift]) -> AccountingPlan | None:
     """Return what is put back in the API of Kubernetes, in words; None: nothing (pure)."""
-    told = [
+    lines = [
         f"label {drift.where}" if drift.kind == "label" else f"apply {drift.where}: {drift.name}"
         for drift in fixable
         if drift.kind in IN_THE_API
     ]
-    return AccountingPlan(changes=tuple(dict.fromkeys(told))) if told else None
+    return AccountingPlan(changes=tuple(dict.fromkeys(lines))) if lines else None
 
 
 def _apply(cluster: Cluster, site: OpenSite) -> tuple[Diagnostic, ...]:

@@ -98,12 +98,12 @@ class KubernetesDrift:
     ) -> SchedulerFindings:
         """Return nodes that take no pods or are unknown, and objects and labels that differ."""
         whole = (text.split(_PART) for text in printed.values() if text.count(_PART) > 1)
-        said = next(whole, None)
-        if said is None:
+        parts = next(whole, None)
+        if parts is None:
             return SchedulerFindings(problem="no API server answers")
-        told = {row["name"]: row for row in read_rows(said[0], list(_NODES))}
-        found = read_rows(said[1], list(_OBJECTS))
-        seen = {name: node_seen(row) for name, row in told.items()}
+        rows = {row["name"]: row for row in read_rows(parts[0], list(_NODES))}
+        found = read_rows(parts[1], list(_OBJECTS))
+        seen = {name: node_seen(row) for name, row in rows.items()}
         drifts = [
             drift
             for node, steps in nodes.items()
@@ -111,7 +111,7 @@ class KubernetesDrift:
         ]
         live = Live(
             objects={_key(row): "" for row in found},
-            nodes={name: _live_node(row, ready=seen[name].ready) for name, row in told.items()},
+            nodes={name: _live_node(row, ready=seen[name].ready) for name, row in rows.items()},
         )
         differs = difference(self._wanted, live, self._hosts)
         drifts += [_missing(key) for key in differs.missing]
@@ -122,8 +122,8 @@ class KubernetesDrift:
             if _key(row) in self._wanted.objects
             for drift in _written(_key(row), self._wanted.objects[_key(row)], row["writers"])
         ]
-        if len(said) > _WITH_ADDONS:
-            drifts += judge(said[2].removeprefix("\n"), said[3], self._addons)
+        if len(parts) > _WITH_ADDONS:
+            drifts += judge(parts[2].removeprefix("\n"), parts[3], self._addons)
         return SchedulerFindings(drifts=tuple(drifts))
 
     def _of_node(self, node: str, seen: NodeSeen | None, steps: tuple[str, ...]) -> Drift | None:
@@ -200,14 +200,16 @@ def _labels(node: str, marks: Marks) -> Drift:
     more = [name for name, value in marks.labels.items() if value is None]
     lost += [taint for taint in marks.taints if not taint.endswith("-")]
     more += [taint.removesuffix("-") for taint in marks.taints if taint.endswith("-")]
-    told = [f"without {', '.join(lost)}"] * bool(lost) + [f"with {', '.join(more)}"] * bool(more)
+    differences = [f"without {', '.join(lost)}"] * bool(lost) + [f"with {', '.join(more)}"] * bool(
+        more
+    )
     return Drift(
         plane="scheduler",
         where=node,
         kind="label",
         name=node,
         was="as compiled",
-        now="; ".join(told),
+        now="; ".join(differences),
         fixable=True,
     )
 

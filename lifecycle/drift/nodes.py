@@ -95,19 +95,19 @@ def read_report(text: str) -> NodeReport | Unreachable:
     if not text.endswith(f"{_END}\n"):
         return Unreachable(reason="its answer was cut short")
     parts = _SECTION.split(text)
-    said = dict(zip(parts[1::2], parts[2::2], strict=True))
-    carried: Stamps | Unreachable = stamps.parse(said.get("stamps", ""))
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    carried: Stamps | Unreachable = stamps.parse(sections.get("stamps", ""))
     if isinstance(carried, Unreachable):
         return carried
     return NodeReport(
         stamps=carried,
-        seals=_seals(said.get("seals", "")),
-        now=dict(_parsed_items(said.get("now", ""))),
-        touched=_touched(said.get("touched", "")),
-        health=_parsed_health(said.get("health", "")),
-        packages=_packages(said.get("packages", "")),
-        commands=tuple(_commands(said.get("sudo", ""))),
-        scheduler=said.get("scheduler", "").removesuffix(f"{_END}\n"),
+        seals=_seals(sections.get("seals", "")),
+        now=dict(_parsed_items(sections.get("now", ""))),
+        touched=_touched(sections.get("touched", "")),
+        health=_parsed_health(sections.get("health", "")),
+        packages=_packages(sections.get("packages", "")),
+        commands=tuple(_commands(sections.get("sudo", ""))),
+        scheduler=sections.get("scheduler", "").removesuffix(f"{_END}\n"),
     )
 
 
@@ -188,55 +188,55 @@ class NodeFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that leave something and have no seal."""
 
 
-def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeReport) -> NodeFindings:
+def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport) -> NodeFindings:
     """Return what differs on a node.
 
     Args:
         host: its name.
         wanted: step -> the step and the stamp that it leaves, in the order they run.
-        said: its answer.
+        report: its answer.
     """
-    drifts, behind = _stamps(host, {step: digest for step, (_, digest) in wanted.items()}, said)
+    drifts, behind = _stamps(host, {step: digest for step, (_, digest) in wanted.items()}, report)
     unsealed = 0
     owners: dict[Item, tuple[str, Seal]] = {}
     keys: set[str] = set()
     for name, (step, _) in wanted.items():
         traces = traces_of(step)
         keys |= set(traces.keys)
-        if traces == Traces() or name not in said.stamps:
+        if traces == Traces() or name not in report.stamps:
             continue
-        seal = said.seals.get(name)
-        if seal is None or seal.digest != said.stamps[name] != WORN:
+        seal = report.seals.get(name)
+        if seal is None or seal.digest != report.stamps[name] != WORN:
             unsealed += 1
             continue
-        for item in _items(traces, seal, said.now):
+        for item in _items(traces, seal, report.now):
             if item not in owners or owners[item][1].at <= seal.at:
                 owners[item] = name, seal
     for item, (name, seal) in owners.items():
-        drift = _compared(host, item, seal.items.get(item), said.now.get(item), keys)
+        drift = _compared(host, item, seal.items.get(item), report.now.get(item), keys)
         if drift is not None:
-            told = _with_author(drift, seal, said)
-            hint = _by_hand(told)
+            with_author = _with_author(drift, seal, report)
+            hint = _by_hand(with_author)
             drifts.append(
-                msgspec.structs.replace(told, hint=hint)
+                msgspec.structs.replace(with_author, hint=hint)
                 if hint
-                else msgspec.structs.replace(told, steps=_again(name, wanted), fixable=True)
+                else msgspec.structs.replace(with_author, steps=_again(name, wanted), fixable=True)
             )
     return NodeFindings(
-        drifts=tuple(_ordered([*drifts, *_health(host, said)])),
+        drifts=tuple(_ordered([*drifts, *_health(host, report)])),
         behind=tuple(behind),
         unsealed=unsealed,
     )
 
 
 def _stamps(
-    host: str, wanted: Mapping[str, str], said: NodeReport
+    host: str, wanted: Mapping[str, str], report: NodeReport
 ) -> tuple[list[Drift], list[Behind]]:
     """Tell stamps that somebody touched from steps that are merely not done yet."""
     drifts: list[Drift] = []
     behind: list[Behind] = []
     for step, digest in wanted.items():
-        carried, seal = said.stamps.get(step), said.seals.get(step)
+        carried, seal = report.stamps.get(step), report.seals.get(step)
         if carried == digest:
             continue
         if carried == WORN:
@@ -325,25 +325,27 @@ def _still_runs(was: str | None, now: str | None) -> bool:
     return enabled == enabled_now and (state != "active" or state_now in _ALIVE)
 
 
-def _with_author(drift: Drift, seal: Seal, said: NodeReport) -> Drift:
+def _with_author(drift: Drift, seal: Seal, report: NodeReport) -> Drift:
     """Add when and by whom, as far as the node's own logs say."""
     change = msgspec.structs.replace
     if drift.kind == "package":
-        touched = [c for c in said.packages if drift.name in c.what]
+        touched = [c for c in report.packages if drift.name in c.what]
         last = touched[-1] if touched else None
         return drift if last is None else change(drift, when=last.at, who=last.who)
-    at = said.touched.get(drift.name)
+    at = report.touched.get(drift.name)
     if at is None or (at <= seal.at and drift.kind != "mode"):
-        near = [(t, u) for t, u, command in said.commands if drift.name in command and t > seal.at]
+        near = [
+            (t, u) for t, u, command in report.commands if drift.name in command and t > seal.at
+        ]
         return drift if not near else change(drift, when=stamp_of(near[-1][0]), who=near[-1][1])
-    users = [user for t, user, _ in said.commands if abs(t - at) <= _NEAR_S]
+    users = [user for t, user, _ in report.commands if abs(t - at) <= _NEAR_S]
     return change(drift, when=stamp_of(at), who=users[-1] if users else "")
 
 
-def _health(host: str, said: NodeReport) -> Iterator[Drift]:
+def _health(host: str, report: NodeReport) -> Iterator[Drift]:
     """Yield what the node's own look found unfit: its report is at most some minutes old."""
-    if said.health.get("verdict") == "unfit":
-        reason = str(said.health.get("reason", "unfit"))
+    if report.health.get("verdict") == "unfit":
+        reason = str(report.health.get("reason", "unfit"))
         yield Drift(
             plane="fabric" if reason.startswith(_FABRIC_REASONS) else "node",
             where=host,
@@ -351,7 +353,7 @@ def _health(host: str, said: NodeReport) -> Iterator[Drift]:
             name="node-health",
             was="fit",
             now=reason,
-            when=str(said.health.get("time", "")),
+            when=str(report.health.get("time", "")),
             hint="docs/node-health.md says what to do; then gcluster repair NODE",
         )
 

@@ -61,7 +61,7 @@ def find_drift(cluster: Cluster) -> DriftReport:
         hosts = _Hosts(cluster, sites, compared)
         found = hosts.look(session)
         looks = {
-            name: msgspec.structs.replace(future.result(), **_said(compared[name]))
+            name: msgspec.structs.replace(future.result(), **_outcome_fields(compared[name]))
             for name, future in lists.items()
         }
     out = {entry.node for entry in queue(cluster.events)}
@@ -79,7 +79,7 @@ def find_drift(cluster: Cluster) -> DriftReport:
     )
 
 
-def _said(compared: object) -> dict[str, object]:
+def _outcome_fields(compared: object) -> dict[str, object]:
     if isinstance(compared, ProviderError):
         return {"problem": compared.diagnostics[0].summary}
     return {"changes": compared}
@@ -135,13 +135,13 @@ class _Hosts:
         """Ask every host, and judge the answers."""
         look = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, look)
-        told = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
+        reports = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
         real = {h.name for h in self._asked if h.connection == "ssh"}
         drifts: list[Drift] = []
         behind: list[Behind] = []
         unsealed: dict[str, int] = {}
         ever = served(self._cluster.events)
-        for name, answer in told.items():
+        for name, answer in reports.items():
             if not answer.stamps and not answer.seals and name in ever:
                 drifts.append(_empty(name, self._wanted[name]))
                 continue
@@ -151,7 +151,7 @@ class _Hosts:
             if found.unsealed and name in real:
                 unsealed[name] = found.unsealed
         silent = {host.name: a.reason for host, a in answers if isinstance(a, Unreachable)}
-        seen = self._scheduler(look, told, session)
+        seen = self._scheduler(look, reports, session)
         drifts += seen.drifts
         silent |= seen.silent
         return DriftReport(
@@ -212,11 +212,11 @@ class _Hosts:
         return {"this machine": run_shell(look.words_here, session.workdir)}
 
     def _scheduler(
-        self, look: SchedulerDrift, told: Mapping[str, NodeReport], session: SshSession
+        self, look: SchedulerDrift, reports: Mapping[str, NodeReport], session: SshSession
     ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())
-        printed = {h.name: told[h.name].scheduler for h in controllers if h.name in told}
+        printed = {h.name: reports[h.name].scheduler for h in controllers if h.name in reports}
         if self._desired.is_managed:
             printed = self._managed(look, session)
         if not printed:

@@ -39,10 +39,10 @@ def bring_up(cluster: Cluster, allow: frozenset[str], report: Reporter) -> Acted
         code = result.exit_code
         if code is Exit.OK:
             return Acted("synced", "", result.diagnostics)
-        said = "; ".join(f"{host}: {why}" for host, why in list(result.failed_hosts.items())[:3])
+        message = "; ".join(f"{host}: {why}" for host, why in list(result.failed_hosts.items())[:3])
         if code is Exit.PENDING:
-            return Acted("waiting", said or "nodes in use were left as they are")
-        reason = said or "the AllReduce did not pass" if code is Exit.REFUSED else said
+            return Acted("waiting", message or "nodes in use were left as they are")
+        reason = message or "the AllReduce did not pass" if code is Exit.REFUSED else message
         return Acted("failed", reason or "up failed", result.diagnostics)
 
     return _as_phase(act)
@@ -67,8 +67,8 @@ def _as_phase(act: Callable[[], Acted]) -> Acted:
         return act()
     except (LifecycleError, ProviderError) as error:
         code = error.exit_code if isinstance(error, LifecycleError) else Exit.FAILED
-        said = error.diagnostics[0].summary if error.diagnostics else str(error)
-        return Acted(_PHASES.get(code, "failed"), said, error.diagnostics)
+        summary = error.diagnostics[0].summary if error.diagnostics else str(error)
+        return Acted(_PHASES.get(code, "failed"), summary, error.diagnostics)
     except OSError as error:
         return _unforeseen("GC948", error)
     except Exception as error:  # noqa: BLE001  # a mistake of gcluster must not end the controller
@@ -76,8 +76,10 @@ def _as_phase(act: Callable[[], Acted]) -> Acted:
 
 
 def _unforeseen(code: str, error: Exception) -> Acted:
-    said = f"{type(error).__name__}: {error}"
-    return Acted("failed", said, (Diagnostic(code=code, severity=Severity.ERROR, summary=said),))
+    message = f"{type(error).__name__}: {error}"
+    return Acted(
+        "failed", message, (Diagnostic(code=code, severity=Severity.ERROR, summary=message),)
+    )
 
 
 FIRST_S = 30.0

@@ -60,7 +60,7 @@ def _opened(loaded: list[Loaded], tree: Path, fleet: Fleet) -> Desired:
         try:
             cluster = open_cluster(each.file)
         except LifecycleError as error:  # what this version of gcluster can't do
-            problem += [_relative(said, tree) for said in error.diagnostics]
+            problem += [_relative(diagnostic, tree) for diagnostic in error.diagnostics]
         else:
             clusters[cluster.name] = cluster
     return _wrong(tuple(problem)) if problem else Desired(clusters=clusters, fleet=fleet)
@@ -110,19 +110,19 @@ def sync_status(cluster: Cluster) -> SyncStatus:
     pause = read_pause(cluster.store)
     run = last_change(cluster)
     if run is None:
-        said = SyncStatus("differs", "it was never applied")
+        status = SyncStatus("differs", "it was never applied")
     elif run.command == "down" and run.spec_hash == cluster.spec_hash:
         why = f" ({run.why})" if run.why else ""
         return SyncStatus("down", f"taken down by {run.actor} on {run.started:%Y-%m-%d %H:%M}{why}")
     elif _is_applied(cluster, run):
         return SyncStatus("as-merged", "")
     elif run.spec_hash == cluster.spec_hash:
-        said = SyncStatus("differs", f"the last up ended {run.outcome or run.state}")
+        status = SyncStatus("differs", f"the last up ended {run.outcome or run.state}")
     else:
-        said = SyncStatus("differs", "another spec was applied last")
+        status = SyncStatus("differs", "another spec was applied last")
     if pause is not None:
         return SyncStatus("paused", f"by {pause.by}: {pause.reason}")
-    return said
+    return status
 
 
 def last_change(cluster: Cluster) -> RunRecord | None:

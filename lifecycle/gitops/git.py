@@ -125,11 +125,11 @@ class Repository:
             raise self._unread(done.stderr.decode(errors="backslashreplace").strip())
         return done.stdout.decode(errors="backslashreplace")
 
-    def _unread(self, said: str) -> Exception:
+    def _unread(self, stderr: str) -> Exception:
         return failure(
             "GC1100",
             f"branch {self._branch} of {self._url} can't be read",
-            detail=said,
+            detail=stderr,
             hint="git fetch as the same user says the same; clusters stay as they are meanwhile",
         )
 

@@ -85,11 +85,11 @@ class RoundRecord:
         """Note a commit; one with a problem is kept at once, for nothing else comes of it."""
         self._tree = tree.resolve()
         if head.commit != self.record.commit or problem != self.record.problem:
-            said = problem[0].summary if problem else head.title
-            told = ControllerEvent(
-                what="repository", reason=said, commit=head.commit, diagnostics=problem
+            summary = problem[0].summary if problem else head.title
+            event = ControllerEvent(
+                what="repository", reason=summary, commit=head.commit, diagnostics=problem
             )
-            self._tell(told)
+            self._tell(event)
         self.record = msgspec.structs.replace(
             self.record,
             commit=head.commit,
@@ -214,8 +214,8 @@ class RoundRecord:
         try:
             write_followed(cluster.store, kept)
         except LifecycleError as error:  # a state that is away: the controller's own record has it
-            said = error.diagnostics[0].summary
-            self._tell(ControllerEvent(what="cluster", cluster=cluster.name, reason=said))
+            summary = error.diagnostics[0].summary
+            self._tell(ControllerEvent(what="cluster", cluster=cluster.name, reason=summary))
 
     def _keep(self, followed: Followed, acted: Acted) -> Followed:
         """Keep a cluster's new part; told, and dated, where it says something else."""

@@ -98,8 +98,8 @@ def _compare(desired: Desired, head: Head, book: RoundRecord) -> list[str]:
         try:
             found = sync_status(cluster)
         except LifecycleError as error:
-            said = error.diagnostics[0].summary
-            book.note(cluster, head, Acted("failed", said, error.diagnostics))
+            summary = error.diagnostics[0].summary
+            book.note(cluster, head, Acted("failed", summary, error.diagnostics))
             continue
         if (moved := _moved(cluster, book)) is not None:
             book.note(cluster, head, Acted("refused", moved.summary, (moved,)))
@@ -240,8 +240,8 @@ def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> R
             if error.diagnostics[0].code == "GC906":  # nothing was ever made
                 record.let_go(name, "its spec is gone, and it was never made")
             else:
-                said = error.diagnostics[0].summary
-                record.note_gone(name, Acted("failed", said, error.diagnostics))
+                summary = error.diagnostics[0].summary
+                record.note_gone(name, Acted("failed", summary, error.diagnostics))
             continue
         if last is not None and last.command == "down" and last.exit_code == 0:
             record.let_go(name, f"its spec is gone, and {last.actor} took it down")

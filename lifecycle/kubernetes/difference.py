@@ -104,9 +104,9 @@ def difference(wanted: DesiredObjects, live: Live, hosts: Collection[str]) -> Di
         pruned=tuple(sorted(gone, key=lambda key: (key.kind == "Namespace", key))),
         marks={
             name: marks
-            for name, said in wanted.nodes.items()
+            for name, answer in wanted.nodes.items()
             if (node := live.nodes.get(name)) is not None
-            and (marks := _marks(said, node)) is not None
+            and (marks := _marks(answer, node)) is not None
         },
         forgotten=tuple(
             sorted(n for n, node in live.nodes.items() if n not in hosts and is_ours(node))
@@ -126,16 +126,18 @@ def _is_namespace(key: ObjectKey, names: Collection[str]) -> bool:
     return key.kind == "Namespace" and key.name in names
 
 
-def _marks(said: Mapping[str, Any], node: LiveNode) -> Marks | None:
+def _marks(marks: Mapping[str, Any], node: LiveNode) -> Marks | None:
     """Return what is to change of a node's labels and taints, as far as they are gcluster's."""
     labels: dict[str, str | None] = {
-        label: value for label, value in said["labels"].items() if node.labels.get(label) != value
+        label: value for label, value in marks["labels"].items() if node.labels.get(label) != value
     }
     labels |= {
-        label: None for label in node.labels if label not in said["labels"] and _is_our_label(label)
+        label: None
+        for label in node.labels
+        if label not in marks["labels"] and _is_our_label(label)
     }
     there = {(t["key"], t.get("value", ""), t["effect"]) for t in node.taints}
-    wanted = {(t["key"], t.get("value", ""), t["effect"]) for t in said["taints"]}
+    wanted = {(t["key"], t.get("value", ""), t["effect"]) for t in marks["taints"]}
     taints = [f"{key}={value}:{effect}" for key, value, effect in sorted(wanted - there)]
     taints += [
         f"{key}:{effect}-" for key, _, effect in sorted(there - wanted) if key == NO_PARTITION

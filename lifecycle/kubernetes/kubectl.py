@@ -90,10 +90,10 @@ class Kubectl:
         """
         began = False
 
-        def taken(said: str) -> None:
+        def taken(message: str) -> None:
             nonlocal began
             began = True
-            take(said)
+            take(message)
 
         answer: Answer = Unreachable(reason="the cluster has no control plane")
         for way in self._ways:

@@ -275,10 +275,10 @@ def is_ours(node: LiveNode) -> bool:
     return POOL in node.labels
 
 
-def _node(told: dict[str, Any]) -> LiveNode:
-    conditions = {c["type"]: c["status"] for c in told["status"].get("conditions", ())}
+def _node(answer: dict[str, Any]) -> LiveNode:
+    conditions = {c["type"]: c["status"] for c in answer["status"].get("conditions", ())}
     return LiveNode(
-        labels=told["metadata"].get("labels", {}),
-        taints=tuple(told["spec"].get("taints", ())),
+        labels=answer["metadata"].get("labels", {}),
+        taints=tuple(answer["spec"].get("taints", ())),
         ready=conditions.get("Ready") == "True",
     )

@@ -40,8 +40,8 @@ def drain_leaving(
     Raises:
         LifecycleError: a control plane would go that etcd keeps as a member.
     """
-    for said in drain(observation, session):
-        report(Finding(diagnostic=said))
+    for diagnostic in drain(observation, session):
+        report(Finding(diagnostic=diagnostic))
     if managed_by(cluster.spec) is not None:
         return  # etcd is the cloud's
     for name in leave_etcd(cluster.spec, observation, session):

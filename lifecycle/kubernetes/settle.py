@@ -71,10 +71,10 @@ def objects_plan(
             differs = _compare(kubectl, found, observation, more)
         except (ApiSilent, ApiRefused) as error:
             return AccountingPlan(problem=str(error))
-    for said in together.without_a_program(addons):
-        emit(said)
-    told = differs.plan()
-    return msgspec.structs.replace(told, changes=(*addons.lines(), *told.changes))
+    for diagnostic in together.without_a_program(addons):
+        emit(diagnostic)
+    plan = differs.plan()
+    return msgspec.structs.replace(plan, changes=(*addons.lines(), *plan.changes))
 
 
 def _is_up(cluster: Cluster, observation: Observation) -> bool:
@@ -114,19 +114,21 @@ def settle_objects(
         step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
         nodes = _awaited_nodes(found, observation, addons)
         late = _settle(kubectl, found, differs, addons, step, nodes=nodes)
-        late += () if any(said.is_error for said in late) else _rolled_out(kubectl, found)
+        late += (
+            () if any(diagnostic.is_error for diagnostic in late) else _rolled_out(kubectl, found)
+        )
     except ApiSilent as silent:
-        said = _error("GC1005", f"no API server answers: {silent}", go_on)
+        diagnostic = _error("GC1005", f"no API server answers: {silent}", go_on)
         report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
-        return (said,)
+        return (diagnostic,)
     except ApiRefused as refused:
-        said = _error("GC1006", f"Kubernetes refused: {refused}", go_on, refused.words)
+        diagnostic = _error("GC1006", f"Kubernetes refused: {refused}", go_on, refused.words)
         report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
-        return (said,)
+        return (diagnostic,)
     summary = f"{len(found.objects)} applied, {len(differs.pruned)} removed"
     if addons.pending or addons.gone:
         summary += f"; add-ons: {len(addons.pending)} applied, {len(addons.gone)} removed"
-    ok = not any(said.is_error for said in late)
+    ok = not any(diagnostic.is_error for diagnostic in late)
     report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
     return (*late, *remaining_namespaces(differs.kept))
 
@@ -189,16 +191,16 @@ def _settle(
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
     for alike in _by_labels(differs.marks):
         _mark(kubectl, alike, differs.marks[alike[0]])
-    said = step.bring(addons)
-    if nodes and not any(one.is_error for one in said):
-        said += step.await_nodes(nodes)
-    if any(one.is_error for one in said):
-        return said
+    diagnostics = step.bring(addons)
+    if nodes and not any(one.is_error for one in diagnostics):
+        diagnostics += step.await_nodes(nodes)
+    if any(one.is_error for one in diagnostics):
+        return diagnostics
     if last:
         those = [made for key, made in found.objects.items() if key in last]
         step.retried(lambda: _apply(kubectl, those))
     _remove(kubectl, differs, wait=None if addons.gone else False)
-    return (*said, *step.remove(addons))
+    return (*diagnostics, *step.remove(addons))
 
 
 def _awaited_nodes(
@@ -314,8 +316,8 @@ def bring_followers(
         elif answer.returncode != 0:
             why = last_error_line(answer)
         else:
-            if said := answer.stdout.strip():
-                report(StageProgress(name="converge", done=0, total=0, detail=said))
+            if text := answer.stdout.strip():
+                report(StageProgress(name="converge", done=0, total=0, detail=text))
             continue
         late.append(
             Diagnostic(

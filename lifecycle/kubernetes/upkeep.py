@@ -95,18 +95,18 @@ def judged(cluster: str, seen: Iterable[Keeping]) -> Watched:
 def read_keeping(host: str, text: str) -> Keeping:
     """Read the answer of one control plane."""
     _, *rest = _SECTION.split(text)
-    said = {name: content.strip() for name, content in zip(rest[::2], rest[1::2], strict=True)}
+    contents = {name: content.strip() for name, content in zip(rest[::2], rest[1::2], strict=True)}
     try:
-        days = decode_json(said.get("certificates") or "{}", dict[str, int])
+        days = decode_json(contents.get("certificates") or "{}", dict[str, int])
     except msgspec.DecodeError:
         days = {}
     return Keeping(
         host=host,
         days=days,
-        snapshot=_number(said.get("snapshot", "")),
-        timer=said.get("timer", ""),
-        due=_number(said.get("due", "")),
-        now=_number(said.get("now", "")) or 0.0,
+        snapshot=_number(contents.get("snapshot", "")),
+        timer=contents.get("timer", ""),
+        due=_number(contents.get("due", "")),
+        now=_number(contents.get("now", "")) or 0.0,
     )
 
 
@@ -114,11 +114,11 @@ def _certificates(cluster: str, one: Keeping) -> Cause | None:
     soon = sorted(name for name, days in one.days.items() if days < FEWEST_DAYS)
     if one.days and not soon:
         return None
-    told = f"{soon[0]} holds for {one.days[soon[0]]} days" if soon else "nobody can say how long"
+    summary = f"{soon[0]} holds for {one.days[soon[0]]} days" if soon else "nobody can say how long"
     return Cause(
         kind="certificates",
         host=one.host,
-        summary=f"certificates of {one.host} were not renewed: {told}",
+        summary=f"certificates of {one.host} were not renewed: {summary}",
         next_step=f"gcluster ssh {cluster} {one.host} -- sudo"
         " /usr/local/libexec/gcluster/kubernetes-certificates.py --renew",
     )

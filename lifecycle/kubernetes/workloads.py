@@ -58,10 +58,10 @@ def counted(held: Collection[str]) -> str:
     """Say how much of what kind: "2 pod, 1 ConfigMap (its chart keeps it)"."""
     count: dict[tuple[str, str], int] = {}
     for name in held:
-        said = TO_KEEP if name.endswith(TO_KEEP) else ""
-        at = (name.partition("/")[0], said)
+        suffix = TO_KEEP if name.endswith(TO_KEEP) else ""
+        at = (name.partition("/")[0], suffix)
         count[at] = count.get(at, 0) + 1
-    return ", ".join(f"{number} {kind}{said}" for (kind, said), number in count.items())
+    return ", ".join(f"{number} {kind}{suffix}" for (kind, suffix), number in count.items())
 
 
 def _protected(kubectl: Kubectl, namespace: str, kinds: str) -> Iterator[str]:

@@ -169,8 +169,8 @@ def bring_queue(
     saved = _find(cluster, decode_json(wish, str))
     _send(cluster, session, controllers[0], saved)
     cluster.store.delete(WISH)
-    said = f"{controllers[0].name} begins with the queue of {saved.taken_at}"
-    report(StageProgress(name="nodes", done=0, total=0, detail=said))
+    message = f"{controllers[0].name} begins with the queue of {saved.taken_at}"
+    report(StageProgress(name="nodes", done=0, total=0, detail=message))
 
 
 def saved_queue_objects(store: StateStore) -> list[str]:
@@ -252,15 +252,15 @@ def _refuse_loss(controller: Host, view: SchedulerView) -> None:
     """A queue that nobody tells counts as one with jobs."""
     queue = view.queue
     if queue is None:
-        said = f"{view.problem or controller.name}: jobs that it has would be lost"
+        message = f"{view.problem or controller.name}: jobs that it has would be lost"
     elif queue.running + queue.pending:
-        said = (
+        message = (
             f"{controller.name} has {queue.running} running and {queue.pending} pending jobs: "
             "they would be lost"
         )
     else:
         return
-    raise failure("GC969", said, hint="--discard-queue loses them", exit_code=Exit.REFUSED)
+    raise failure("GC969", message, hint="--discard-queue loses them", exit_code=Exit.REFUSED)
 
 
 def _ordered(version: str) -> list[int]:

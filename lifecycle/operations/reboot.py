@@ -230,10 +230,10 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
     windows = tuple(
         Window(
             [host.name for host in nodes.in_pool(pool)],
-            said.update,
+            pool_spec.update,
             pool_size=len(hosts.in_pool(pool)),
         )
-        for pool, said in spec.pools.items()
+        for pool, pool_spec in spec.pools.items()
         if nodes.in_pool(pool)
     )
     done = roll(windows, service, work, why=why, emit=emit, clock=clock)
@@ -267,7 +267,7 @@ def _paces(
     except SchedulerSilent as error:
         raise silent(error) from error
     found = []
-    for pool, said in spec.pools.items():
+    for pool, pool_spec in spec.pools.items():
         names = tuple(host.name for host in nodes.in_pool(pool))
         if names:
             jobs = {job for name in names if name in uses for job in uses[name].jobs}
@@ -275,9 +275,9 @@ def _paces(
                 Pace(
                     pool=pool,
                     nodes=names,
-                    at_once=min(len(names), said.update.at_once(len(hosts.in_pool(pool)))),
-                    wait_s=said.update.wait_s,
-                    requeues=said.update.jobs == "requeue",
+                    at_once=min(len(names), pool_spec.update.at_once(len(hosts.in_pool(pool)))),
+                    wait_s=pool_spec.update.wait_s,
+                    requeues=pool_spec.update.jobs == "requeue",
                     jobs=len(jobs),
                 )
             )

@@ -161,8 +161,8 @@ def refuse_other(file: PlanFile, now: Plan) -> None:
             for line in unified_diff(approved, proposed, lineterm="", n=0)
             if not line.startswith(("---", "+++", "@@"))
         ]
-        told = "what would be done moved: - was approved, + would be done now"
-        raise _refused([told, *_few(differ, _LINES)])
+        message = "what would be done moved: - was approved, + would be done now"
+        raise _refused([message, *_few(differ, _LINES)])
 
 
 def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
@@ -192,8 +192,8 @@ def _since(cluster: Cluster, number: int) -> str:
         for event in cluster.events.known(since=number)
         if event.run and _counts(event)
     }
-    told = ", ".join(f"{run} by {actor}" for run, actor in runs.items())
-    return f" (run {told})" if told else ""
+    message = ", ".join(f"{run} by {actor}" for run, actor in runs.items())
+    return f" (run {message})" if message else ""
 
 
 def _counts(event: Event) -> bool:
@@ -310,9 +310,9 @@ def _describe(fields: Iterable[tuple[str, Any]]) -> str:
 def _binding_fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
     """Return the fields that a plan is held to; one left at its default says nothing."""
     return [
-        (name, said)
+        (name, field_value)
         for name, default in _fields(type(value))
-        if (said := getattr(value, name)) != default
+        if (field_value := getattr(value, name)) != default
     ]
 
 

@@ -55,9 +55,9 @@ def policy_of(noun: type[SpecModel], field: str) -> UpdatePolicy:
         KeyError: the class says nothing of the field.
     """
     for owner in noun.__mro__:
-        said: dict[str, UpdatePolicy] = vars(owner).get("UPDATES", {})
-        if field in said:
-            return said[field]
+        policies: dict[str, UpdatePolicy] = vars(owner).get("UPDATES", {})
+        if field in policies:
+            return policies[field]
     raise KeyError(f"{noun.__name__}.{field}")
 
 

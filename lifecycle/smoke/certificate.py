@@ -109,19 +109,19 @@ def _with_api_facts(
         found["unknown"][str(error)] += sorted(wanted)
         return
     for node in nodes:
-        for part, said in node.versions.items() if node.name in wanted else ():
-            number = _NUMBER.search(said) if part not in {"os", "kernel"} else None
-            found[part][number[0] if number else said].append(node.name)
+        for part, version in node.versions.items() if node.name in wanted else ():
+            number = _NUMBER.search(version) if part not in {"os", "kernel"} else None
+            found[part][number[0] if number else version].append(node.name)
 
 
 def read_versions(text: str) -> dict[str, str]:
     """Return part -> version out of a node's answer: the number where there is one."""
     versions = {}
     for line in text.splitlines():
-        part, _, said = line.partition(" ")
-        number = _NUMBER.search(said) if part not in {"os", "kernel"} else None
-        if said.strip():
-            versions[part] = number[0] if number else said.strip()
+        part, _, version = line.partition(" ")
+        number = _NUMBER.search(version) if part not in {"os", "kernel"} else None
+        if version.strip():
+            versions[part] = number[0] if number else version.strip()
     return versions
 
 

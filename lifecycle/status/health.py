@@ -80,9 +80,9 @@ def _ask_scheduler(
         if not controllers:  # a cloud keeps its control plane alive itself
             there = kubectl.kubectl_of(session, observation.desired)
             return report.kubernetes_report(there), (), ()
-        told = report.kubernetes_report(kubectl.Kubectl(session, controllers))
+        report_found = report.kubernetes_report(kubectl.Kubectl(session, controllers))
         watched = keeping.watch_control_planes(cluster.name, session, controllers)
-        return told, watched.causes, watched.conditions
+        return report_found, watched.causes, watched.conditions
     answer = report_of(session, controllers[0])
     causes = causes_of(
         cluster.name,
@@ -101,11 +101,13 @@ def _watched(cluster: Cluster) -> tuple[Condition, ...]:
     found = () if followed is None else (followed.condition,)
     if living is None or living.announced is None:
         return found
-    told = living.announced
-    when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
+    announced = living.announced
+    when = f"{datetime.fromtimestamp(announced.earliest, UTC):%Y-%m-%d %H:%M} UTC"
     return (
         *found,
-        Condition(name="WithinLifetime", status="false", reason=f"removed on {when}: {told.why}"),
+        Condition(
+            name="WithinLifetime", status="false", reason=f"removed on {when}: {announced.why}"
+        ),
     )
 
 

@@ -51,14 +51,14 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def controller_facts(host: str, sections: Mapping[str, str]) -> ControllerFacts:
     """Read the sections `units`, `disks` and `dbd` of a controller's report."""
-    said = [line for line in sections.get("dbd", "").strip().splitlines() if line]
-    words = [line for line in said if not line.startswith("exit ")]
+    lines = [line for line in sections.get("dbd", "").strip().splitlines() if line]
+    words = [line for line in lines if not line.startswith("exit ")]
     return ControllerFacts(
         host=host,
         units=units_of(sections.get("units", "")),
         disks=disks_of(sections.get("disks", "")),
         # Warnings without an exit status are no failure.
-        dbd=(words or said)[-1] if said and said[-1].startswith("exit ") else "",
+        dbd=(words or lines)[-1] if lines and lines[-1].startswith("exit ") else "",
     )
 
 

@@ -95,9 +95,9 @@ def _desired(
         provider, context = site.provider, site.context
         return provider.graph_as_bought(context).resources, why
     except ProviderError as error:
-        said = error.diagnostics[0]
+        diagnostic = error.diagnostics[0]
         nodes = (Resource(kind="node", name=host.name, pool=host.pool) for host in planned)
-        return tuple(nodes), f"{said.summary} (only nodes are shown); {said.hint}"
+        return tuple(nodes), f"{diagnostic.summary} (only nodes are shown); {diagnostic.hint}"
 
 
 def _observe_site(site: OpenSite) -> _SiteView:

@@ -89,8 +89,8 @@ def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
     if isinstance(answer, Unreachable):
         return SchedulerView(problem=f"controller {controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        said = last_error_line(answer)
-        return SchedulerView(problem=f"slurmctld on {controller.name} does not answer: {said}")
+        error = last_error_line(answer)
+        return SchedulerView(problem=f"slurmctld on {controller.name} does not answer: {error}")
     return _parse(answer.stdout)
 
 
@@ -160,8 +160,8 @@ def report_of(session: SshSession, controller: Host) -> SchedulerReport:
     head, sections = _split(answer.stdout)
     facts = controller_facts(controller.name, sections)
     if answer.returncode != 0:
-        said = last_error_line(answer)
-        problem = f"slurmctld on {controller.name} does not answer: {said}"
+        error = last_error_line(answer)
+        problem = f"slurmctld on {controller.name} does not answer: {error}"
         return SchedulerReport(view=SchedulerView(problem=problem), facts=facts)
     nodes, jobs = answered(head)
     view = SchedulerView(

@@ -53,7 +53,7 @@ class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pools_below(self) -> frozenset[str]:
         """Pools that can't go live."""
-        return frozenset(str(said.path[1]) for said in self.below_quorum)
+        return frozenset(str(diagnostic.path[1]) for diagnostic in self.below_quorum)
 
 
 def converge_nodes(

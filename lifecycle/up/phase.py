@@ -82,7 +82,7 @@ class UpState:
         """Keep what a scheduler could not be brought to; an error is the end of the run."""
         found = tuple(found)
         self.diagnostics += found
-        if any(said.is_error for said in found):
+        if any(diagnostic.is_error for diagnostic in found):
             self.end(Exit.FAILED)
 
     def end(self, exit_code: Exit) -> None:

@@ -67,12 +67,16 @@ def _plan(state: UpState) -> None:
 
 def _check_plan(state: UpState) -> None:
     """Refuse what the plan says can't come up; report what it leaves out."""
-    found = [said for said in state.plan.diagnostics if said not in state.cluster.warnings]
-    errors = [said for said in found if said.is_error]
+    found = [
+        diagnostic
+        for diagnostic in state.plan.diagnostics
+        if diagnostic not in state.cluster.warnings
+    ]
+    errors = [diagnostic for diagnostic in found if diagnostic.is_error]
     if errors:
         raise LifecycleError(*errors, exit_code=Exit.REFUSED)
-    for said in found:
-        state.report(Finding(diagnostic=said))
+    for diagnostic in found:
+        state.report(Finding(diagnostic=diagnostic))
 
 
 def _check_approved(state: UpState) -> None:

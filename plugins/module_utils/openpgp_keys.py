@@ -49,8 +49,8 @@ def certificates(data: bytes) -> dict[str, bytes]:
     try:
         for tag, packet, body in packets(data):
             if tag == PUBLIC_KEY:
-                said = b"\x99" + len(body).to_bytes(2, "big") + body
-                digest = hashlib.sha1(said).hexdigest()  # noqa: S324  # what a fingerprint is
+                hashed = b"\x99" + len(body).to_bytes(2, "big") + body
+                digest = hashlib.sha1(hashed).hexdigest()  # noqa: S324  # what a fingerprint is
                 name = digest.upper() if body[0] == VERSION else "an unknown kind"
             if name:
                 found[name] = found.get(name, b"") + packet

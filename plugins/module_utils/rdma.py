@@ -122,6 +122,6 @@ def firmware(chosen: Adapters) -> list[str]:
         versions.setdefault(port.get("firmware version"), []).append(name)
     for kind, versions in kinds.items():
         if len(versions) > 1:
-            told = "; ".join(f"{version} on {', '.join(on)}" for version, on in versions.items())
-            lines.append(f"adapters {kind} have different firmware: {told}")
+            message = "; ".join(f"{version} on {', '.join(on)}" for version, on in versions.items())
+            lines.append(f"adapters {kind} have different firmware: {message}")
     return lines

@@ -205,10 +205,10 @@ def wait_for_user(name: str, low: int, high: int, seconds: float) -> None:
 
 def check_node(probe: str, low: int, high: int, seconds: float) -> None:
     """Check what SSSD was told, then SSSD."""
-    said = configparser.ConfigParser(interpolation=None)
-    if not said.read(CONF):
+    parser = configparser.ConfigParser(interpolation=None)
+    if not parser.read(CONF):
         raise Failed(f"there is no {CONF}")
-    domain = said[DOMAIN]
+    domain = parser[DOMAIN]
     with connect(domain["ldap_uri"], path=domain.get("ldap_tls_cacert", "")) as connection:
         bind(
             connection,

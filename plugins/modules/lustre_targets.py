@@ -127,54 +127,54 @@ NOTHING_FOUND = 2
 """Status of blkid where a device holds nothing that it knows."""
 
 
-def targets(said: Wanted) -> list[Target]:
+def targets(wanted: Wanted) -> list[Target]:
     """Return this host's targets: name, device, and how mkfs.lustre is to make each."""
-    names = [host["name"] for host in said["hosts"]]
-    if said["host"] not in names:
-        raise Failed(f"{said['host']} is none of the file system's servers: {', '.join(names)}")
-    place = names.index(said["host"])
-    managers = said["hosts"][: 2 if said["failover"] else 1]
+    names = [host["name"] for host in wanted["hosts"]]
+    if wanted["host"] not in names:
+        raise Failed(f"{wanted['host']} is none of the file system's servers: {', '.join(names)}")
+    place = names.index(wanted["host"])
+    managers = wanted["hosts"][: 2 if wanted["failover"] else 1]
     found = []
     if place == 0:
         found += [
-            target(said, place, "MDT", index, device=device, more=["--mgs"] if index == 0 else [])
-            for index, device in enumerate(said["metadata_devices"])
+            target(wanted, place, "MDT", index, device=device, more=["--mgs"] if index == 0 else [])
+            for index, device in enumerate(wanted["metadata_devices"])
         ]
-    first = place * len(said["object_devices"])
+    first = place * len(wanted["object_devices"])
     found += [
-        target(said, place, "OST", first + index, device=device, more=[])
-        for index, device in enumerate(said["object_devices"])
+        target(wanted, place, "OST", first + index, device=device, more=[])
+        for index, device in enumerate(wanted["object_devices"])
     ]
-    nodes = [f"--mgsnode={nid(said, host)}" for host in managers]
+    nodes = [f"--mgsnode={nid(wanted, host)}" for host in managers]
     for one in found:
         if "--mgs" not in one["options"]:
             one["options"] += nodes
     return found
 
 
-def nid(said: Wanted, host: dict[str, str]) -> str:
+def nid(wanted: Wanted, host: dict[str, str]) -> str:
     """Return a host's NID."""
-    return f"{host['address']}@{said['network']}"
+    return f"{host['address']}@{wanted['network']}"
 
 
-def partners(said: Wanted, place: int) -> list[dict[str, str]]:
+def partners(wanted: Wanted, place: int) -> list[dict[str, str]]:
     """Return the hosts that may serve a host's targets: itself, and its partner in pairs."""
-    if not said["failover"]:
-        return [said["hosts"][place]]
-    pair = said["hosts"][place - place % 2 : place - place % 2 + 2]
-    return [said["hosts"][place], *(host for host in pair if host != said["hosts"][place])]
+    if not wanted["failover"]:
+        return [wanted["hosts"][place]]
+    pair = wanted["hosts"][place - place % 2 : place - place % 2 + 2]
+    return [wanted["hosts"][place], *(host for host in pair if host != wanted["hosts"][place])]
 
 
 def target(
-    said: Wanted, place: int, kind: str, index: int, *, device: str, more: list[str]
+    wanted: Wanted, place: int, kind: str, index: int, *, device: str, more: list[str]
 ) -> Target:
     """Return one target."""
-    name = f"{said['fsname']}-{kind}{index:04x}"
-    nodes = partners(said, place) if said["failover"] else []
-    serving = [f"--servicenode={nid(said, host)}" for host in nodes]
-    options = [f"--{kind.lower()}", f"--fsname={said['fsname']}", f"--index={index}"]
-    options.append(f"--backfstype={said['backend']}")
-    zfs = said["backend"] == "zfs"
+    name = f"{wanted['fsname']}-{kind}{index:04x}"
+    nodes = partners(wanted, place) if wanted["failover"] else []
+    serving = [f"--servicenode={nid(wanted, host)}" for host in nodes]
+    options = [f"--{kind.lower()}", f"--fsname={wanted['fsname']}", f"--index={index}"]
+    options.append(f"--backfstype={wanted['backend']}")
+    zfs = wanted["backend"] == "zfs"
     # A pool that two hosts reach is imported by one of them only: multihost holds the other off.
     return {
         "name": name,
@@ -250,9 +250,9 @@ def unsigned_data(disk: Path, *, is_block: bool) -> str:
     )
 
 
-def refusal(one: Target, said: Wanted) -> str:
+def refusal(one: Target, wanted: Wanted) -> str:
     """Return why a target can't be used or made; "" where it can."""
-    found = label_of(one, said["backend"])
+    found = label_of(one, wanted["backend"])
     if found == one["name"]:
         return ""
     if found:
@@ -264,17 +264,17 @@ def refusal(one: Target, said: Wanted) -> str:
             f"it is blank, but named {one['device']}, which may be another disk after the next"
             f" start: name it by {BY_ID}"
         )
-    if not said["format"]:
+    if not wanted["format"]:
         return "it is blank, and formatting it needs the word format: true under servers"
     return ""
 
 
-def refuse_wrong(said: Wanted) -> None:
+def refuse_wrong(wanted: Wanted) -> None:
     """Fail with every device that can't be used, before anything is touched."""
     wrong = [
         f"{one['device']} ({one['name']}): {why}"
-        for one in targets(said)
-        if (why := refusal(one, said))
+        for one in targets(wanted)
+        if (why := refusal(one, wanted))
     ]
     if wrong:
         wrong.append("Nothing was changed. gcluster never wipes a disk: that is yours to do")
@@ -287,13 +287,13 @@ def mounted() -> dict[str, str]:
     return {row[1]: row[2] for row in rows}
 
 
-def make(one: Target, said: Wanted) -> None:
+def make(one: Target, wanted: Wanted) -> None:
     """Format one device, having looked at it once more."""
-    if why := refusal(one, said):
+    if why := refusal(one, wanted):
         raise Failed(f"{one['device']} ({one['name']}): {why}")
-    if said["backend"] == "zfs":
+    if wanted["backend"] == "zfs":
         pool = ["zpool", "create", "-o", "ashift=12", "-O", "canmount=off"]
-        pool += ["-o", "multihost=on"] if said["failover"] else []
+        pool += ["-o", "multihost=on"] if wanted["failover"] else []
         must(*pool, one["name"], one["device"])
     must("mkfs.lustre", *one["options"], one["dataset"], seconds=3600)
 
@@ -305,20 +305,20 @@ def must(*argv: str, seconds: float = ASK_S) -> None:
         raise Failed(f"{' '.join(argv)}: {text}")
 
 
-def mount_all(said: Wanted, *, act: bool) -> Iterator[str]:
+def mount_all(wanted: Wanted, *, act: bool) -> Iterator[str]:
     """Format what is blank, then mount in order: the MGS, MDTs, OSTs; yield each change."""
-    refuse_wrong(said)
-    for one in targets(said):
-        if label_of(one, said["backend"]) != one["name"]:
+    refuse_wrong(wanted)
+    for one in targets(wanted):
+        if label_of(one, wanted["backend"]) != one["name"]:
             yield f"format {one['device']} as {one['name']}"
             if act:
-                make(one, said)
+                make(one, wanted)
         if mounted().get(one["mount"]) != FSTYPE:
             yield f"mount {one['name']}"
             if act:
                 Path(one["mount"]).mkdir(parents=True, exist_ok=True)
-                write_unit(one, said)
-                must("systemctl", "enable", "--now", unit_of(one), seconds=said["seconds"])
+                write_unit(one, wanted)
+                must("systemctl", "enable", "--now", unit_of(one), seconds=wanted["seconds"])
 
 
 def unit_of(one: Target) -> str:
@@ -327,23 +327,23 @@ def unit_of(one: Target) -> str:
     return mount.strip("/").replace("-", "\\x2d").replace("/", "-") + ".mount"
 
 
-def write_unit(one: Target, said: Wanted) -> None:
+def write_unit(one: Target, wanted: Wanted) -> None:
     """Let systemd mount a target: after LNet, OSTs and MDTs after the MGS of the same host."""
     text = (
-        f"# {said['managed']}\n[Unit]\nDescription=Lustre target {one['name']}\nRequires=lnet.service\n"
+        f"# {wanted['managed']}\n[Unit]\nDescription=Lustre target {one['name']}\nRequires=lnet.service\n"
         f"After=lnet.service zfs-import.target\nBefore=remote-fs.target\n\n[Mount]\nWhat={one['dataset']}\n"
-        f"Where={one['mount']}\nType=lustre\nOptions=_netdev,retry=5\nTimeoutSec={said['seconds']}\n\n"
+        f"Where={one['mount']}\nType=lustre\nOptions=_netdev,retry=5\nTimeoutSec={wanted['seconds']}\n\n"
         "[Install]\nWantedBy=multi-user.target\n"
     )
     Path("/etc/systemd/system", unit_of(one)).write_text(text)
     must("systemctl", "daemon-reload")
 
 
-def differences(said: Wanted) -> list[str]:
+def differences(wanted: Wanted) -> list[str]:
     """Return everything that is not as asked on the running server."""
     wrong = [
         f"{one['name']} is not mounted"
-        for one in targets(said)
+        for one in targets(wanted)
         if mounted().get(one["mount"]) != FSTYPE
     ]
     code, text = ask("lctl", "get_param", "-n", "health_check")
@@ -352,11 +352,11 @@ def differences(said: Wanted) -> list[str]:
     code, text = ask("lctl", "dl")
     rows = [line.split() for line in text.splitlines()]
     states = {row[3]: row[1] for row in rows if len(row) > NAME_COLUMN}
-    for one in targets(said):
+    for one in targets(wanted):
         if states.get(one["name"]) != "UP":
             now = states.get(one["name"], "not among the running targets")
             wrong.append(f"{one['name']} is {now}")
-    if any("--mgs" in one["options"] for one in targets(said)) and states.get("MGS") != "UP":
+    if any("--mgs" in one["options"] for one in targets(wanted)) and states.get("MGS") != "UP":
         wrong.append(f"the MGS is {states.get('MGS', 'not running')}")
     return wrong
 
@@ -385,19 +385,19 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def unusable(said: Wanted) -> list[str]:
+def unusable(wanted: Wanted) -> list[str]:
     """Return nothing; fail where a device can't be used."""
-    refuse_wrong(said)
+    refuse_wrong(wanted)
     return []
 
 
 def main() -> None:
     """Format and mount, or fail with what is wrong."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    said = module.params["servers"]
+    servers = module.params["servers"]
     if module.params["state"] == "usable":
-        exit_with_differences(module, lambda: unusable(said))
-    exit_with_state(module, lambda act: mount_all(said, act=act), lambda: differences(said))
+        exit_with_differences(module, lambda: unusable(servers))
+    exit_with_state(module, lambda act: mount_all(servers, act=act), lambda: differences(servers))
 
 
 if __name__ == "__main__":

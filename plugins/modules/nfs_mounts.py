@@ -93,8 +93,8 @@ def options_of(mount: Mount, expected: Expected) -> list[str]:
     """Return mount options: those of the spec over the role's."""
     if is_own(mount, expected):
         return ["bind", *(["ro"] if mount.get("read_only") else [])]
-    said: list[str] = mount.get("options", [])
-    words = {option.partition("=")[0] for option in said}
+    options: list[str] = mount.get("options", [])
+    words = {option.partition("=")[0] for option in options}
     contrary = {
         "soft": "hard",
         "softerr": "hard",
@@ -107,7 +107,7 @@ def options_of(mount: Mount, expected: Expected) -> list[str]:
     words |= {contrary[word] for word in words if word in contrary}
     own = [*expected["options"], f"nconnect={mount.get('connections', 8)}"]
     own.append("ro" if mount.get("read_only") else "rw")
-    return [option for option in own if option.partition("=")[0] not in words] + said
+    return [option for option in own if option.partition("=")[0] not in words] + options
 
 
 def unit_of(path: str) -> str:
@@ -170,10 +170,10 @@ def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iter
     file.write_text(text)
     run("systemctl", "daemon-reload")
     run("systemctl", "enable", unit)
-    code, said = run("systemctl", "start", unit, timeout_s=SLOW_S)
+    code, output = run("systemctl", "start", unit, timeout_s=SLOW_S)
     if code:
         _, why = run("journalctl", "--unit", unit, "--output=cat", "--lines=4", "--no-pager")
-        raise Failed(f"{mount['path']} can't be mounted: {why or said}")
+        raise Failed(f"{mount['path']} can't be mounted: {why or output}")
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:

@@ -147,9 +147,9 @@ class Refused(Exception):  # noqa: N818  # it says what happened
 def this_distribution() -> tuple[str, str]:
     """Return the distribution as specs write it, and the architecture."""
     lines = Path("/etc/os-release").read_text().splitlines()
-    said = dict(line.split("=", 1) for line in lines if "=" in line)
-    said = {key: value.strip("\"'") for key, value in said.items()}
-    name, version = said["ID"], said.get("VERSION_ID", "")
+    options = dict(line.split("=", 1) for line in lines if "=" in line)
+    options = {key: value.strip("\"'") for key, value in options.items()}
+    name, version = options["ID"], options.get("VERSION_ID", "")
     if name in {"rhel", "rocky", "almalinux", "centos"}:
         name, version = "el", version.split(".")[0]
     return f"{name}-{version}", os.uname().machine
@@ -206,7 +206,7 @@ def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
     trusted.chmod(0o644)
     text = re.sub(r"(?m)^Signed-By: .*", f"Signed-By: {trusted}", text)
     (parts / f"{name}.sources").write_text(text)
-    code, said = ask(
+    code, output = ask(
         "apt-get",
         "update",
         "--error-on=any",
@@ -219,7 +219,7 @@ def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
         "--option=Dir::Cache::srcpkgcache=",
     )
     if code:
-        raise Refused(f"{name}: apt refuses it, so it was not added: {reasons(said)}")
+        raise Refused(f"{name}: apt refuses it, so it was not added: {reasons(output)}")
 
 
 def try_dnf(name: str, text: str, keyring: bytes, folder: Path) -> None:
@@ -230,16 +230,16 @@ def try_dnf(name: str, text: str, keyring: bytes, folder: Path) -> None:
     key.write_bytes(keyring)
     text = re.sub(r"(?m)^gpgkey=.*", f"gpgkey=file://{key}", text)
     (parts / f"{name}.repo").write_text(text)
-    code, said = ask("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
+    code, output = ask("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
     if code:
-        raise Refused(f"{name}: dnf refuses it, so it was not added: {reasons(said)}")
+        raise Refused(f"{name}: dnf refuses it, so it was not added: {reasons(output)}")
 
 
 def reasons(text: str) -> str:
     """Return the lines of a failed update that say why."""
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
-    return "; ".join(dict.fromkeys(told or lines[-3:]))
+    errors = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
+    return "; ".join(dict.fromkeys(errors or lines[-3:]))
 
 
 def changes_of(repository: Repository, architecture: str, sources: Path, folder: Path) -> Files:

@@ -122,11 +122,13 @@ def storage_costs(spec: ClusterSpec, catalog: Catalog) -> Iterator[StorageCost]:
 def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog) -> StorageCost:
     gib = None if storage.capacity is None else storage.capacity.value / _GIB
     offer = _offer(storage, site, catalog)
-    told = StorageCost(name=name, site=storage.site, type="lustre", gib=gib, usd_per_month=None)
+    storage_cost = StorageCost(
+        name=name, site=storage.site, type="lustre", gib=gib, usd_per_month=None
+    )
     if offer is None or offer.usd_per_gib_month is None or gib is None:
-        return told
+        return storage_cost
     return msgspec.structs.replace(
-        told,
+        storage_cost,
         usd_per_month=gib * offer.usd_per_gib_month,
         citation=Citation(source=offer.source, date=offer.date),
     )

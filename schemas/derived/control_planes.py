@@ -66,10 +66,10 @@ def site_domain(spec: ClusterSpec, site: str) -> str | None:
     if not isinstance(here, CloudSite):
         return None
     if here.dns is not None:
-        said = here.dns.domain
-        if said is None and isinstance(here, AzureSite):
-            said = here.dns.zone.rpartition("/")[2]
-        return said.rstrip(".") if said else None
+        domain = here.dns.domain
+        if domain is None and isinstance(here, AzureSite):
+            domain = here.dns.zone.rpartition("/")[2]
+        return domain.rstrip(".") if domain else None
     if isinstance(here, AwsSite):
         return f"{spec.name}.{site}.internal"
     if isinstance(here, GcpSite):

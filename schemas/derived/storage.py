@@ -235,8 +235,8 @@ def staged(spec: ClusterSpec, pool: str) -> tuple[Staged, ...]:
 
 
 def _within(spec: ClusterSpec, storage: str) -> float | None:
-    said = spec.storage[storage].stage_within
-    return None if said is None else said.value
+    stage_within = spec.storage[storage].stage_within
+    return None if stage_within is None else stage_within.value
 
 
 _SECONDS_PER_HOUR = 3600

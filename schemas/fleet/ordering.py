@@ -43,8 +43,8 @@ class Fleet(SpecModel, frozen=True, kw_only=True):
     def steps(self, clusters: Collection[str]) -> tuple[tuple[str, ...], ...]:
         """Return these clusters in steps, by name within a step; empty steps are left out."""
         named = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in self.order]
-        said = {name for step in named for name in step}
-        rest = tuple(name for name in clusters if name not in said)
+        names = {name for step in named for name in step}
+        rest = tuple(name for name in clusters if name not in names)
         steps = (tuple(sorted(set(step) & set(clusters))) for step in (*named, rest))
         return tuple(step for step in steps if step)
 

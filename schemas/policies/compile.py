@@ -71,11 +71,13 @@ class Template(msgspec.Struct, frozen=True):
 
     def text(self, variables: Mapping[str, Any]) -> str:
         """Return the message for one item, on one line; "?" stands for what has no value."""
-        said = [part if isinstance(part, str) else _said(part, variables) for part in self.parts]
-        return " ".join("".join(said).split())
+        messages = [
+            part if isinstance(part, str) else _value_text(part, variables) for part in self.parts
+        ]
+        return " ".join("".join(messages).split())
 
 
-def _said(expression: Expression, variables: Mapping[str, Any]) -> str:
+def _value_text(expression: Expression, variables: Mapping[str, Any]) -> str:
     try:
         return written(expression.value(variables))[:_LONGEST]
     except EvaluationError:

@@ -42,8 +42,8 @@ def merged(software: Software, own: Software | None) -> Software:
     software = Software(**{key: getattr(software, key) for key in Software.__struct_fields__})
     if own is None:
         return software
-    said = {key: value for key, value in msgspec.structs.asdict(own).items() if value != "auto"}
-    return msgspec.structs.replace(software, **said) if said else software
+    fields = {key: value for key, value in msgspec.structs.asdict(own).items() if value != "auto"}
+    return msgspec.structs.replace(software, **fields) if fields else software
 
 
 def pool_stacks(

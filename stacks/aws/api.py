@@ -129,8 +129,8 @@ class _Translated:
             raise AwsError(code, translate(str(error))) from error
         if isinstance(error, BotoCoreError):
             name = type(error).__name__
-            said = f"NoCredentialProviders: {error}" if name in _LOGIN else str(error)
-            raise AwsError(name, translate(said)) from error
+            message = f"NoCredentialProviders: {error}" if name in _LOGIN else str(error)
+            raise AwsError(name, translate(message)) from error
         if isinstance(error, ResponseParserError):  # what answers is no AWS: a proxy's page
             raise AwsError("ResponseParserError", translate(str(error))) from error
 

@@ -169,9 +169,9 @@ def _launch(
     except AwsError as error:
         return (), list(error.diagnostics)
     started = tuple(i for launched in answer.instances for i in launched.instance_ids)
-    said = dict.fromkeys(f"{e.error_code}: {e.error_message}" for e in answer.errors)
+    reasons = dict.fromkeys(f"{e.error_code}: {e.error_message}" for e in answer.errors)
     label = f"pool {pool.name} ({offer.key})"
-    return started, [translate(text, resource=label) for text in said]
+    return started, [translate(text, resource=label) for text in reasons]
 
 
 def _request(

@@ -180,8 +180,8 @@ class Api:
             path = f"{self.in_zone(zone)}/operations/{operation.name}/wait"
             operation = self.ask(Operation, path, method="POST")
         if operation.error is not None:
-            said = "\n".join(f"{e.code}: {e.message}" for e in operation.error.errors)
-            raise GoogleError(said, resource=resource)
+            message_text = "\n".join(f"{e.code}: {e.message}" for e in operation.error.errors)
+            raise GoogleError(message_text, resource=resource)
 
     def in_project(self) -> str:
         """Return the path of what belongs to no region."""
@@ -224,10 +224,10 @@ class Api:
 
 def _words(reply: Reply) -> str:
     try:
-        said = decode_json(reply.content, _Refused).error
+        error = decode_json(reply.content, _Refused).error
     except msgspec.DecodeError:
         return f"HTTP {reply.status_code}: {reply.content[:500].decode(errors='replace')}"
-    return f"{said.status or reply.status_code}: {said.message}"
+    return f"{error.status or reply.status_code}: {error.message}"
 
 
 class _GoogleLogin:

@@ -46,5 +46,5 @@ def _offer(api: Api, pool: str, option: OptionPlan, price: Price | None, today: 
 def _age_s(date: str, today: datetime) -> float:
     """Return seconds since a day, or since the first of a month."""
     whole = date if date.count("-") > 1 else f"{date}-01"
-    said = datetime.fromisoformat(whole).replace(tzinfo=UTC)
-    return max(0.0, (today - said).total_seconds())
+    changed = datetime.fromisoformat(whole).replace(tzinfo=UTC)
+    return max(0.0, (today - changed).total_seconds())

@@ -73,7 +73,7 @@ def _settle(context: SiteContext, found: Survey) -> None:
     there: dict[str, Container | Network] = {f"node/{n}": c for n, c in found.nodes.items()}
     if found.network is not None:
         there[f"network/{found.network.name}"] = found.network
-    known = records.load(context).told
+    known = records.load(context).ids
     untold = {key: thing for key, thing in there.items() if known.get(key) != thing.id}
     vanished = {key: gone for key, gone in known.items() if key not in there}
     if not (untold or vanished):
@@ -82,7 +82,7 @@ def _settle(context: SiteContext, found: Survey) -> None:
         context.ledger.deleted(context.site, key, gone)
     context.ledger.created_many({t.labels[labels.TOKEN]: t.id for t in untold.values()})
     with records.updated(context) as remembered:
-        remembered.told = {key: thing.id for key, thing in there.items()}
+        remembered.ids = {key: thing.id for key, thing in there.items()}
         for name, container in found.nodes.items():
             remembered.addresses[name] = container.labels[labels.ADDRESS]
 
@@ -90,14 +90,14 @@ def _settle(context: SiteContext, found: Survey) -> None:
 def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> None:
     """Tell the ledger of those nodes alone that a killed run made: others may be on their way."""
     there = {name: found.nodes[name] for name in names if name in found.nodes}
-    known = records.load(context).told
+    known = records.load(context).ids
     untold = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
     if not untold:
         return
     context.ledger.created_many({c.labels[labels.TOKEN]: c.id for c in untold.values()})
     with records.updated(context) as remembered:
         for name, container in untold.items():
-            remembered.told[f"node/{name}"] = container.id
+            remembered.ids[f"node/{name}"] = container.id
             remembered.addresses[name] = container.labels[labels.ADDRESS]
 
 

@@ -23,28 +23,28 @@ class DockerEngine(Engine):
     name: Literal["podman", "docker"] = "docker"
 
     def _ask_facts(self) -> EngineFacts:
-        told = self._json("info", "--format", "{{json .}}")
-        if not told.get("ServerVersion"):
+        answer = self._json("info", "--format", "{{json .}}")
+        if not answer.get("ServerVersion"):
             raise provider_error(
                 "GC911", "docker's daemon does not answer", hint="sudo systemctl start docker"
             )
-        if str(told.get("CgroupVersion")) != "2":
+        if str(answer.get("CgroupVersion")) != "2":
             raise provider_error(
                 "GC919",
                 "docker can run nodes on machines with cgroup v2 only",
                 hint="sudo apt-get install -y podman runc",
             )
         return EngineFacts(
-            version=told["ServerVersion"],
-            runtime=told["DefaultRuntime"],
-            rootless=any("rootless" in option for option in told.get("SecurityOptions") or ()),
-            storage=Path(told["DockerRootDir"]),
+            version=answer["ServerVersion"],
+            runtime=answer["DefaultRuntime"],
+            rootless=any("rootless" in option for option in answer.get("SecurityOptions") or ()),
+            storage=Path(answer["DockerRootDir"]),
         )
 
     def containers(self, labels: Mapping[str, str]) -> tuple[Container, ...]:
         """Return all containers, alive or not, that carry every one of `labels`."""
         ids = self.call("ps", "--all", "--quiet", "--no-trunc", *label_filters(labels)).split()
-        told = self._json("inspect", "--type", "container", *ids) if ids else []
+        answer = self._json("inspect", "--type", "container", *ids) if ids else []
         return tuple(
             Container(
                 c["Id"],
@@ -52,14 +52,14 @@ class DockerEngine(Engine):
                 c["Config"]["Labels"] or {},
                 c["State"]["Status"].lower(),
             )
-            for c in told
+            for c in answer
         )
 
     def networks(self, labels: Mapping[str, str] | None = None) -> tuple[Network, ...]:
         """Return the networks that carry every one of `labels`; all of them without."""
         found = self.call("network", "ls", "--quiet", "--no-trunc", *label_filters(labels or {}))
         ids = found.split()
-        told = self._json("network", "inspect", *ids) if ids else []
+        answer = self._json("network", "inspect", *ids) if ids else []
         return tuple(
             Network(
                 n["Id"],
@@ -67,7 +67,7 @@ class DockerEngine(Engine):
                 n.get("Labels") or {},
                 tuple(c["Subnet"] for c in (n["IPAM"].get("Config") or ()) if "Subnet" in c),
             )
-            for n in told
+            for n in answer
         )
 
     def remove(self, names: Iterable[str]) -> None:

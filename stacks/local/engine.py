@@ -120,10 +120,10 @@ class Engine:
         return self._facts
 
     def _ask_facts(self) -> EngineFacts:
-        told = self._json("info", "--format", "json")
-        host, store = told["host"], told["store"]
+        answer = self._json("info", "--format", "json")
+        host, store = answer["host"], answer["store"]
         return EngineFacts(
-            version=told["version"]["Version"],
+            version=answer["version"]["Version"],
             runtime=host["ociRuntime"]["name"],
             rootless=host["security"]["rootless"],
             storage=Path(store["graphRoot"]),
@@ -131,14 +131,14 @@ class Engine:
 
     def containers(self, labels: Mapping[str, str]) -> tuple[Container, ...]:
         """Return all containers, alive or not, that carry every one of `labels`."""
-        told = self._json("ps", "--all", *label_filters(labels), "--format", "json")
+        answer = self._json("ps", "--all", *label_filters(labels), "--format", "json")
         return tuple(
-            Container(c["Id"], c["Names"][0], c["Labels"] or {}, c["State"].lower()) for c in told
+            Container(c["Id"], c["Names"][0], c["Labels"] or {}, c["State"].lower()) for c in answer
         )
 
     def networks(self, labels: Mapping[str, str] | None = None) -> tuple[Network, ...]:
         """Return the networks that carry every one of `labels`; all of them without."""
-        told = self._json("network", "ls", *label_filters(labels or {}), "--format", "json")
+        answer = self._json("network", "ls", *label_filters(labels or {}), "--format", "json")
         return tuple(
             Network(
                 n["id"],
@@ -146,7 +146,7 @@ class Engine:
                 n.get("labels") or {},
                 tuple(s["subnet"] for s in n.get("subnets") or ()),
             )
-            for n in told
+            for n in answer
         )
 
     def volumes(self, labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _network(
         raise
     context.ledger.created(intent, made)
     with records.updated(context) as remembered:
-        remembered.told[net.key] = made
+        remembered.ids[net.key] = made
         remembered.addresses.clear()
     return subnet
 

@@ -118,7 +118,7 @@ def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
     if outcome.id is None:
         return
     with records.updated(context) as remembered:
-        remembered.told[item.resource.key] = outcome.id
+        remembered.ids[item.resource.key] = outcome.id
         if outcome.host_keys:
             remembered.ready[name] = records.Ready(outcome.id, outcome.host_keys)
 
@@ -224,5 +224,5 @@ def remove(
         context.ledger.deleted(context.site, f"node/{name}", container.id)
         with records.updated(context) as remembered:
             remembered.ready.pop(name, None)
-            remembered.told.pop(f"node/{name}", None)
+            remembered.ids.pop(f"node/{name}", None)
             remembered.addresses.pop(name, None)

@@ -27,7 +27,7 @@ class Records(msgspec.Struct):
     addresses: dict[str, str] = {}
     """Node -> address; a node that is made again gets the same."""
     ready: dict[str, Ready] = {}
-    told: dict[str, str] = {}
+    ids: dict[str, str] = {}
     """Resource key -> id of the object whose creation the ledger knows."""
 
 

@@ -36,12 +36,12 @@ def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:
     Raises:
         ProviderError: sshd didn't answer in time, or the node stopped.
     """
-    told = engine.call(
+    answer = engine.call(
         *("exec", "--interactive", container, "/bin/sh", "-c", _WELCOME),
         stdin=public_key_path(private).read_text(),
         timeout_s=BOOT_LIMIT_S * 3,
     )
-    return tuple(" ".join(line.split()[:2]) for line in told.splitlines() if line.strip())
+    return tuple(" ".join(line.split()[:2]) for line in answer.splitlines() if line.strip())
 
 
 def target(private: Path, host_keys: tuple[str, ...]) -> SshTarget:

@@ -76,11 +76,11 @@ def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resourc
 
 def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
     """Return the network and the nodes, in spec order."""
-    said = described(spec, site).network
+    net = described(spec, site).network
     net = Resource(
         kind="network",
         name=network_name(spec, site),
-        properties={"cidr": said.cidr} | ({"internal": True} if said.internal else {}),
+        properties={"cidr": net.cidr} | ({"internal": True} if net.internal else {}),
     )
     nodes = (
         node_resource(spec, site, name, node)
@@ -227,16 +227,16 @@ def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:
 def _host(
     context: SiteContext, name: str, container: Container, host_keys: tuple[str, ...]
 ) -> Host:
-    told = container.labels
-    pool = context.spec.pools.get(told[labels.POOL])
-    role: PoolRole = convert(told[labels.ROLE], PoolRole)
+    worn = container.labels
+    pool = context.spec.pools.get(worn[labels.POOL])
+    role: PoolRole = convert(worn[labels.ROLE], PoolRole)
     return Host(
         name=name,
         site=context.site,
-        pool=told[labels.POOL],
+        pool=worn[labels.POOL],
         role=role,
-        machine=pool.machine if pool is not None else told[labels.MACHINE] or None,
-        address=told[labels.ADDRESS],
+        machine=pool.machine if pool is not None else worn[labels.MACHINE] or None,
+        address=worn[labels.ADDRESS],
         ssh=ssh.target(records.directory(context) / "id_ed25519", host_keys),
-        image=told[labels.IMAGE] or None,
+        image=worn[labels.IMAGE] or None,
     )

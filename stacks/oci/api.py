@@ -153,8 +153,8 @@ class _Translated:
 
         if isinstance(error, oci.exceptions.ServiceError):
             code = str(error.code)
-            said = f"{code}: {error.message} (HTTP {error.status}, request {error.request_id})"
-            raise OciError(code, translate(said)) from error
+            message = f"{code}: {error.message} (HTTP {error.status}, request {error.request_id})"
+            raise OciError(code, translate(message)) from error
         unconfigured = (
             oci.exceptions.ClientError,  # the configuration's errors derive from it
             oci.exceptions.InvalidPrivateKey,
@@ -162,7 +162,7 @@ class _Translated:
             FileNotFoundError,
         )
         if isinstance(error, unconfigured):
-            said = f"NotAuthenticated: {type(error).__name__}: {error}"
-            raise OciError("NotAuthenticated", translate(said)) from error
+            message = f"NotAuthenticated: {type(error).__name__}: {error}"
+            raise OciError("NotAuthenticated", translate(message)) from error
         if isinstance(error, oci.exceptions.RequestException | oci.exceptions.ConnectTimeout):
             raise OciError(type(error).__name__, translate(str(error))) from error

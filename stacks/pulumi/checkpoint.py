@@ -198,10 +198,12 @@ KINDS = frozenset(type_.rpartition(":")[2] for type_ in TYPES)
 
 def read_output(outputs: Mapping[str, Any], region: str) -> ControlPlaneAt | None:
     """Read it out of a stack's outputs; None where it has none, or not all of it yet."""
-    said = outputs.get(OUTPUT)
-    if not isinstance(said, dict):
+    answer = outputs.get(OUTPUT)
+    if not isinstance(answer, dict):
         return None
-    name, endpoint, authority = (str(said.get(k) or "") for k in ("name", "endpoint", "authority"))
+    name, endpoint, authority = (
+        str(answer.get(k) or "") for k in ("name", "endpoint", "authority")
+    )
     if not (name and endpoint and authority):
         return None
     # Google tells an address where the others tell a URL.

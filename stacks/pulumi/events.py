@@ -63,11 +63,11 @@ class EventFold:
         elif event.res_op_failed_event is not None:
             self._plan(event.res_op_failed_event.metadata)
         elif event.diagnostic_event is not None:
-            said = event.diagnostic_event
-            if said.severity == "error":
-                self._failures.append((said.urn or "", said.message))
-            elif said.severity == "warning":
-                self.warnings.append(said.message.strip())
+            diagnostic_event = event.diagnostic_event
+            if diagnostic_event.severity == "error":
+                self._failures.append((diagnostic_event.urn or "", diagnostic_event.message))
+            elif diagnostic_event.severity == "warning":
+                self.warnings.append(diagnostic_event.message.strip())
 
     def changes(self) -> tuple[ResourceChange, ...]:
         """Return one change per resource, in the order in which they began."""
@@ -78,15 +78,17 @@ class EventFold:
 
         The engine closes with the bare line "update failed", which is left out beside a reason.
         """
-        said = [(urn, text) for urn, text in self._failures if not _is_closing(urn, text)]
-        if not said:
+        messages = [(urn, text) for urn, text in self._failures if not _is_closing(urn, text)]
+        if not messages:
             return (translate(rest or "\n".join(text for _, text in self._failures)),)
-        return tuple(translate(text, resource=_label(urn)) for urn, text in dict.fromkeys(said))
+        return tuple(translate(text, resource=_label(urn)) for urn, text in dict.fromkeys(messages))
 
     def lacking(self) -> dict[str, Diagnostic]:
         """Return the resources that the cloud had no capacity for, by name."""
-        said = {_name(u): translate(t, resource=_label(u)) for u, t in self._failures if _label(u)}
-        return {name: found for name, found in said.items() if found.code == NO_CAPACITY}
+        values = {
+            _name(u): translate(t, resource=_label(u)) for u, t in self._failures if _label(u)
+        }
+        return {name: found for name, found in values.items() if found.code == NO_CAPACITY}
 
     def _plan(self, step: StepEventMetadata) -> None:
         effect = _EFFECTS.get(str(step.op.value))
@@ -204,9 +206,9 @@ def cause(diagnostic: Diagnostic) -> Cause | None:
 def first_line(message: str) -> str:
     """Return the first line that says something, without the engine's decoration."""
     for line in message.splitlines():
-        said = line.strip().removeprefix("error:").lstrip("* ").strip()
-        if said and not re.fullmatch(r"\d+ errors? occurred:|code: \d+|std(out|err):", said):
-            return said
+        text = line.strip().removeprefix("error:").lstrip("* ").strip()
+        if text and not re.fullmatch(r"\d+ errors? occurred:|code: \d+|std(out|err):", text):
+            return text
     return "it gave no reason"
 
 

@@ -148,12 +148,12 @@ def _differing(value: object) -> Any:  # any JSON
     """Return plain data of what differs from the defaults."""
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag
-        said = {} if tag is None else {value.__struct_config__.tag_field: tag}
+        values = {} if tag is None else {value.__struct_config__.tag_field: tag}
         for field in msgspec.structs.fields(value):
             held = getattr(value, field.name)
             if held != _default(field):
-                said[field.encode_name] = _differing(held)
-        return said
+                values[field.encode_name] = _differing(held)
+        return values
     if isinstance(value, dict):
         return {str(key): _differing(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -79,24 +79,24 @@ def _is_login(error: ProviderError) -> bool:
 
 
 def _not_logged_in(cloud: Cloud, error: ProviderError, unknown: list[str]) -> Diagnostic:
-    said = error.diagnostics[0]
+    diagnostic = error.diagnostics[0]
     return finding(
         cloud.not_logged_in,
         f"nobody is logged in to {cloud.name}: {len(unknown)} questions were not answered",
         severity=Severity.WARNING,
-        detail=f"Not known: {', '.join(unknown)}\n{said.detail}",
-        hint=said.hint,
+        detail=f"Not known: {', '.join(unknown)}\n{diagnostic.detail}",
+        hint=diagnostic.hint,
     )
 
 
 def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
-    said = error.diagnostics[0]
+    diagnostic = error.diagnostics[0]
     return finding(
         cloud.unanswered,
-        f"{what}: not checked, {said.summary}",
+        f"{what}: not checked, {diagnostic.summary}",
         severity=Severity.WARNING,
-        detail=said.detail,
-        hint=said.hint,
+        detail=diagnostic.detail,
+        hint=diagnostic.hint,
     )
 
 

@@ -203,8 +203,8 @@ def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> tuple[str
     site.delete(there.values())
     left = site.list().keys() & there.keys()
     gone = {name: identifier for name, identifier in there.items() if name not in left}
-    told = ((context.site, f"node/{name}", provider_id) for name, provider_id in gone.items())
-    _at_once(context.ledger.deleted, told)
+    deletions = ((context.site, f"node/{name}", provider_id) for name, provider_id in gone.items())
+    _at_once(context.ledger.deleted, deletions)
     return tuple(sorted(left))
 
 

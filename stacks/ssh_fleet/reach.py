@@ -51,8 +51,8 @@ def unanswered(wanted: Iterable[Endpoint], *, timeout_s: float = TIMEOUT_S) -> d
     if not everyone:
         return {}
     with ThreadPoolExecutor(min(_PARALLEL, len(everyone))) as pool:
-        said = pool.map(lambda endpoint: _problem(endpoint, timeout_s), everyone)
-        return {endpoint: why for endpoint, why in zip(everyone, said, strict=True) if why}
+        problems = pool.map(lambda endpoint: _problem(endpoint, timeout_s), everyone)
+        return {endpoint: why for endpoint, why in zip(everyone, problems, strict=True) if why}
 
 
 def _problem(endpoint: Endpoint, timeout_s: float) -> str:

@@ -28,17 +28,17 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         "nvidia_driver_fabric_manager": fabric_manager if node.has_nvswitch else "",
         "nvidia_driver_imex": imex if node.spans_nvlink else "",
     }
-    said = node.pool.gpus
-    modules: dict[str, Json] = {"nvidia_driver_modules": said.modules}
-    peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": said.peer_memory}
+    gpus = node.pool.gpus
+    modules: dict[str, Json] = {"nvidia_driver_modules": gpus.modules}
+    peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": gpus.peer_memory}
     state: dict[str, Json] = (
         daemons
         | peer_memory
         | {
             "nvidia_driver_version": version,
             "nvidia_driver_gpus": node.gpu.count,
-            "nvidia_driver_mig": said.mig,
-            "nvidia_driver_ecc": said.ecc,
+            "nvidia_driver_mig": gpus.mig,
+            "nvidia_driver_ecc": gpus.ecc,
         }
     )
     packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}

@@ -74,8 +74,8 @@ def quotas(facts: KubernetesFacts) -> list[Object]:
     """
     made = []
     for account in facts.accounts:
-        said = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
-        known = [quota for quota in said if quota is not None]
+        limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
+        known = [quota for quota in limits if quota is not None]
         if known:
             made.append(_quota(account, "gpus", _hard(facts, min(known))))
         for name, qos in qualities(facts).items():
@@ -88,9 +88,10 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
     """Return the role of an account's people in its namespace, and who has it."""
     rules = [{"apiGroups": groups, "resources": of, "verbs": may} for groups, of, may in _RULES]
     made = []
-    for account, said in facts.accounts.items():
+    for account, account_spec in facts.accounts.items():
         subjects: list[Json] = [
-            {"apiGroup": _RBAC, "kind": "User", "name": user} for user in sorted(set(said.users))
+            {"apiGroup": _RBAC, "kind": "User", "name": user}
+            for user in sorted(set(account_spec.users))
         ]
         subjects.append({"apiGroup": _RBAC, "kind": "Group", "name": f"{GROUP_PREFIX}{account}"})
         made.append(new(f"{_RBAC}/v1", "Role", ROLE, namespace=account, rules=rules))

@@ -146,10 +146,12 @@ def rank_environment(run: AllReduceRun) -> dict[str, str]:
     given = {**run.access.environment, **run.environment}
     plain = {name: value for name, value in given.items() if not name.endswith("+")}
     before = {name.removesuffix("+"): value for name, value in given.items() if name.endswith("+")}
-    told = {**plain, "FORWARD": " ".join(sorted({*plain, *before}))}
+    environment = {**plain, "FORWARD": " ".join(sorted({*plain, *before}))}
     if before:
-        told["PREPEND"] = "\n".join(f"{name}={value}" for name, value in sorted(before.items()))
-    return told
+        environment["PREPEND"] = "\n".join(
+            f"{name}={value}" for name, value in sorted(before.items())
+        )
+    return environment
 
 
 def pod_template(
@@ -325,9 +327,9 @@ def mpijob_objects(run: AllReduceRun) -> list[Object]:
 
     The launcher has the first node's programs too, and no GPU.
     """
-    told = rank_environment(run)
-    environment = {name: value for name, value in told.items() if name not in _FOR_SCRIPT}
-    launch = ["/bin/sh", "-c", _launch(run, told)]
+    rank_variables = rank_environment(run)
+    environment = {name: value for name, value in rank_variables.items() if name not in _FOR_SCRIPT}
+    launch = ["/bin/sh", "-c", _launch(run, rank_variables)]
     worker = pod_template(run, [_SSH, "-D", "-e", "-p", _PORT], environment)
     launcher = pod_template(run, launch, environment)
     for template in (worker, launcher):
@@ -365,13 +367,13 @@ def mpijob_objects(run: AllReduceRun) -> list[Object]:
 _FOR_SCRIPT = frozenset({"FORWARD", "PREPEND"})
 
 
-def _launch(run: AllReduceRun, told: dict[str, str]) -> str:
+def _launch(run: AllReduceRun, environment: dict[str, str]) -> str:
     """Return what the launcher's shell runs: values that go before others, then mpirun."""
-    before = [line.partition("=") for line in told.get("PREPEND", "").splitlines()]
+    before = [line.partition("=") for line in environment.get("PREPEND", "").splitlines()]
     exports = [
         f'export {name}={shlex.quote(value)}"${{{name}:+:${name}}}"' for name, _, value in before
     ]
-    forwarded = [word for name in told["FORWARD"].split() for word in ("-x", name)]
+    forwarded = [word for name in environment["FORWARD"].split() for word in ("-x", name)]
     options = f"-p {_PORT} -o StrictHostKeyChecking=no -o ConnectionAttempts=10"
     words = [
         *("mpirun", "--allow-run-as-root", "--mca", "plm_rsh_args", options),

@@ -106,10 +106,10 @@ def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> Fab
 
 def rail_names(facts: KubernetesFacts, pool: str) -> list[str]:
     """Return the networks of a RoCE pool's rails; [] where pods have no addresses on them."""
-    said = facts.spec.pools[pool].rdma.pods
-    if said is None or _kind(facts, pool) != "roce":
+    pods = facts.spec.pools[pool].rdma.pods
+    if pods is None or _kind(facts, pool) != "roce":
         return []
-    return [f"{pool}-rail-{number}" for number in range(len(said.interfaces))]
+    return [f"{pool}-rail-{number}" for number in range(len(pods.interfaces))]
 
 
 def rail_resource(network: str) -> str:
@@ -148,10 +148,10 @@ def network_objects(facts: KubernetesFacts) -> list[Object]:
         return []
     made = [_nic_policy(facts)]
     for pool in facts.compute:
-        names, said = rail_names(facts, pool), facts.spec.pools[pool].rdma.pods
-        if said is None or not names:
+        names, pods = rail_names(facts, pool), facts.spec.pools[pool].rdma.pods
+        if pods is None or not names:
             continue
-        for name, subnet in zip(names, rail_subnets(said.network, len(names)), strict=True):
+        for name, subnet in zip(names, rail_subnets(pods.network, len(names)), strict=True):
             made += [_address_pool(facts, pool, name, subnet), _rail_network(name)]
     return made
 
@@ -211,8 +211,8 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
 
 def _devices(facts: KubernetesFacts, pool: str) -> list[str]:
     """Return the interface of each rail that pods get, in order."""
-    said = facts.spec.pools[pool].rdma.pods
-    return [] if said is None or not rail_names(facts, pool) else said.interfaces
+    pods = facts.spec.pools[pool].rdma.pods
+    return [] if pods is None or not rail_names(facts, pool) else pods.interfaces
 
 
 def _component(image: str, version: str, **more: Json) -> dict[str, Json]:

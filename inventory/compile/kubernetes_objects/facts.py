@@ -50,9 +50,9 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def accounts(self) -> Mapping[str, Account]:
         """Accounts by name; where the spec has none, one of all the people it lists."""
-        said = self.scheduler.accounts
-        if said:
-            return dict(sorted(said.items()))
+        accounts = self.scheduler.accounts
+        if accounts:
+            return dict(sorted(accounts.items()))
         return {EVERYONE: Account(users=[user.name for user in self.spec.local_users])}
 
     @cached_property
@@ -154,11 +154,11 @@ def gpu_resource(facts: KubernetesFacts, pool: str) -> str | None:
 
 def units_per_gpu(facts: KubernetesFacts, pool: str) -> int:
     """Return what one GPU of a pool counts for: the pods that it is shared or cut for."""
-    gpu, said = facts.machine(pool).gpu, facts.scheduler.gpu
+    gpu, gpu_spec = facts.machine(pool).gpu, facts.scheduler.gpu
     if gpu is None or gpu.vendor != "nvidia":
         return 1
-    cut = slices_of(gpu.model, gpu.memory_gib, said.mig) if said.mig else 1
-    return (cut or 1) * said.time_slices
+    cut = slices_of(gpu.model, gpu.memory_gib, gpu_spec.mig) if gpu_spec.mig else 1
+    return (cut or 1) * gpu_spec.time_slices
 
 
 def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:

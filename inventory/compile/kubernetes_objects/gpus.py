@@ -34,31 +34,31 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     DCGM's library: the operator adds device plugin, labels, MIG and metrics. With claims a
     GPUCluster takes ClusterPolicy's place, which knows no driver: a NVIDIADriver brings that.
     """
-    said = facts.scheduler.gpu
+    gpu = facts.scheduler.gpu
     pools = gpu_pools(facts, "nvidia")
     values: dict[str, Json] = {
         "driver": _driver(facts, pools),
-        "toolkit": {"enabled": said.driver == "container"},
+        "toolkit": {"enabled": gpu.driver == "container"},
         "cdi": {"enabled": True},
         "nfd": {"enabled": not gpu_pools(facts, "amd")},
         "dcgmExporter": {"enabled": facts.spec.monitoring is not None},
         "mig": {"strategy": "single"},
-        "migManager": {"enabled": said.mig is not None},
-        "gdrcopy": {"enabled": said.driver == "container"},
+        "migManager": {"enabled": gpu.mig is not None},
+        "gdrcopy": {"enabled": gpu.driver == "container"},
     }
-    if said.time_slices > 1:
+    if gpu.time_slices > 1:
         values["devicePlugin"] = {
             "config": {
                 "create": True,
                 "name": TIME_SLICING,
                 "default": "any",
-                "data": {"any": to_yaml(_time_slices(said.time_slices))},
+                "data": {"any": to_yaml(_time_slices(gpu.time_slices))},
             }
         }
-    if said.resource_claims:
+    if gpu.resource_claims:
         values["operator"] = {"env": [{"name": "DEFAULT_GPU_ALLOCATION_MODE", "value": "dra"}]}
         values["gpuCluster"] = {"enabled": True}
-        if said.driver == "container":
+        if gpu.driver == "container":
             values["driver"] |= {"nvidiaDriverCRD": {"enabled": True}}
     return values
 
@@ -106,19 +106,19 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
 
     Fields as in AMD's documentation of the operator, fulldeviceconfig (read 2026-11).
     """
-    said = facts.scheduler.gpu
+    gpu = facts.scheduler.gpu
     made = []
     for pool in gpu_pools(facts, "amd"):
         spec: dict[str, Json] = {
             "driver": {"enable": False},
             "devicePlugin": {
-                "enableDevicePlugin": not said.resource_claims,
+                "enableDevicePlugin": not gpu.resource_claims,
                 "enableNodeLabeller": True,
             },
             "metricsExporter": {"enable": facts.spec.monitoring is not None},
             "selector": {POOL: pool},
         }
-        if said.resource_claims:
+        if gpu.resource_claims:
             spec["draDriver"] = {"enable": True}
         made.append(
             new("amd.com/v1alpha1", "DeviceConfig", pool, namespace=AMD_NAMESPACE, spec=spec)

@@ -25,9 +25,9 @@ def cni(facts: KubernetesFacts) -> Cni:
     """
     if facts.scheduler.control_plane != "self":
         return "cloud"
-    said = facts.scheduler.cni
-    if said != "auto":
-        return said
+    wanted = facts.scheduler.cni
+    if wanted != "auto":
+        return wanted
     here = all(site.is_made_here for site in facts.spec.sites.values())
     return "routed" if here else "cilium"
 

@@ -39,8 +39,8 @@ def nodes(facts: KubernetesFacts) -> dict[str, Json]:
     """
     made: dict[str, Json] = {}
     for pool in sorted(facts.spec.pools):
-        said = facts.spec.pools[pool]
-        if said.role == "controller":
+        pool_spec = facts.spec.pools[pool]
+        if pool_spec.role == "controller":
             continue
         alike = pool_labels(facts, pool) | gpu_node_labels(facts, pool)
         taints = pool_taints(facts, pool)
@@ -51,8 +51,8 @@ def nodes(facts: KubernetesFacts) -> dict[str, Json]:
 
 def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     """Return the labels that all nodes of a pool have."""
-    said, node = facts.spec.pools[pool], facts.nodes[pool]
-    labels = {POOL: pool, SITE: said.site}
+    pool_spec, node = facts.spec.pools[pool], facts.nodes[pool]
+    labels = {POOL: pool, SITE: pool_spec.site}
     if node.machine is not None:
         labels[MACHINE] = label_value(node.machine.name)
         if node.machine.gpu is not None:
@@ -70,9 +70,9 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
 
 def gpu_node_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     """Return the label that tells NVIDIA's operator how a pool's GPUs are cut."""
-    said = facts.scheduler.gpu.mig
-    is_cut = said is not None and facts.nodes[pool].has_gpu_of("nvidia")
-    return {"nvidia.com/mig.config": said} if is_cut and said else {}
+    mig = facts.scheduler.gpu.mig
+    is_cut = mig is not None and facts.nodes[pool].has_gpu_of("nvidia")
+    return {"nvidia.com/mig.config": mig} if is_cut and mig else {}
 
 
 def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:

@@ -66,13 +66,15 @@ def cohorts(facts: KubernetesFacts) -> list[Object]:
         for pool, has in amounts.items()
     ]
     made = [new(API, "Cohort", ROOT_COHORT, spec={"resourceGroups": _groups(resources, exists)})]
-    for account, said in facts.accounts.items():
+    for account, account_spec in facts.accounts.items():
         spec: dict[str, Json] = {
-            "parentName": ROOT_COHORT if said.parent is None else cohort_name(said.parent),
-            "fairSharing": {"weight": str(said.share)},
+            "parentName": ROOT_COHORT
+            if account_spec.parent is None
+            else cohort_name(account_spec.parent),
+            "fairSharing": {"weight": str(account_spec.share)},
         }
-        if said.gpu_quota is not None:
-            limits = gpu_limits(facts, said.gpu_quota)
+        if account_spec.gpu_quota is not None:
+            limits = gpu_limits(facts, account_spec.gpu_quota)
             bounded = [
                 _flavor(pool, {name: _bounded(name, most) for name, most in limits.items()})
                 for pool in facts.compute

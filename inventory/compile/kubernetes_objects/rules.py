@@ -110,10 +110,10 @@ def _qos_of_pods(facts: KubernetesFacts) -> Object:
 def _partition(facts: KubernetesFacts) -> str:
     """Return the expression of a job's partition."""
     default = literal(facts.default_partition or "")
-    said = f"object.metadata.?labels[?'{QUEUE_LABEL}'].orValue({default})"
+    queue = f"object.metadata.?labels[?'{QUEUE_LABEL}'].orValue({default})"
     if facts.default_partition is None or DEFAULT_QUEUE in facts.partitions:
-        return said
-    return f"{said} == '{DEFAULT_QUEUE}' ? {default} : {said}"
+        return queue
+    return f"{queue} == '{DEFAULT_QUEUE}' ? {default} : {queue}"
 
 
 def _queues(facts: KubernetesFacts) -> Object:

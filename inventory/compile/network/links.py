@@ -111,10 +111,10 @@ def _endpoint(
 
     A cloud reaches no private address of another site.
     """
-    said = link.endpoints.get(site)
-    if said is not None:
-        has_port = ":" in said and not said.endswith("]")
-        return said if has_port else f"{said}:{TUNNEL_PORT}"
+    endpoint = link.endpoints.get(site)
+    if endpoint is not None:
+        has_port = ":" in endpoint and not endpoint.endswith("]")
+        return endpoint if has_port else f"{endpoint}:{TUNNEL_PORT}"
     if host is None:
         return ""
     address = host.public_address

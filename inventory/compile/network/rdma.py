@@ -29,9 +29,9 @@ def drivers_of(node: NodeFacts) -> Drivers:
     Cloud images carry drivers that fit their adapters. DOCA-OFED comes from a repository for each
     distribution: where there is none, or no version is known, the distribution's own are taken.
     """
-    said = node.pool.rdma.drivers
-    if said != "auto":
-        return said
+    drivers = node.pool.rdma.drivers
+    if drivers != "auto":
+        return drivers
     if node.spec.sites[node.pool.site].is_cloud:
         return "image"
     made_for = {r.distribution for r in node.catalog.sources[SOURCE].repositories}
@@ -103,11 +103,11 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
     """
     if rdma_kind(node) != "infiniband":
         return []
-    said = node.pool.rdma
+    rdma = node.pool.rdma
     own_network = not node.spec.sites[node.pool.site].is_cloud
-    ipoib = said.ipoib
+    ipoib = rdma.ipoib
     asked: dict[str, Json] = {
-        "infiniband_subnet_manager": said.subnet_manager and own_network,
+        "infiniband_subnet_manager": rdma.subnet_manager and own_network,
         "infiniband_ipoib": {}
         if ipoib is None
         else {
@@ -115,15 +115,15 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
             "mode": ipoib.mode,
             "mtu": ipoib.mtu or _MTUS[ipoib.mode],
         },
-        "infiniband_partition_keys": said.partition_keys,
-        "infiniband_devices": said.devices,
+        "infiniband_partition_keys": rdma.partition_keys,
+        "infiniband_devices": rdma.devices,
     }
     manager: dict[str, Json] = {"infiniband_drivers": drivers_of(node)}
     found = rails(node)
     expected: dict[str, Json] = {
         "infiniband_rails": found["count"],
         "infiniband_gbps": found["gbps"],
-        "infiniband_leaves": said.leaves,
+        "infiniband_leaves": rdma.leaves,
     }
     return [
         Step(
@@ -150,17 +150,17 @@ def roce_steps(node: NodeFacts) -> list[Step]:
     """
     if rdma_kind(node) != "roce":
         return []
-    said = node.pool.rdma
+    rdma = node.pool.rdma
     found = rails(node)
     own_network = not node.spec.sites[node.pool.site].is_cloud
     settings: dict[str, Json] = {
         "roce_managed": own_network,
-        "roce_devices": said.devices,
-        "roce_mtu": said.mtu,
-        "roce_priority": said.priority,
-        "roce_dscp": said.dscp,
-        "roce_congestion_dscp": said.congestion_dscp,
-        "roce_ring": said.ring,
+        "roce_devices": rdma.devices,
+        "roce_mtu": rdma.mtu,
+        "roce_priority": rdma.priority,
+        "roce_dscp": rdma.dscp,
+        "roce_congestion_dscp": rdma.congestion_dscp,
+        "roce_ring": rdma.ring,
         "roce_gbps": found["gbps"],
     }
     expected: dict[str, Json] = {"roce_rails": found["count"]}

@@ -98,9 +98,13 @@ def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, J
     slurm = spec.scheduler
     if not run_it or not isinstance(slurm, SlurmScheduler):
         return {}
-    said = slurm.accounting or Accounting()
-    host, _, port = (said.database or "").partition(":")
-    days = 0 if said.purge_after is None else max(1, round(said.purge_after.value / 86_400))
+    accounting = slurm.accounting or Accounting()
+    host, _, port = (accounting.database or "").partition(":")
+    days = (
+        0
+        if accounting.purge_after is None
+        else max(1, round(accounting.purge_after.value / 86_400))
+    )
     return {
         "slurmdbd_cluster": spec.name,
         "slurmdbd_hosts": [{"name": one.name, "address": one.address} for one in run_it],
@@ -135,16 +139,16 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     run_it = accounting_hosts(spec, node.cluster.hosts) if may_run_accounting(node) else ()
     if node.name not in {host.pool for host in run_it}:
         return []
-    said, version = slurmdbd_variables(spec, run_it), spec.software.slurm
+    variables, version = slurmdbd_variables(spec, run_it), spec.software.slurm
     pages: dict[str, Json] = (
         {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if node.cluster.simulated else {}
     )
-    known = {key: said[key] for key in ("slurmdbd_cluster", "slurmdbd_hosts")}
-    made = {"slurmdbd_database_made": said["slurmdbd_database_made"]}
+    known = {key: variables[key] for key in ("slurmdbd_cluster", "slurmdbd_hosts")}
+    made = {"slurmdbd_database_made": variables["slurmdbd_database_made"]}
     return [
-        _step("preflight", {key: said[key] for key in _PREFLIGHT}),
+        _step("preflight", {key: variables[key] for key in _PREFLIGHT}),
         _step("install", {} if version == AUTO else {"slurmdbd_version": version}),
-        _step("configure", said | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
+        _step("configure", variables | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
         _step("verify", known | made | pages),
     ]
 

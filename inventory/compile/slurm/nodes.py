@@ -28,21 +28,21 @@ GPU_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
 
 def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
     """Return the machine type of a pool, with what the pool says of its own nodes."""
-    said = spec.pools[pool]
-    if said.machine is None:
+    pool_spec = spec.pools[pool]
+    if pool_spec.machine is None:
         raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
-    machine = catalog.machines[said.machine]
-    if said.cpu is not None:
+    machine = catalog.machines[pool_spec.machine]
+    if pool_spec.cpu is not None:
         architecture = machine.cpu.architecture if machine.cpu else "x86_64"
-        shape = msgspec.structs.asdict(said.cpu)
+        shape = msgspec.structs.asdict(pool_spec.cpu)
         sockets = shape.pop("gpus")
         machine = msgspec.structs.replace(machine, cpu=Cpu(architecture=architecture, **shape))
         if machine.gpu is not None:
             # The catalog's sockets are those of its own processors.
             gpu = msgspec.structs.replace(machine.gpu, sockets=sockets)
             machine = msgspec.structs.replace(machine, gpu=gpu)
-    if said.memory is not None:
-        machine = msgspec.structs.replace(machine, memory_gib=said.memory.value / 2**30)
+    if pool_spec.memory is not None:
+        machine = msgspec.structs.replace(machine, memory_gib=pool_spec.memory.value / 2**30)
     return machine
 
 

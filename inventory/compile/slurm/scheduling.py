@@ -36,11 +36,11 @@ def spill_partitions(spec: ClusterSpec) -> dict[str, str]:
 
     That is the first one that has the pool; where there is none, one called as the pool is.
     """
-    said = spec.scheduler.partitions
+    partitions = spec.scheduler.partitions
     found: dict[str, str] = {}
-    for pool in sorted({each.spill.to for each in said.values() if each.spill is not None}):
-        own = pool if pool not in said else f"{pool}-spill"
-        found[pool] = next((name for name, each in said.items() if pool in each.pools), own)
+    for pool in sorted({each.spill.to for each in partitions.values() if each.spill is not None}):
+        own = pool if pool not in partitions else f"{pool}-spill"
+        found[pool] = next((name for name, each in partitions.items() if pool in each.pools), own)
     return found
 
 

@@ -26,10 +26,12 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     found: str | None = None
     for node in controllers:
         asked = (node.pool.software, node.spec.software)
-        said = [one.distribution for one in asked if one and one.distribution != "auto"]
+        distributions = [one.distribution for one in asked if one and one.distribution != "auto"]
         version: str | None = node.spec.software.slurm
         if version == "auto":
-            version = lock.slurm_package(node.software.distribution or next(iter(said), None))
+            version = lock.slurm_package(
+                node.software.distribution or next(iter(distributions), None)
+            )
         if version is not None and (found is None or older(version, found)):
             found = version
     return found
@@ -58,7 +60,7 @@ def slurm_topology(
         controllers: whose Slurm reads it; without any nothing speaks against blocks.
     """
     slurm = spec.scheduler
-    said = slurm.topology if isinstance(slurm, SlurmScheduler) else Asked()
+    wanted = slurm.topology if isinstance(slurm, SlurmScheduler) else Asked()
     placed = in_order(spec, hosts)
     if not any(host.placement.block or host.placement.leaf for host in placed):
         return msgspec.to_builtins(FLAT)
@@ -66,7 +68,7 @@ def slurm_topology(
     knows_blocks = has_feature(release, "topology/block")
 
     def found(members: Sequence[Host]) -> Topology:
-        return topology_of(members, said.plugin, said.block_sizes, knows_blocks=knows_blocks)
+        return topology_of(members, wanted.plugin, wanted.block_sizes, knows_blocks=knows_blocks)
 
     topology = found(placed)
     if topology == FLAT:

@@ -61,9 +61,9 @@ def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[s
     }
     needs = {
         word
-        for said in spec.scheduler.partitions.values()
-        if said.spill is not None and said.spill.to == pool
-        for word in said.spill.only.data
+        for partition_spec in spec.scheduler.partitions.values()
+        if partition_spec.spill is not None and partition_spec.spill.to == pool
+        for word in partition_spec.spill.only.data
     }
     if partition is not None and copies:
         yield partition, tuple(sorted(needs)), copies

@@ -37,7 +37,7 @@ def sssd_steps(node: NodeFacts) -> list[Step]:
     if users.ca is not None:
         asked["sssd_ca"] = users.ca
     ids: dict[str, Json] = {"sssd_min_id": users.ids.min, "sssd_max_id": users.ids.max or 0}
-    told: dict[str, Json] = {
+    variables: dict[str, Json] = {
         **asked,
         **ids,
         "sssd_base": users.search_base or "",
@@ -48,13 +48,13 @@ def sssd_steps(node: NodeFacts) -> list[Step]:
     }
     secrets: dict[str, str] = {}
     if users.bind_dn is not None:
-        told["sssd_bind_dn"] = users.bind_dn
+        variables["sssd_bind_dn"] = users.bind_dn
         secrets["sssd_bind_password_file"] = DIRECTORY_SECRET
     probe: dict[str, Json] = {"sssd_probe": users.probe} if users.probe is not None else {}
     return [
         _sssd_step("preflight", asked),
         _sssd_step("install", {}),
-        _sssd_step("configure", told, secrets),
+        _sssd_step("configure", variables, secrets),
         _sssd_step("verify", ids | probe),
     ]
 
@@ -91,14 +91,14 @@ def hardening_steps(node: NodeFacts) -> list[Step]:
 
     It comes last: what it closes has worked by then.
     """
-    said = node.spec.hardening
-    if said is None:
+    hardening = node.spec.hardening
+    if hardening is None:
         return []
-    audit: dict[str, Json] = {"hardening_audit": said.audit and node.is_machine}
+    audit: dict[str, Json] = {"hardening_audit": hardening.audit and node.is_machine}
     ports, users = _ssh(node)
     holds: dict[str, Json] = {
         "hardening_ssh_user": "root" if "root" in users else min(users),
-        "hardening_planes": _planes(node, said, ports),
+        "hardening_planes": _planes(node, hardening, ports),
         **audit,
     }
     if not node.is_machine:  # the kernel is another's, and its settings are
@@ -110,16 +110,16 @@ def hardening_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-def _planes(node: NodeFacts, said: Hardening, ssh: list[str]) -> list[Json]:
+def _planes(node: NodeFacts, hardening: Hardening, ssh: list[str]) -> list[Json]:
     """Return what may come in from where; nothing without the networks of management."""
-    if not said.management:
+    if not hardening.management:
         return []
     of_sites = networks_of_sites(node.spec, node.spec.sites)
     planes: list[tuple[str, list[str], list[str], list[str]]] = [
-        ("management", said.management, ssh, []),
-        ("nodes", said.nodes or of_sites, [*ssh, _UNPRIVILEGED], [_UNPRIVILEGED]),
-        ("fabric", said.fabric, [_ALL], [_ALL]),
-        ("storage", said.storage, _SERVERS, [_UNPRIVILEGED]),
+        ("management", hardening.management, ssh, []),
+        ("nodes", hardening.nodes or of_sites, [*ssh, _UNPRIVILEGED], [_UNPRIVILEGED]),
+        ("fabric", hardening.fabric, [_ALL], [_ALL]),
+        ("storage", hardening.storage, _SERVERS, [_UNPRIVILEGED]),
         ("tunnel", _tunnel_ends(node), [], [str(TUNNEL_PORT)]),
     ]
     return [
@@ -204,8 +204,8 @@ def _exempt(spec: ClusterSpec) -> dict[str, Json]:
     """Return who needs no job: administrators. root and gcluster's own login the role knows."""
     users = [user.name for user in spec.local_users if user.sudo]
     groups = list(spec.users.admin_groups) if isinstance(spec.users, DirectoryUsers) else []
-    said = {"pam_slurm_adopt_users": users, "pam_slurm_adopt_groups": groups}
-    return {name: value for name, value in said.items() if value}
+    variables = {"pam_slurm_adopt_users": users, "pam_slurm_adopt_groups": groups}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:

@@ -38,16 +38,16 @@ def base_steps(node: NodeFacts) -> list[Step]:
 def _ssh(spec: ClusterSpec, role: PoolRole) -> dict[str, Json]:
     """Return who can't log in to the nodes of a role, and whose certificates they take."""
     denied = [u.name for u in spec.local_users if u.login is not None and role not in u.login]
-    said = {"base_denied_users": denied, "base_ssh_authorities": spec.ssh_authorities}
-    return {name: value for name, value in said.items() if value}
+    variables = {"base_denied_users": denied, "base_ssh_authorities": spec.ssh_authorities}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _user(user: User) -> Json:
     """Return an account with every default filled in."""
     gid = user.uid if user.gid is None else user.gid
-    said = msgspec.structs.asdict(user) | {"gid": gid}
-    del said["login"]
-    return said
+    fields = msgspec.structs.asdict(user) | {"gid": gid}
+    del fields["login"]
+    return fields
 
 
 GPU_BOOT_PARAMETERS = ("iommu=pt",)
@@ -106,23 +106,23 @@ def firmware_steps(node: NodeFacts) -> list[Step]:
     """
     if not node.is_machine:
         return []
-    said = node.pool.firmware
-    if said is None:
+    firmware = node.pool.firmware
+    if firmware is None:
         return [_step("install", {}), _step("verify", {})]
     asked: dict[str, Json] = {
-        "firmware_bmc": said.bmc,
-        "firmware_credentials_file": said.credentials,
-        "firmware_ca_file": said.certificates or "",
+        "firmware_bmc": firmware.bmc,
+        "firmware_credentials_file": firmware.credentials,
+        "firmware_ca_file": firmware.certificates or "",
         "firmware_wanted": {
             target: {k: v for k, v in msgspec.to_builtins(wanted).items() if v is not None}
-            for target, wanted in sorted(said.wanted.items())
+            for target, wanted in sorted(firmware.wanted.items())
         },
     }
     update: dict[str, Json] = asked | {
-        "firmware_update": said.update,
+        "firmware_update": firmware.update,
         "firmware_slurm": node.pool.role == "compute",
     }
-    named = [_step("update", update)] if said.update else []
+    named = [_step("update", update)] if firmware.update else []
     return [_step("install", {}), *named, _step("verify", asked)]
 
 

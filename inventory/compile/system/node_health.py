@@ -52,8 +52,8 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
     expected["node_health_nics"] = [
         {"kind": nic.kind, "count": nic.count, "gbps": nic.gbps or 0} for nic in machine.nics or ()
     ]
-    said = node.pool.memory.value / 2**30 if node.pool.memory is not None else None
-    expected["node_health_memory_gib"] = said or machine.memory_gib or 0
+    memory_gib = node.pool.memory.value / 2**30 if node.pool.memory is not None else None
+    expected["node_health_memory_gib"] = memory_gib or machine.memory_gib or 0
     return expected
 
 

@@ -134,19 +134,19 @@ class Prices:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Know nothing yet."""
         self._clock = clock
-        self._said: dict[str, tuple[float, dict[str, float]]] = {}
+        self._prices: dict[str, tuple[float, dict[str, float]]] = {}
 
     def is_fresh(self, pool: str) -> bool:
         """Say whether a pool's prices were asked for lately."""
-        said = self._said.get(pool)
-        return said is not None and self._clock() - said[0] < FRESH_S
+        cached = self._prices.get(pool)
+        return cached is not None and self._clock() - cached[0] < FRESH_S
 
     def learn(self, pool: str, usd_per_hour: dict[str, float]) -> None:
         """Keep option -> USD per hour of one node, as the provider says it now."""
-        self._said[pool] = (self._clock(), usd_per_hour)
+        self._prices[pool] = (self._clock(), usd_per_hour)
 
     def of(self, pool: ElasticPool) -> ElasticPool:
         """Return a pool with the dearer of what the catalog has and what its provider said."""
-        _, said = self._said.get(pool.pool, (0.0, {}))
-        dearer = {k: max(usd, pool.prices.get(k, 0.0)) for k, usd in said.items() if usd > 0}
+        _, prices = self._prices.get(pool.pool, (0.0, {}))
+        dearer = {k: max(usd, pool.prices.get(k, 0.0)) for k, usd in prices.items() if usd > 0}
         return msgspec.structs.replace(pool, prices={**pool.prices, **dearer})

@@ -36,17 +36,20 @@ class Threads:
     """Calls beside each other: a cloud that is slow by minutes holds up its own nodes alone."""
 
     def __init__(
-        self, *, is_fault: Callable[[BaseException], bool], said: Callable[[BaseException], None]
+        self,
+        *,
+        is_fault: Callable[[BaseException], bool],
+        on_error: Callable[[BaseException], None],
     ) -> None:
         """Start nothing yet.
 
         Args:
             is_fault: whether an error ends the agent.
-            said: told of each other error: what it stopped is tried again in the next round.
+            on_error: told of each other error: what it stopped is tried again in the next round.
         """
         self._pool = ThreadPoolExecutor(CALLS, thread_name_prefix="burst")
         self._is_fault = is_fault
-        self._said = said
+        self._on_error = on_error
         self._lock = threading.Lock()
         self._busy: set[str] = set()
         self._fault: BaseException | None = None
@@ -79,7 +82,7 @@ class Threads:
             if self._is_fault(error):
                 self._fault = error
             else:
-                self._said(error)
+                self._on_error(error)
         finally:
             with self._lock:
                 self._busy -= nodes

@@ -161,8 +161,8 @@ def _leaves(record: NodeRecord, node: NodeSeen) -> str | None:
 
 
 def _died(record: NodeRecord, node: NodeSeen) -> str:
-    said = node.reason.removeprefix(MARK)
-    return said or ("it is down" if record.step == "joined" else "it never came")
+    reason = node.reason.removeprefix(MARK)
+    return reason or ("it is down" if record.step == "joined" else "it never came")
 
 
 def grouped(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
@@ -243,14 +243,14 @@ def is_closed(pool: ElasticPool, fold: BurstFold, now: float) -> bool:
 
 
 def _why_none(pool: ElasticPool, fold: BurstFold) -> str:
-    said = [
+    reasons = [
         fold.refused[pool.pool, option]
         for option in pool.purchase_options
         if (pool.pool, option) in fold.refused
     ]
-    if not said:
+    if not reasons:
         return "it never came, by any way to buy it"
-    return max(said)[1] or "no capacity"
+    return max(reasons)[1] or "no capacity"
 
 
 def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:

@@ -41,7 +41,7 @@ from .spill import Spilling, closed_reason, come, judge
 
 MOVE_AGAIN_S = 120.0
 """Seconds until a job is moved again whose move the scheduler refused."""
-TOLD_AT_ONCE = 400
+LOGGED_AT_ONCE = 400
 """Jobs that are told something in one round: each is a change of the scheduler's records."""
 SOON_S = 2.0
 """Seconds between two looks while nodes are on their way: what they wait for is seconds long."""
@@ -73,7 +73,7 @@ class Agent:
         self._crew = call_pool
         self._say = say
         self._token = token
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._stay: dict[str, tuple[float, str]] = {}
         """Job -> when the scheduler refused to move it, and why."""
         self._making = Making(
@@ -123,9 +123,9 @@ class Agent:
             self._scheduler.taken([request.id for request in seen.requests])
             did = True
         self._unless_refused(partial(self._making.place, seen))
-        self._tell(come(seen))
+        self._log_reasons(come(seen))
         there = {each.job.id for each in seen.jobs}
-        self._told = {job: text for job, text in self._told.items() if job in there}
+        self._logged = {job: text for job, text in self._logged.items() if job in there}
         self._stay = {job: why for job, why in self._stay.items() if job in there}
         nodes = self._book.nodes().values()
         self._on_the_way = any(r.is_live and r.step != "joined" for r in nodes)
@@ -167,7 +167,7 @@ class Agent:
                 lost = frozenset(nodes)
                 on = [each.job.id for each in seen.jobs if not lost.isdisjoint(each.nodes)]
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
-                self._tell(dict.fromkeys(on, f"its nodes don't come: {reason}"))
+                self._log_reasons(dict.fromkeys(on, f"its nodes don't come: {reason}"))
             case Forget(nodes=nodes):
                 self._say(AgentEvent(what="may-come-again", nodes=folded(nodes)))
                 self._scheduler.forget(nodes)
@@ -190,7 +190,7 @@ class Agent:
             self._book.ask(self._refusal(ask, reason))
             self._say(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
             self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
-            self._tell(dict.fromkeys(ask.jobs, f"refused: {reason}"))
+            self._log_reasons(dict.fromkeys(ask.jobs, f"refused: {reason}"))
             return
         longest = [rule.longest(ask.seconds) for rule in rules]
         step = BurstStepped(
@@ -249,7 +249,7 @@ class Agent:
         stay = {
             m.job: f"stays: {self._stay[m.job][1]}" for m in verdict.moves if m.job in self._stay
         }
-        self._tell(verdict.told | stay)
+        self._log_reasons(verdict.reasons | stay)
         return bool(verdict.moves)
 
     def _move(self, move: JobMoved, seen: Seen) -> None:
@@ -263,14 +263,14 @@ class Agent:
         self._stay.pop(move.job, None)
         self._say(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
 
-    def _tell(self, sentences: dict[str, str]) -> None:
+    def _log_reasons(self, sentences: dict[str, str]) -> None:
         """Tell jobs what is new to them; of very many, those first that know nothing yet."""
-        new = [job for job, text in sentences.items() if self._told.get(job) != text]
-        new.sort(key=self._told.__contains__)
-        told = {job: sentences[job] for job in new[:TOLD_AT_ONCE]}
-        if told:
-            self._scheduler.tell(told)
-            self._told |= told
+        new = [job for job, text in sentences.items() if self._logged.get(job) != text]
+        new.sort(key=self._logged.__contains__)
+        logged = {job: sentences[job] for job in new[:LOGGED_AT_ONCE]}
+        if logged:
+            self._scheduler.tell(logged)
+            self._logged |= logged
 
 
 _STATE_CODES = frozenset({"GC900", "GC901", "GC902", "GC903", "GC904"})

@@ -119,27 +119,28 @@ class Places:
 
     def __init__(self) -> None:
         """Know nothing yet: an agent that was started again asks again."""
-        self._said: dict[str, tuple[str, str]] = {}
+        self._addresses: dict[str, tuple[str, str]] = {}
         """Node -> (burst, address); calls that run beside the rounds add to it."""
 
     def learn(self, records: Collection[NodeRecord], addresses: Mapping[str, str]) -> None:
         """Keep what a provider said of nodes that it made."""
         for record in records:
             if record.node in addresses:
-                self._said[record.node] = (record.burst, addresses[record.node])
+                self._addresses[record.node] = (record.burst, addresses[record.node])
 
     def unknown(self, fold: BurstFold) -> tuple[NodeRecord, ...]:
         """Return the nodes that take jobs and that no provider was asked about."""
         return tuple(
             record
             for record in fold.nodes.values()
-            if record.step == "joined" and self._said.get(record.node, ("",))[0] != record.burst
+            if record.step == "joined"
+            and self._addresses.get(record.node, ("",))[0] != record.burst
         )
 
     def wrong(self, fold: BurstFold, seen: Seen) -> dict[str, str]:
         """Return node -> its address, of those that the scheduler would look for elsewhere."""
         found: dict[str, str] = {}
-        for name, (burst, address) in list(self._said.items()):
+        for name, (burst, address) in list(self._addresses.items()):
             record, node = fold.nodes.get(name), seen.nodes.get(name)
             is_it = record is not None and record.burst == burst
             if is_it and node is not None and node.state == "here" and node.address:

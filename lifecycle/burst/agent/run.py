@@ -89,7 +89,7 @@ def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_
 @contextmanager
 def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[Threads]:
     call_pool = Threads(
-        is_fault=is_fault, said=lambda error: say(AgentEvent(what="failed", reason=str(error)))
+        is_fault=is_fault, on_error=lambda error: say(AgentEvent(what="failed", reason=str(error)))
     )
     try:
         yield call_pool

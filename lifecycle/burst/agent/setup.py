@@ -66,10 +66,12 @@ def always_there(spec: ClusterSpec) -> frozenset[str]:
 
 def _names(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
     """Return the nodes of a pool that are always there."""
-    said = spec.pools[pool]
-    if said.hosts is None:
-        return tuple(pool_host_names(pool, msgspec.structs.replace(said, count=said.least or 0)))
-    entries = [said.hosts] if isinstance(said.hosts, str) else said.hosts
+    pool_spec = spec.pools[pool]
+    if pool_spec.hosts is None:
+        return tuple(
+            pool_host_names(pool, msgspec.structs.replace(pool_spec, count=pool_spec.least or 0))
+        )
+    entries = [pool_spec.hosts] if isinstance(pool_spec.hosts, str) else pool_spec.hosts
     return tuple(
         name
         for entry in entries

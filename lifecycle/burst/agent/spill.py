@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a round of the policy came to."""
 
     moves: tuple[JobMoved, ...] = ()
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     """Job -> sentence."""
     promise: RoomPromised | None = None
     """Where it changed."""
@@ -49,14 +49,14 @@ def judge(spilling: Spilling, fold: BurstFold, seen: Seen, closed: str = "") -> 
     jobs = [_as_moved(each, fold) for each in _waiting(seen, rule.partition)]
     moment = decision_context(rule, spilling.always, fold, seen, promise_of=rule.partition)
     done = decide_all(rule, jobs, moment)
-    moves, told = [], {}
+    moves, reasons = [], {}
     for decision in done.decisions:
         if closed and decision.spills:
-            told[decision.job] = f"stays: it would spill, but {closed}"
+            reasons[decision.job] = f"stays: it would spill, but {closed}"
             continue
-        told[decision.job] = sentence(decision, rule)
+        reasons[decision.job] = sentence(decision, rule)
         if decision.spills:
-            moves.append(_move(decision, spilling, told[decision.job]))
+            moves.append(_move(decision, spilling, reasons[decision.job]))
     back = _back(spilling, fold, seen, closed)
     old, new = fold.promises.get(rule.partition), done.promise
     promise = None
@@ -66,7 +66,7 @@ def judge(spilling: Spilling, fold: BurstFold, seen: Seen, closed: str = "") -> 
             promise = RoomPromised(partition=rule.partition, job=new.job, at=new.at)
     return Verdict(
         moves=(*moves, *back.values()),
-        told=told | {job: move.reason for job, move in back.items()},
+        reasons=reasons | {job: move.reason for job, move in back.items()},
         promise=promise,
         decisions=done.decisions,
     )
@@ -79,8 +79,8 @@ def closed_reason(
     pool = next((p for p in pools if p.pool == spilling.rule.target.pool), None)
     if pool is None or not is_closed(pool, fold, seen.now):
         return ""
-    said = max(fold.refused[pool.pool, option] for option in pool.purchase_options)[1]
-    return f"nothing can be had there now ({said})"
+    reason = max(fold.refused[pool.pool, option] for option in pool.purchase_options)[1]
+    return f"nothing can be had there now ({reason})"
 
 
 def come(seen: Seen) -> dict[str, str]:

@@ -216,9 +216,9 @@ def with_room_for(spec: ClusterSpec, nodes: Collection[str]) -> ClusterSpec:
 
 def bought_by(spec: ClusterSpec, catalog: Catalog, pool: str, option: str) -> ClusterSpec:
     """Return the spec with one way alone to buy a pool; where there is one, the spec itself."""
-    said = spec.pools[pool]
-    keys = [each.key for each in purchase_options(spec, catalog, said)]
-    if len(keys) < 2 or said.market is None or option not in keys:  # noqa: PLR2004  # a choice
+    pool_spec = spec.pools[pool]
+    keys = [each.key for each in purchase_options(spec, catalog, pool_spec)]
+    if len(keys) < 2 or pool_spec.market is None or option not in keys:  # noqa: PLR2004  # a choice
         return spec
-    only = msgspec.structs.replace(said, market=[said.market[keys.index(option)]])
+    only = msgspec.structs.replace(pool_spec, market=[pool_spec.market[keys.index(option)]])
     return msgspec.structs.replace(spec, pools={**spec.pools, pool: only})

@@ -98,13 +98,13 @@ def _who(rule: Rule, job: PendingJob) -> Iterator[Reason]:
         ("qos", job.qos, rule.qos),
     ):
         noun = "QOS" if word == "qos" else word
-        said = f"{noun} {name}" if name else f"no {noun}"
+        message = f"{noun} {name}" if name else f"no {noun}"
         if allowed is None:
             yield Reason(word, holds=True, text=f"every {noun} may spill")
         elif name in allowed:
-            yield Reason(word, holds=True, text=f"{said} may spill")
+            yield Reason(word, holds=True, text=f"{message} may spill")
         else:
-            text = f"it has {said}, only {', '.join(sorted(allowed))} may spill"
+            text = f"it has {message}, only {', '.join(sorted(allowed))} may spill"
             yield Reason(word, holds=False, text=text)
 
 

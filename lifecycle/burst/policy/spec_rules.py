@@ -32,20 +32,20 @@ def rule_of(spec: ClusterSpec, catalog: Catalog, partition: str) -> Rule | None:
         catalog: has the machine types and their prices.
         partition: one of the scheduler's.
     """
-    said = spec.scheduler.partitions[partition]
-    spill = said.spill
+    partition_spec = spec.scheduler.partitions[partition]
+    spill = partition_spec.spill
     if spill is None:
         return None
-    home = [spec.pools[name].machine or "" for name in said.pools]
+    home = [spec.pools[name].machine or "" for name in partition_spec.pools]
     gpus = [catalog.machines[name].gpu for name in home if name in catalog.machines]
     qos_times = {name: qos.max_time for name, qos in spec.scheduler.qos.items()}
     return Rule(
         partition=partition,
         after=spill.after.value,
-        target=_target(spec, catalog, said, spill),
+        target=_target(spec, catalog, partition_spec, spill),
         ceilings=tuple(_ceilings(spec, catalog, partition, spill)),
         gpu_models=frozenset(gpu.model for gpu in gpus if gpu is not None),
-        max_time=_seconds(strictest((said.max_time, spill.only.max_time))),
+        max_time=_seconds(strictest((partition_spec.max_time, spill.only.max_time))),
         qos_max_time={name: each.value for name, each in qos_times.items() if each is not None},
         max_nodes=spill.only.max_nodes,
         accounts=AccountTree(spec.scheduler.accounts).with_parts(spill.only.accounts) or None,
@@ -54,7 +54,7 @@ def rule_of(spec: ClusterSpec, catalog: Catalog, partition: str) -> Rule | None:
     )
 
 
-def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) -> Target:
+def _target(spec: ClusterSpec, catalog: Catalog, partition_spec: Partition, spill: Spill) -> Target:
     pool = spec.pools[spill.to]
     machine = catalog.machines.get(pool.machine or "")
     gpu = None if machine is None else machine.gpu
@@ -64,7 +64,7 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
     words = (spill.to, pool.site, pool.machine, None if gpu is None else gpu.model)
     differs = (
         word
-        for name in said.pools
+        for name in partition_spec.pools
         for word in differing_versions(spec.pools[name].software, pool.software, spec.software)
     )
     return Target(
@@ -96,11 +96,11 @@ def purchase_options(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> tuple[P
 
 def _purchase_options(pool: Pool, cost: PoolCost) -> Iterator[PurchaseOption]:
     written = pool.market or ["on-demand"]
-    for number, (option, said) in enumerate(zip(cost.purchase_options, written, strict=False)):
-        key = option.market if written.count(said) == 1 else f"{option.market}#{number}"
+    for number, (option, price) in enumerate(zip(cost.purchase_options, written, strict=False)):
+        key = option.market if written.count(price) == 1 else f"{option.market}#{number}"
         lasts = None
-        if isinstance(said, BoughtSo):
-            lasts = said.flex_start or said.buy_capacity_block
+        if isinstance(price, BoughtSo):
+            lasts = price.flex_start or price.buy_capacity_block
         yield PurchaseOption(
             key=key,
             usd_per_hour=option.usd_per_hour,

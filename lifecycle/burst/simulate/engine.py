@@ -114,7 +114,7 @@ class Engine:
         since = None if oldest < 0 else self.outcomes.eligible[oldest]
         room = HomeRoom(free_nodes=home.free, oldest_waiting=since)
         back = set(going_back(spilling.moved.values(), room))
-        for job in [job for job, told in spilling.moved.items() if told.id in back]:
+        for job in [job for job, move in spilling.moved.items() if move.id in back]:
             spilling.go_back(job, now)
             home.start(job, now)
             self._started_at_home(job, now)

@@ -75,8 +75,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             nodes=self.nodes[job],
             gpus_per_node=gpus,
             time_limit=self.limits[job],
-            account=_said(self.assumed.accounts, known.group),
-            qos=_said(self.assumed.qos, known.queue),
+            account=_assumed(self.assumed.accounts, known.group),
+            qos=_assumed(self.assumed.qos, known.queue),
             user=str(known.user),
             returned=returned,
         )
@@ -154,5 +154,5 @@ def _cpus(pool: Pool, catalog: Catalog) -> int:
     return 1 if machine is None or machine.cpu is None else machine.cpu.threads or 1
 
 
-def _said(names: dict[str, str], number: int) -> str | None:
+def _assumed(names: dict[str, str], number: int) -> str | None:
     return names.get(str(number), names.get(_EVERYONE))

@@ -69,7 +69,7 @@ class Spilling:
         self._push = push
         self._commitments = Commitments()
         self._due: list[tuple[float, int]] = []
-        self._told: dict[int, PendingJob] = {}
+        self._pending: dict[int, PendingJob] = {}
         self._candidates: dict[int, _Candidate] = {}
         self._why: dict[int, str] = {}
         self._kept: ReservedRoom | None = None
@@ -86,13 +86,13 @@ class Spilling:
 
     def due(self, job: int, eligible: float) -> None:
         """Let a job that has waited long enough be looked at."""
-        self._told[job] = self._scenario.pending(job, eligible, returned=False)
+        self._pending[job] = self._scenario.pending(job, eligible, returned=False)
         heappush(self._due, (eligible, job))
         self.is_stale = True
 
     def stays(self, job: int) -> None:
         """Note that a job started at home."""
-        if self._told.pop(job, None) is not None:
+        if self._pending.pop(job, None) is not None:
             self._candidates.pop(job, None)
             self.stayed[self._why.pop(job, "turn")] += 1
 
@@ -110,7 +110,7 @@ class Spilling:
             job = entry[1]
             if job == keeper and kept is not None:
                 aside.append(entry)
-            elif job in self._told and self._may_ever(job):
+            elif job in self._pending and self._may_ever(job):
                 behind += kept is not None
                 if not self._moves_now(job, now, kept, moved):
                     aside.append(entry)
@@ -125,15 +125,15 @@ class Spilling:
         """Say whether nothing lasting speaks against a job; what does is kept."""
         if job in self._candidates:
             return True
-        told, staging_s = self._told[job], self._scenario.staging_s
-        against = next((r for r in lasting_reasons(self.rule, told, staging_s) if r.lasts), None)
+        move, staging_s = self._pending[job], self._scenario.staging_s
+        against = next((r for r in lasting_reasons(self.rule, move, staging_s) if r.lasts), None)
         if against is not None:
             self._why[job] = against.word
             self._refused.append((job, against.word))
             return False
-        staging = staging_of(self.rule, told, staging_s)
-        seconds = staging.seconds + self.rule.longest(told.time_limit)
-        self._candidates[job] = _Candidate(staging, RoomRequest(told.nodes, seconds))
+        staging = staging_of(self.rule, move, staging_s)
+        seconds = staging.seconds + self.rule.longest(move.time_limit)
+        self._candidates[job] = _Candidate(staging, RoomRequest(move.nodes, seconds))
         return True
 
     def _moves_now(self, job: int, now: float, kept: ReservedRoom | None, moved: list[int]) -> bool:
@@ -152,7 +152,7 @@ class Spilling:
         latest = None if before is None else before.rent.begins
         wanted = self._candidates[job].wanted
         rent = room_later(self.rule, self._commitments, now, wanted, latest)
-        return ReservedRoom(self._told[job].id, rent)
+        return ReservedRoom(self._pending[job].id, rent)
 
     def _is_full(self) -> bool:
         """Say whether not one node more can be had: then nobody needs to be looked at."""
@@ -164,7 +164,7 @@ class Spilling:
 
     def _move(self, job: int, place: Place, now: float) -> None:
         candidate = self._candidates.pop(job)
-        self.moved[job] = self._told.pop(job)
+        self.moved[job] = self._pending.pop(job)
         self._why.pop(job, None)
         reused = [node for node in place.reused if isinstance(node, int)]
         for node in reused:
@@ -245,7 +245,7 @@ class Spilling:
 
     def left_over(self) -> Iterator[tuple[int, str]]:
         """Yield (job, word) of those that still wait to move when nothing happens any more."""
-        for job in self._told:
+        for job in self._pending:
             yield job, self._why.get(job, "turn")
 
 

@@ -31,7 +31,7 @@ _UNKNOWN = -1.0
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 10_000
 _LARGEST = 1e15
-_MOST_TOLD = 10
+_MOST_SHOWN = 10
 _MOST_SHOWN = 40
 _PARTS = {2, 3, 4}
 _CANCELLED = 5
@@ -70,8 +70,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def begins(self) -> float:
         """When the trace begins, in seconds since the epoch; 0 where it doesn't say."""
-        said = self.header.get("UnixStartTime", "").split()
-        return float(said[0]) if said and said[0].isdigit() else 0.0
+        parts = self.header.get("UnixStartTime", "").split()
+        return float(parts[0]) if parts and parts[0].isdigit() else 0.0
 
 
 def read_swf(path: Path) -> Trace:
@@ -83,7 +83,7 @@ def read_swf(path: Path) -> Trace:
     reading = _Reading(path)
     for number, line in _lines(path):
         reading.take(number, line)
-    wrong = reading.told()
+    wrong = reading.diagnostics()
     if wrong:
         raise LifecycleError(*wrong, exit_code=Exit.SPEC)
     reading.jobs.sort(key=lambda job: job.submit)
@@ -118,13 +118,13 @@ class _Reading:
             self.left_out[read.why] = self.left_out.get(read.why, 0) + 1
         elif read is not None:
             self._count += 1
-            if self._count <= _MOST_TOLD:
+            if self._count <= _MOST_SHOWN:
                 self._wrong.append(_wrong(self._path, read, number, len(line)))
 
-    def told(self) -> list[Diagnostic]:
+    def diagnostics(self) -> list[Diagnostic]:
         """Return what is wrong, shortened."""
-        if self._count > _MOST_TOLD:
-            more = f"{self._count - _MOST_TOLD} more lines are wrong"
+        if self._count > _MOST_SHOWN:
+            more = f"{self._count - _MOST_SHOWN} more lines are wrong"
             return [*self._wrong, _wrong(self._path, more)]
         if not self._wrong and not self.jobs:
             return [_wrong(self._path, "no job in it can be replayed")]

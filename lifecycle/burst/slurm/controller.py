@@ -96,8 +96,8 @@ class SlurmController:
 
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down; one that has got a job since goes after it."""
-        said = f"Reason={MARK}idle for longer than suspend_after"
-        self._act([["update", f"NodeName={fold(nodes)}", "State=POWER_DOWN", said]])
+        reason = f"Reason={MARK}idle for longer than suspend_after"
+        self._act([["update", f"NodeName={fold(nodes)}", "State=POWER_DOWN", reason]])
 
     def move(self, job: str, partition: str, reason: str) -> None:
         """Move a waiting job; Slurm refuses one that has started: SchedulerRefused."""

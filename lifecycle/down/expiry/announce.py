@@ -27,7 +27,7 @@ _LIMIT_S = 30
 
 
 def announce(
-    spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, told: ExpiryAnnounced
+    spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, announced: ExpiryAnnounced
 ) -> None:
     """Write the notice where people log in, and reserve the time after an expiry. Safe to repeat.
 
@@ -35,21 +35,21 @@ def announce(
         spec: as it was applied: names the scheduler that runs.
         hosts: those that exist.
         session: how they are reached.
-        told: what is announced.
+        announced: what is announced.
 
     Raises:
         LifecycleError: GC1141, a node could not be told: then nobody was told in time.
     """
-    note = shlex.quote(notice(hosts.cluster, told))
+    note = shlex.quote(notice(hosts.cluster, announced))
     write = (
         f"root={_AS_ROOT}; $root install -d -m 0755 /etc/motd.d && "
         f"printf '%s\\n' {note} | $root tee {_NOTE} >/dev/null && $root chmod 0644 {_NOTE}"
     )
     _everywhere(hosts, session, write)
-    if told.kind == "expires" and isinstance(spec.scheduler, KubernetesScheduler):
-        _at_api(hosts, session, told.earliest)
-    elif told.kind == "expires":
-        start = datetime.fromtimestamp(told.earliest, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    if announced.kind == "expires" and isinstance(spec.scheduler, KubernetesScheduler):
+        _at_api(hosts, session, announced.earliest)
+    elif announced.kind == "expires":
+        start = datetime.fromtimestamp(announced.earliest, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         _at_controller(
             hosts,
             session,
@@ -80,15 +80,15 @@ def withdraw(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) ->
     )
 
 
-def notice(cluster: str, told: ExpiryAnnounced) -> str:
+def notice(cluster: str, announced: ExpiryAnnounced) -> str:
     """Return what people read."""
-    when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
+    when = f"{datetime.fromtimestamp(announced.earliest, UTC):%Y-%m-%d %H:%M} UTC"
     saves = (
         "Jobs that would run longer are not started."
-        if told.kind == "expires"
+        if announced.kind == "expires"
         else "A job keeps it."
     )
-    return f"*** Cluster {cluster} is removed on {when}: {told.why}. {saves} ***"
+    return f"*** Cluster {cluster} is removed on {when}: {announced.why}. {saves} ***"
 
 
 def _everywhere(hosts: ClusterInventory, session: SshSession, command: str) -> None:
@@ -123,18 +123,18 @@ def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None
 def _run(session: SshSession, hosts: list[Host], command: str) -> None:
     for name, answer in session.run_many(hosts, command, timeout_s=_LIMIT_S).items():
         if isinstance(answer, Unreachable):
-            said = answer.reason
+            reason = answer.reason
         elif answer.returncode != 0:
-            said = last_error_line(answer)
+            reason = last_error_line(answer)
         else:
             continue
-        raise _unreached(name, said)
+        raise _unreached(name, reason)
 
 
-def _unreached(who: str, said: str) -> LifecycleError:
+def _unreached(who: str, message: str) -> LifecycleError:
     return failure(
         "GC1141",
-        f"{who} can't be told that the cluster ends: {said}",
+        f"{who} can't be told that the cluster ends: {message}",
         detail="nothing is removed before everybody was told",
         hint="gcluster status says what is wrong with it",
     )

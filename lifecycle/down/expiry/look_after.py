@@ -92,35 +92,35 @@ def reap_once(
     end = ending(budget, now_living.began, jobs, now)
     if end is None:
         return _withdrawn(cluster, now_living)
-    told = now_living.announced
-    if told is None or not _same(told, end):
+    announced = now_living.announced
+    if announced is None or not _same(announced, end):
         return _announced(cluster, end, now)
-    if now.timestamp() < told.earliest:
-        return _result(cluster, "announced", told, told.why)
-    return _remove_expired(cluster, told, jobs if idles else ask(cluster), report)
+    if now.timestamp() < announced.earliest:
+        return _result(cluster, "announced", announced, announced.why)
+    return _remove_expired(cluster, announced, jobs if idles else ask(cluster), report)
 
 
-def _same(told: ExpiryAnnounced, end: Ending) -> bool:
+def _same(announced: ExpiryAnnounced, end: Ending) -> bool:
     """Say whether people were told of this end; one later than they know is told again."""
     slack = max(_SLACK_S, end.notice.total_seconds() / 10) if end.kind == "idle" else 1.0
-    return told.kind == end.kind and abs(told.due - end.due.timestamp()) <= slack
+    return announced.kind == end.kind and abs(announced.due - end.due.timestamp()) <= slack
 
 
 def _announced(cluster: Cluster, end: Ending, now: datetime) -> ReaperResult:
     earliest = max(end.due, now + end.notice)
-    told = ExpiryAnnounced(
+    announced = ExpiryAnnounced(
         kind=end.kind, due=end.due.timestamp(), earliest=earliest.timestamp(), why=end.why
     )
     spec, hosts = running_spec(cluster), existing_hosts(cluster)
     with exported(cluster), SshSession(cluster.workdir) as session:
         session.trust(hosts.hosts)
-        if told.kind == "idle":
+        if announced.kind == "idle":
             withdraw(
                 spec, hosts, session
             )  # what an expiry had reserved would keep jobs from starting
-        announce(spec, hosts, session, told)
-        cluster.events.append(told)
-    return _result(cluster, "announced", told, told.why)
+        announce(spec, hosts, session, announced)
+        cluster.events.append(announced)
+    return _result(cluster, "announced", announced, announced.why)
 
 
 def _withdrawn(cluster: Cluster, living: Lifetime) -> ReaperResult:
@@ -135,23 +135,25 @@ def _withdrawn(cluster: Cluster, living: Lifetime) -> ReaperResult:
 
 
 def _remove_expired(
-    cluster: Cluster, told: ExpiryAnnounced, jobs: Jobs, report: Reporter
+    cluster: Cluster, announced: ExpiryAnnounced, jobs: Jobs, report: Reporter
 ) -> ReaperResult:
     """Remove a cluster that nobody uses."""
     if jobs.why_not:
-        return _result(cluster, "kept", told, jobs.why_not)
+        return _result(cluster, "kept", announced, jobs.why_not)
     running = open_applied(cluster.state_url, cluster.spec_path)
-    running.why = told.why
+    running.why = announced.why
     result = down(running, report, confirm=lambda _: True)
     state: EndState = "removed" if result.exit_code is Exit.OK else "leftovers"
-    return _result(cluster, state, told, told.why)
+    return _result(cluster, state, announced, announced.why)
 
 
-def _result(cluster: Cluster, state: EndState, told: ExpiryAnnounced, why: str) -> ReaperResult:
+def _result(
+    cluster: Cluster, state: EndState, announced: ExpiryAnnounced, why: str
+) -> ReaperResult:
     return ReaperResult(
         cluster=cluster.name,
         state=state,
-        kind=told.kind,
-        earliest=datetime.fromtimestamp(told.earliest, UTC),
+        kind=announced.kind,
+        earliest=datetime.fromtimestamp(announced.earliest, UTC),
         why=why,
     )

@@ -93,8 +93,8 @@ def postpone(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> 
 
 
 def _is_postponed(cluster: Cluster, living: Lifetime) -> bool:
-    told = living.announced
-    if told is None or told.kind != "expires":
+    announced = living.announced
+    if announced is None or announced.kind != "expires":
         return False
     end = ending(cluster.spec.budget, living.began, Jobs(), utc_now())
-    return end is None or end.due.timestamp() > told.due + 1
+    return end is None or end.due.timestamp() > announced.due + 1

@@ -134,7 +134,7 @@ def manifest(  # what a manifest says
         serial: counts what was published; a node takes no smaller one than it has seen.
         max_failed: nodes that may fail before no other is drained.
     """
-    said = {
+    document = {
         "format": FORMAT,
         "cluster": cluster,
         "pool": bundle.pool,
@@ -147,7 +147,7 @@ def manifest(  # what a manifest says
         "runtime": {"file": runtime[0], "sha256": runtime[1]},
         "steps": bundle.steps,
     }
-    return msgspec.json.encode(said, order="sorted").decode()
+    return msgspec.json.encode(document, order="sorted").decode()
 
 
 def signed(text: str, key_file: Path) -> bytes:

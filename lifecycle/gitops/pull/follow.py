@@ -90,7 +90,7 @@ class Follow:
         """Node -> what it waits for."""
         self._silent = ""
         """Why no waiting node gets its turn; "" where the desk can ask for it."""
-        self._told = ""
+        self._reported = ""
 
     def through(self) -> Followed:
         """Look until nobody is open any more."""
@@ -101,12 +101,12 @@ class Follow:
             seen = NOTHING if isinstance(looked, Unreachable) else looked
             self._silent = seen.silent and f"Slurm is not asked for it: {seen.silent}"
             for name in sorted(self._open):
-                told = seen.nodes.get(name)
+                report = seen.nodes.get(name)
                 stopped = seen.stopped.get(self._pool(name))
-                if stopped is not None and stopped.serial == self._serial and told is not None:
-                    self._stop(name, told, stopped.failed)
+                if stopped is not None and stopped.serial == self._serial and report is not None:
+                    self._stop(name, report, stopped.failed)
                 if name in self._open:
-                    self._judge(name, told, late, reason)
+                    self._judge(name, report, late, reason)
             self._tell()
             if self._open:
                 self._ask.sleep(POLL_S)
@@ -115,31 +115,35 @@ class Follow:
     def _pool(self, name: str) -> str:
         return self._hosts[name].pool
 
-    def _judge(self, name: str, told: Report | None, late: float, unreachable: str) -> None:
+    def _judge(self, name: str, report: Report | None, late: float, unreachable: str) -> None:
         """Take a node off the list when its report says how it ended, or it is too late."""
         self._why.pop(name, None)
-        if told is None or told.received < self._published or told.serial < self._serial:
-            if told is not None and told.received >= self._published and told.state == "refused":
-                self._fail(name, told.step or "self_converge.verify", told.task, told.reason)
+        if report is None or report.received < self._published or report.serial < self._serial:
+            if (
+                report is not None
+                and report.received >= self._published
+                and report.state == "refused"
+            ):
+                self._fail(name, report.step or "self_converge.verify", report.task, report.reason)
             elif late > SILENT_S:
                 why = unreachable or "it did not look at what was published"
-                if told is not None and told.state == "away" and not unreachable:
-                    why = told.reason
+                if report is not None and report.state == "away" and not unreachable:
+                    why = report.reason
                 self._fail(name, "self_converge.verify", "", f"never reported: {why}")
-        elif told.state == "converged":
+        elif report.state == "converged":
             self._open.discard(name)
-        elif told.state in {"failed", "refused", "blocked"}:
-            self._fail(name, told.step, told.task or told.step, told.reason)
-        elif told.state == "waiting":
-            self._why[name] = self._silent or told.reason
+        elif report.state in {"failed", "refused", "blocked"}:
+            self._fail(name, report.step, report.task or report.step, report.reason)
+        elif report.state == "waiting":
+            self._why[name] = self._silent or report.reason
             patience = self._spec.pools[self._pool(name)].update.wait_s
             if late > patience:
                 self._hold(name, f"{self._why[name]}; after {patience:.0f} s it is left to itself")
         elif late > self._spec.pools[self._pool(name)].update.wait_s + CHANGING_S:
-            self._fail(name, told.step, "", f"no end within {late:.0f} s")
+            self._fail(name, report.step, "", f"no end within {late:.0f} s")
 
-    def _stop(self, name: str, told: Report, failed: tuple[str, ...]) -> None:
-        if told.state == "waiting":
+    def _stop(self, name: str, report: Report, failed: tuple[str, ...]) -> None:
+        if report.state == "waiting":
             self._hold(name, f"stopped: {', '.join(failed)} failed")
 
     def _fail(self, name: str, step: str, task: str, message: str) -> None:
@@ -158,6 +162,6 @@ class Follow:
         ]
         rest = f" and {len(self._open) - len(some)} more" if len(self._open) > len(some) else ""
         detail = f"nodes converge themselves: {', '.join(some)}{rest} to go" if some else "all told"
-        if detail != self._told:
-            self._told = detail
+        if detail != self._reported:
+            self._reported = detail
             self._report(StageProgress(name="converge", done=done, total=total, detail=detail))

@@ -136,6 +136,8 @@ def read_reported_stamps(
         session.trust(hosts)
         reports = read_reports(session, controllers[0])
         if not isinstance(reports, Unreachable):
-            told = {h.name: reports.fresh(h) for h in hosts if h.role == "compute"}
-            known |= {name: dict(report.stamps) for name, report in told.items() if report}
+            reports_by_host = {h.name: reports.fresh(h) for h in hosts if h.role == "compute"}
+            known |= {
+                name: dict(report.stamps) for name, report in reports_by_host.items() if report
+            }
     return known | read_stamps(session, [host for host in hosts if host.name not in known])

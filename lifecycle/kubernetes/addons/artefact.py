@@ -97,9 +97,9 @@ def published(addon: Addon, get: Get) -> bytes:
     index = f"{addon.repository}/index.yaml"
     entry = _entry(get(index), addon)
     content = get(urljoin(index, entry["urls"][0]))
-    told = entry.get("digest")
-    if told and hashlib.sha256(content).hexdigest() != str(told).removeprefix("sha256:"):
-        raise failure("GC939", f"add-on {addon.name} isn't what {index} says: {told}")
+    digest = entry.get("digest")
+    if digest and hashlib.sha256(content).hexdigest() != str(digest).removeprefix("sha256:"):
+        raise failure("GC939", f"add-on {addon.name} isn't what {index} says: {digest}")
     return content
 
 

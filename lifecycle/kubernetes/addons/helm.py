@@ -107,7 +107,7 @@ def find_helm() -> Helm:
             exit_code=Exit.REFUSED,
         )
     try:
-        told = subprocess.run(
+        stdout = subprocess.run(
             [path, "version", "--template={{.Version}}"],
             capture_output=True,
             text=True,
@@ -115,13 +115,13 @@ def find_helm() -> Helm:
             timeout=_LIMIT_S,
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
-        told = str(error)
-    found = re.match(r"v(\d+)\.(\d+)", told)
+        stdout = str(error)
+    found = re.match(r"v(\d+)\.(\d+)", stdout)
     if found is None or (int(found[1]), int(found[2])) < OLDEST:
         raise failure(
             "GC1061",
-            f"{path} is {told.strip() or 'no helm'}, and {oldest} is the oldest that will do",
+            f"{path} is {stdout.strip() or 'no helm'}, and {oldest} is the oldest that will do",
             hint=hint,
             exit_code=Exit.REFUSED,
         )
-    return Helm(path=path, version=told.strip())
+    return Helm(path=path, version=stdout.strip())

@@ -98,8 +98,8 @@ def delete(
     awaited = [
         at for at, found in alike.items() if (served.is_custom(found[0]) if wait is None else wait)
     ]
-    told = list(alike) if len(awaited) > 1 else [at for at in alike if at not in awaited]
-    for at in told:
+    conflicts = list(alike) if len(awaited) > 1 else [at for at in alike if at not in awaited]
+    for at in conflicts:
         _delete(kubectl, *at, alike[at], "--wait=false")
     for at in awaited:
         _delete(kubectl, *at, alike[at], "--timeout=60s")

@@ -95,13 +95,17 @@ def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> d
 
 def _never_pruned(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
     """Return what stays for good: a namespace goes with all in it, so it stays for one of these."""
-    told = {key for key in asked if is_protected(there.get(key, ""))}
-    around = {key.namespace for key in told}
+    protected = {key for key in asked if is_protected(there.get(key, ""))}
+    around = {key.namespace for key in protected}
     return tuple(
         key
         for key in asked
         if key in there
-        and (key in told or key.kind in _DATA or (key.kind == "Namespace" and key.name in around))
+        and (
+            key in protected
+            or key.kind in _DATA
+            or (key.kind == "Namespace" and key.name in around)
+        )
     )
 
 
@@ -109,8 +113,8 @@ def _objects_of(kubectl: Kubectl, definition: ObjectKey, served: Served) -> int:
     """Return how many objects of a CRD's kind there are; one that isn't served has none."""
     if definition.name not in {name for name, _ in served.kinds.values()}:
         return 0
-    told = kubectl.text("get", definition.name, "--all-namespaces", "--output=name")
-    return len(told.split())
+    names = kubectl.text("get", definition.name, "--all-namespaces", "--output=name")
+    return len(names.split())
 
 
 _WITHIN_S = 30
@@ -156,8 +160,8 @@ def release_claims(
     bound: list[ObjectKey] = []
     for space in dict.fromkeys(key.namespace for key in sets):
         where, names = f"--namespace={space}", {key.name for key in sets if key.namespace == space}
-        told = rows(kubectl, "statefulsets.apps", where, fields=_SETS)
-        makers = [row for row in told if row["name"] in names and row["makes"]]
+        stateful_sets = rows(kubectl, "statefulsets.apps", where, fields=_SETS)
+        makers = [row for row in stateful_sets if row["name"] in names and row["makes"]]
         for row in makers:
             if row["policy"] == "Delete":
                 patch = ("--type=merge", f"--patch={_RETAIN}")
@@ -210,12 +214,12 @@ def refuse_unmanaged(
     ]
     if not asked:
         return
-    told = kubectl.text(
+    answer = kubectl.text(
         *("get", "--filename=-", "--ignore-not-found", "--output=json"),
         stdin=msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": asked}).decode(),
         timeout_s=_LIMIT_S,
     )
-    found: dict[str, Any] = decode_json(told, dict[str, Any]) if told.strip() else {"items": []}
+    found: dict[str, Any] = decode_json(answer, dict[str, Any]) if answer.strip() else {"items": []}
     for each in found.get("items", [found]):
         if not _is_own(each, cluster, addon):
             key = key_of(each)

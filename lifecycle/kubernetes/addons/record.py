@@ -182,9 +182,9 @@ def read_applied(kubectl: Kubectl, addon: str) -> tuple[Object, ...]:
         ApiSilent: no API server answers.
         ApiRefused: it says no.
     """
-    told: Any = kubectl.get("secret", name_of(addon), f"--namespace={SYSTEM_NAMESPACE}")
+    answer: Any = kubectl.get("secret", name_of(addon), f"--namespace={SYSTEM_NAMESPACE}")
     try:
-        packed = base64.b64decode(told["data"][_KEY], validate=True)
+        packed = base64.b64decode(answer["data"][_KEY], validate=True)
         return decode_json(gzip.decompress(packed), tuple[dict[str, Any], ...])
     except (KeyError, binascii.Error, OSError, EOFError, msgspec.DecodeError):
         raise AddonStopped(

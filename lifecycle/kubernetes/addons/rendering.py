@@ -178,9 +178,9 @@ def prepared(made: Object, addon: Addon, cluster: str) -> Object:
     Raises:
         LifecycleError: GC1062: it runs an image at another digest than the add-on's.
     """
-    metadata = {key: said for key, said in made["metadata"].items() if said is not None}
+    metadata = {key: value for key, value in made["metadata"].items() if value is not None}
     labels = {**(metadata.get("labels") or {}), CLUSTER_LABEL: cluster, ADDON_LABEL: addon.name}
-    kept = {key: said for key, said in made.items() if key != "status"}
+    kept = {key: value for key, value in made.items() if key != "status"}
     digests = {full_name(name): digest for name, digest in addon.images.items() if digest}
     whole = kept | {"metadata": metadata | {"labels": labels}}
     pinned: Object = _pinned(whole, digests, addon.name)
@@ -200,7 +200,7 @@ def _pinned(made: Any, digests: Mapping[str, str], addon: str) -> Any:
         return [_pinned(each, digests, addon) for each in made]
     if not isinstance(made, dict):
         return made
-    found = {key: _pinned(said, digests, addon) for key, said in made.items()}
+    found = {key: _pinned(value, digests, addon) for key, value in made.items()}
     for key in _CONTAINERS:
         if isinstance(found.get(key), list):
             found[key] = [_container(one, digests, addon) for one in found[key]]
@@ -210,14 +210,14 @@ def _pinned(made: Any, digests: Mapping[str, str], addon: str) -> Any:
 def _container(one: Any, digests: Mapping[str, str], addon: str) -> Any:
     if not isinstance(one, dict) or not isinstance(one.get("image"), str):
         return one
-    name, _, said = one["image"].partition("@")
+    name, _, written_digest = one["image"].partition("@")
     digest = digests.get(full_name(name))
-    if digest is None or said == digest:
+    if digest is None or written_digest == digest:
         return one
-    if said:
+    if written_digest:
         raise failure(
             "GC1062",
-            f"add-on {addon} runs {name} at {said}, and {digest} is pinned",
+            f"add-on {addon} runs {name} at {written_digest}, and {digest} is pinned",
             hint="which of them is right? The catalog file that pins it says from where it has it",
             exit_code=Exit.REFUSED,
         )
@@ -229,10 +229,10 @@ def _containers(made: Any) -> Iterator[dict[str, Any]]:
         for each in made:
             yield from _containers(each)
     elif isinstance(made, dict):
-        for key, said in made.items():
-            if key in _CONTAINERS and isinstance(said, list):
-                yield from (one for one in said if isinstance(one, dict))
-            yield from _containers(said)
+        for key, value in made.items():
+            if key in _CONTAINERS and isinstance(value, list):
+                yield from (one for one in value if isinstance(one, dict))
+            yield from _containers(value)
 
 
 Event: TypeAlias = Literal["install", "upgrade"]

@@ -75,7 +75,7 @@ class AddonsStep:
             ApiSilent: no API server answers.
             ApiRefused: it says no to a question.
         """
-        said: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         pending = existing.pending
         for done, one in enumerate(pending):
             name = one.chosen.addon.name
@@ -83,14 +83,14 @@ class AddonsStep:
             self._report(StageProgress(name="objects", done=done, total=total, detail=detail))
             try:
                 if one in existing.rendered:
-                    said += self._bring(one, existing.records.get(name))
+                    diagnostics += self._bring(one, existing.records.get(name))
                 else:
-                    said += self._put_back(existing.records[name], existing.put_back(name))
+                    diagnostics += self._put_back(existing.records[name], existing.put_back(name))
             except AddonStopped as stopped:
-                return (*said, stopped.diagnostic)
+                return (*diagnostics, stopped.diagnostic)
             except LifecycleError as error:
-                return (*said, *error.diagnostics)
-        return tuple(said)
+                return (*diagnostics, *error.diagnostics)
+        return tuple(diagnostics)
 
     def remove(self, existing: AddonChanges) -> tuple[Diagnostic, ...]:
         """Remove add-ons that are wanted no more, the last applied first; return what is kept.
@@ -99,22 +99,27 @@ class AddonsStep:
             ApiSilent: no API server answers.
             ApiRefused: it says no.
         """
-        said: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         served = read_served(self._kubectl) if existing.gone else None
         for name in existing.gone:
             assert served is not None  # noqa: S101  # there is one that goes
             record = existing.records[name]
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
-            said += (*remaining_definitions(done.definitions), *remaining_data(name, done.data))
-            said += remaining_namespaces({key.name: work for key, work in done.namespaces.items()})
+            diagnostics += (
+                *remaining_definitions(done.definitions),
+                *remaining_data(name, done.data),
+            )
+            diagnostics += remaining_namespaces(
+                {key.name: work for key, work in done.namespaces.items()}
+            )
             delete(self._kubectl, [key_of(applied_of(name, self._cluster, "", ()))], served)
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
             else:
                 delete(self._kubectl, [key_of(record.to_object(self._cluster))], served)
-        return tuple(said)
+        return tuple(diagnostics)
 
     def await_nodes(self, names: Collection[str]) -> tuple[Diagnostic, ...]:
         """Wait until nodes are ready, which they are by the pod network; return which aren't.

@@ -76,10 +76,10 @@ def ended(kubectl: Kubectl, job: Object, addon: str, limit_s: float, clock: Cloc
     until = clock.now() + limit_s
     while True:
         try:
-            said = kubectl.get("job", name, where).get("status", {}).get("conditions", [])
+            conditions = kubectl.get("job", name, where).get("status", {}).get("conditions", [])
         except ApiRefused as refused:
             raise AddonStopped("GC1068", f"add-on {addon}: hook Job {name}: {refused}") from refused
-        held = {c["type"]: c for c in said if c.get("status") == "True"}
+        held = {c["type"]: c for c in conditions if c.get("status") == "True"}
         if "Complete" in held:
             return
         failed = held.get("Failed")
@@ -134,15 +134,15 @@ def _pods(kubectl: Kubectl, made: Object, where: str) -> Iterator[str]:
     except ApiRefused:
         return
     for row in found[:_LINES]:
-        said = [row[key] for key in ("unplaced", "inits", "waits", "words") if row[key]]
-        if said:
-            yield f"pod {row['name']}: {'; '.join(said)}"
+        reasons = [row[key] for key in ("unplaced", "inits", "waits", "words") if row[key]]
+        if reasons:
+            yield f"pod {row['name']}: {'; '.join(reasons)}"
 
 
 def _describe(condition: dict[str, Any]) -> str:
     return f"{condition.get('reason', 'it failed')}: {condition.get('message', '')}".strip(": ")
 
 
-def _warning(said: Diagnostic) -> Diagnostic:
+def _warning(diagnostic: Diagnostic) -> Diagnostic:
 
-    return replace(said, severity=Severity.WARNING)
+    return replace(diagnostic, severity=Severity.WARNING)

@@ -98,14 +98,14 @@ def await_nodes(
 def _lacking(spec: ClusterSpec, pool: str, count: int, ready: int, seen: Seen) -> Diagnostic:
     own = [node for node in seen.nodes if node.pool == pool]
     unready = [node for node in own if not node.ready]
-    said = [f"{count - len(own)} did not join"] if len(own) < count else []
+    reasons = [f"{count - len(own)} did not join"] if len(own) < count else []
     if unready:
-        said.append(f"{fold([n.name for n in unready])} not ready: {unready[0].why}")
+        reasons.append(f"{fold([n.name for n in unready])} not ready: {unready[0].why}")
     return Diagnostic(
         code="GC1042",
         severity=Severity.ERROR,
         summary=f"pool {pool}: {ready} of {count} nodes are ready after {WITHIN_S // 60} minutes; "
-        + "; ".join(said),
+        + "; ".join(reasons),
         detail="\n".join(f"{node.name}: {node.why}" for node in unready[:20]),
         path=("pools", pool),
         hint=_WHERE[managed_by(spec) or "eks"],

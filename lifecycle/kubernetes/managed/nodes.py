@@ -65,8 +65,8 @@ def read_nodes(kubectl: Kubectl) -> tuple[ApiNode, ...]:
     Raises:
         ApiSilent, ApiRefused: see `Kubectl.text`.
     """
-    told = kubectl.get("nodes", f"--selector={POOL}", timeout_s=60)
-    return tuple(sorted((_node(one) for one in told["items"]), key=lambda n: (n.created, n.name)))
+    answer = kubectl.get("nodes", f"--selector={POOL}", timeout_s=60)
+    return tuple(sorted((_node(one) for one in answer["items"]), key=lambda n: (n.created, n.name)))
 
 
 def managed_site(spec: ClusterSpec) -> str | None:
@@ -120,25 +120,27 @@ def with_managed_nodes(
     return tuple(wanted), tuple(existing)
 
 
-def _node(told: dict[str, Any]) -> ApiNode:
-    labels = told["metadata"].get("labels", {})
-    conditions = {c["type"]: c for c in told["status"].get("conditions", ())}
+def _node(answer: dict[str, Any]) -> ApiNode:
+    labels = answer["metadata"].get("labels", {})
+    conditions = {c["type"]: c for c in answer["status"].get("conditions", ())}
     ready = conditions.get("Ready", {})
     is_ready = ready.get("status") == "True"
-    said = told["status"].get("nodeInfo", {})
-    addresses = told["status"].get("addresses", ())
+    node_info = answer["status"].get("nodeInfo", {})
+    addresses = answer["status"].get("addresses", ())
     return ApiNode(
-        name=told["metadata"]["name"],
+        name=answer["metadata"]["name"],
         pool=labels[POOL],
-        created=told["metadata"].get("creationTimestamp") or "",
+        created=answer["metadata"].get("creationTimestamp") or "",
         address=next((a["address"] for a in addresses if a["type"] == "InternalIP"), ""),
         machine=labels.get(_MACHINE, ""),
         placement=_placement(labels),
-        machine_id=told.get("spec", {}).get("providerID", "").rpartition("/")[2],
-        cordoned=bool(told.get("spec", {}).get("unschedulable")),
+        machine_id=answer.get("spec", {}).get("providerID", "").rpartition("/")[2],
+        cordoned=bool(answer.get("spec", {}).get("unschedulable")),
         ready=is_ready,
         why="" if is_ready else ready.get("message", "") or "its kubelet has not said so",
-        versions={part: said[key] for part, key in NODE_VERSIONS.items() if said.get(key)},
+        versions={
+            part: node_info[key] for part, key in NODE_VERSIONS.items() if node_info.get(key)
+        },
     )
 
 

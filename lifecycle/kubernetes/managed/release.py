@@ -193,16 +193,16 @@ def _warnings(kubectl: Kubectl) -> str:
     """Return what the controllers last warned of such objects."""
     about = {"Service", "Ingress", "Gateway", "PersistentVolumeClaim", "PersistentVolume"}
     try:
-        told = kubectl.get("events", "--all-namespaces", "--field-selector=type=Warning")["items"]
+        events = kubectl.get("events", "--all-namespaces", "--field-selector=type=Warning")["items"]
     except (ApiSilent, ApiRefused):
         return ""
-    said = [
+    warnings = [
         f"{one['involvedObject'].get('name', '')}: {one.get('reason', '')}: "
         f"{' '.join(one.get('message', '').split())}"
-        for one in told
+        for one in events
         if one["involvedObject"].get("kind") in about
     ]
-    return "\n".join(said[-_NAMED:])
+    return "\n".join(warnings[-_NAMED:])
 
 
 def _unknown(error: ApiSilent | ApiRefused) -> LifecycleError:

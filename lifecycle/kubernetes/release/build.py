@@ -311,8 +311,8 @@ def bundle_key(made_of: Recipe, folder: Path | None = None) -> str:
     The versions of the distribution's packages are no part of it: asking would need the network.
     """
     keys = {name: program_key(name, made_of, folder) for name in made_of.programs}
-    told = msgspec.to_builtins(made_of)
-    for program in told["programs"].values():
+    document = msgspec.to_builtins(made_of)
+    for program in document["programs"].values():
         del program["folders"]  # where files lie, which the keys look into
-    content = [_ASSEMBLY, architecture(), told, keys]
+    content = [_ASSEMBLY, architecture(), document, keys]
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]

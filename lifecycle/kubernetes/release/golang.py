@@ -45,8 +45,8 @@ def compile_program(
     Raises:
         LifecycleError: GC939 with the compiler's own words, or that there is no Go to be had.
     """
-    told = [f"-X={name}={value}" for name, value in sorted(link.items())]
-    arguments = ["build", "-ldflags", " ".join(["-s", "-w", *told]), "-o"]
+    flags = [f"-X={name}={value}" for name, value in sorted(link.items())]
+    arguments = ["build", "-ldflags", " ".join(["-s", "-w", *flags]), "-o"]
     settings = {**_SETTINGS, "GOTOOLCHAIN": toolchain, "GOARCH": architecture}
     go = host_go()
     run = _in_container if go is None else _on_host(go)
@@ -58,14 +58,14 @@ def host_go() -> str | None:
     found = shutil.which("go")
     if found is None:
         return None
-    told = subprocess.run(
+    stdout = subprocess.run(
         [found, "env", "GOVERSION"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "GOTOOLCHAIN": "local"},
     ).stdout
-    version = re.match(r"go(\d+)\.(\d+)", told)
+    version = re.match(r"go(\d+)\.(\d+)", stdout)
     new = version is not None and (int(version[1]), int(version[2])) >= _SWITCHES_FROM
     return found if new else None
 
@@ -88,14 +88,14 @@ def _in_container(
     cache = places.private_directory(places.cache_home() / "go")
     base = ensure_base(engine, places.private_directory(places.cache_home()))
     given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    told = {**settings, **given, "GOPATH": "/cache/path", "GOCACHE": "/cache/build"}
+    environment = {**settings, **given, "GOPATH": "/cache/path", "GOCACHE": "/cache/build"}
     install = "apt-get update -q && apt-get install -yq --no-install-recommends golang-go"
     script = f'{{ {install}; }} >&2 && cd /source && exec go "$@"'
     command = [
         *(engine.executable, "run", "--rm", *runtime_flags(engine.facts)),
         *(f"--volume={folder}:/source:ro", f"--volume={out.parent}:/out"),
         *(f"--volume={cache}:/cache", f"--volume={_AUTHORITIES}:{_AUTHORITIES}:ro"),
-        *(f"--env={name}={value}" for name, value in told.items()),
+        *(f"--env={name}={value}" for name, value in environment.items()),
         *(base, "/bin/sh", "-c", script, "go", *arguments, f"/out/{out.name}", "."),
     ]
     _checked(command, folder, dict(os.environ))

@@ -207,8 +207,8 @@ def package_layer(packages: Sequence[str], suite: str, scratch: Path) -> Layer:
         if done.returncode != 0:
             errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
             why = errors[0] if errors else "mmdebstrap failed"
-            told = provider_error("GC912", f"packages for images were not fetched: {why}")
-            raise LifecycleError(*told.diagnostics)
+            error = provider_error("GC912", f"packages for images were not fetched: {why}")
+            raise LifecycleError(*error.diagnostics)
         with tarfile.open(root) as archive:
             return packed(_cut(archive))
 

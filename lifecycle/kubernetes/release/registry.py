@@ -243,8 +243,8 @@ def _anonymous(asked: dict[str, str]) -> str:
     content, _ = _get(
         f"{asked.get('realm', '')}?{query}", accept=("application/json",), token=_NOBODY
     )
-    told = _decoded(content, "a token")
-    return str(told.get("token") or told.get("access_token") or "")
+    answer = _decoded(content, "a token")
+    return str(answer.get("token") or answer.get("access_token") or "")
 
 
 def _of_architecture(index: dict[str, Any], architecture: str, name: str) -> str:

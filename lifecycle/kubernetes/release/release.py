@@ -189,14 +189,14 @@ def _published_sum(url: str) -> str:
     """Return the checksum that stands at a URL."""
     try:
         with opened(url, timeout=_TIMEOUT_S) as answer:
-            said = str(answer.read(200).decode("ascii", "replace")).split()
+            parts = str(answer.read(200).decode("ascii", "replace")).split()
     except (urllib.error.URLError, TimeoutError, OSError) as error:
         raise failure(
             "GC939", f"{url} was not fetched: {getattr(error, 'reason', error)}"
         ) from None
-    if not said or not re.fullmatch("[0-9a-f]{64}", said[0]):
+    if not parts or not re.fullmatch("[0-9a-f]{64}", parts[0]):
         raise failure("GC939", f"{url} is no SHA-256")
-    return said[0]
+    return parts[0]
 
 
 def _images(of: Registry, beside: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:

@@ -163,21 +163,23 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 def traces_of(step: Step) -> Traces:
     """Return what a step leaves, by its role and its variables."""
-    said = phase_traces(step.role).get(step.phase)
-    if said is None:
+    traces = phase_traces(step.role).get(step.phase)
+    if traces is None:
         return Traces()
-    named = {f"{said.programs}/{name}" for name in _programs(step.role)} if said.programs else set()
+    named = (
+        {f"{traces.programs}/{name}" for name in _programs(step.role)} if traces.programs else set()
+    )
     return Traces(
-        files=tuple(sorted({*said.files, *named})),
-        keys=tuple(sorted(said.keys)),
-        blocks=tuple(sorted(said.blocks)),
-        packages=tuple(sorted(said.packages)),
-        units=tuple(sorted(said.units)),
-        sysctls=tuple(sorted(said.sysctls)),
-        sysctl_files=tuple(sorted(said.sysctl_files)),
-        mounts=tuple(sorted({*said.mount_points, *_mounts(step, said.mounts)})),
-        kernel=said.kernel,
-        links=said.links,
+        files=tuple(sorted({*traces.files, *named})),
+        keys=tuple(sorted(traces.keys)),
+        blocks=tuple(sorted(traces.blocks)),
+        packages=tuple(sorted(traces.packages)),
+        units=tuple(sorted(traces.units)),
+        sysctls=tuple(sorted(traces.sysctls)),
+        sysctl_files=tuple(sorted(traces.sysctl_files)),
+        mounts=tuple(sorted({*traces.mount_points, *_mounts(step, traces.mounts)})),
+        kernel=traces.kernel,
+        links=traces.links,
     )
 
 

@@ -81,11 +81,11 @@ def seal_command(step: Step, digest: str) -> str:
     command = read_seals_command(traces_of(step))
     if not command:
         return ""
-    path, said = f"{DIRECTORY}/{step.key}", f"digest {digest} stamp"
+    path, content = f"{DIRECTORY}/{step.key}", f"digest {digest} stamp"
     return (
         f"( umask 077; PATH=$PATH:/usr/sbin:/sbin; mkdir -p {DIRECTORY}; "
-        f"{{ echo '{said}'; {command}; }} > {path}.new; "
-        f"if grep -qx '{said}' {path}; then awk '{_KEPT}' {path} {path}.new > {path}.kept "
+        f"{{ echo '{content}'; {command}; }} > {path}.new; "
+        f"if grep -qx '{content}' {path}; then awk '{_KEPT}' {path} {path}.new > {path}.kept "
         f"&& mv {path}.kept {path}.new; fi; mv {path}.new {path} ) "
         "2>/dev/null || true; "
     )

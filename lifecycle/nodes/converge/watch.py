@@ -97,8 +97,8 @@ def _message(result: Mapping[str, Any]) -> str:
     for item in result.get("results", []):
         if item.get("failed"):
             return _message(item)
-    said = str(result.get("msg", "")).strip() or "failed"
-    return said.splitlines()[0]
+    text = str(result.get("msg", "")).strip() or "failed"
+    return text.splitlines()[0]
 
 
 def _last_lines(result: Mapping[str, Any]) -> tuple[str, ...]:

@@ -56,14 +56,14 @@ def describe_reason(stderr: str, host: Host) -> str:
         stderr: of ssh.
         host: who was asked; its user, key, port and bastion are named where they matter.
     """
-    said = (
+    known_reason = (
         sudo_refused(stderr, host)
         or _host_key(stderr, host)
         or _login(stderr, host)
         or _network(stderr, host)
     )
-    if said:
-        return said
+    if known_reason:
+        return known_reason
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1] if lines else "ssh failed and said nothing"
 

@@ -146,7 +146,9 @@ class Attempt:
                 return "; ".join(d.summary for d in error.diagnostics[:5])
             return ""
 
-        return {site: said for site, said in at_each(theirs, act).items() if said}
+        return {
+            site: diagnostics for site, diagnostics in at_each(theirs, act).items() if diagnostics
+        }
 
     @staticmethod
     def _makes(
@@ -179,15 +181,15 @@ _MADE = CHANGING_PHASES - {"join"}
 
 def _explained(failed: dict[str, str], refused: dict[str, str]) -> dict[str, str]:
     """Add what a site said to nodes that it did not make."""
-    said = "; ".join(dict.fromkeys(refused.values()))
+    message = "; ".join(dict.fromkeys(refused.values()))
     return {
-        node: f"{why}: {said}" if said and "its site did not make it" in why else why
+        node: f"{why}: {message}" if message and "its site did not make it" in why else why
         for node, why in failed.items()
     }
 
 
-def _is_about(said: Diagnostic, nodes: Collection[str]) -> bool:
-    return any(node in said.summary for node in nodes)
+def _is_about(diagnostic: Diagnostic, nodes: Collection[str]) -> bool:
+    return any(node in diagnostic.summary for node in nodes)
 
 
 _BY_ITSELF = (

@@ -163,14 +163,14 @@ def _work(
     held = {n: why for n in nodes if (why := blocking_reason(uses, n, replacing=True))}
     free = tuple(one for one in chosen if one.node not in held)
     out = [one.node for one in free if one.node]
-    said: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     if out and service is not None:
         try:
             service.drain(out, f"{MARK}repair, run {run.id}")
         except SchedulerSilent as silent:
             why = f"the scheduler is silent: {silent}"
             return _result(cluster, held=held | {one.shown: why for one in free})
-        said = drain_nodes(kubectl_of(session, before.existing), out)
+        diagnostics = drain_nodes(kubectl_of(session, before.existing), out)
     (site,) = (s for s in sites if s.name == managed_site(cluster.spec))
     failed = _recreate(site, free) if free else ""
     if failed and uses:
@@ -179,12 +179,14 @@ def _work(
         return _result(cluster, held=held, given_up={one.shown: failed for one in free})
     ready = _awaited(cluster, site, free, report, clock)
     after = observe(cluster, sites, session)
-    said += settle(cluster, after, session, report, prune=False)
+    diagnostics += settle(cluster, after, session, report, prune=False)
     late = f"its new machine is no ready node after {WITHIN_S // 60} minutes"
     result = _result(
         cluster, held=held, given_up={m.shown: late for m in free if m.name not in ready}
     )
-    return msgspec.structs.replace(result, admitted=tuple(sorted(ready.values())), diagnostics=said)
+    return msgspec.structs.replace(
+        result, admitted=tuple(sorted(ready.values())), diagnostics=diagnostics
+    )
 
 
 def _recreate(site: OpenSite, machines: Iterable[Machine]) -> str:

@@ -216,7 +216,9 @@ def _remove_machines(cluster: Cluster, names: Collection[str]) -> tuple[Diagnost
         return ()
 
     theirs = [site for site in open_sites(cluster, making=True) if site.name in names]
-    return tuple(said for found in at_each(theirs, take_back).values() for said in found)
+    return tuple(
+        diagnostic for found in at_each(theirs, take_back).values() for diagnostic in found
+    )
 
 
 def _planned(cluster: Cluster, sites: Iterable[OpenSite]) -> ClusterInventory:

@@ -76,8 +76,8 @@ def roll(
             window.stop(f"the scheduler does not answer: {silent}")
     return Rolled(
         changed=tuple(node for window in windows for node in window.changed),
-        failed={node: said for window in windows for node, said in window.failed.items()},
-        held={node: said for window in windows for node, said in window.held.items()},
+        failed={node: reason for window in windows for node, reason in window.failed.items()},
+        held={node: reason for window in windows for node, reason in window.held.items()},
     )
 
 
@@ -99,8 +99,8 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
         uses = {**uses, **service.nodes([node for window in windows for node in window.out])}
     if ready := [node for window in windows for node in window.ready(uses)]:
         failures = work(ready)
-        for node, said in failures.items():
-            service.drain([node], f"{reason}: failed: {_in_short(said)}")
+        for node, why in failures.items():
+            service.drain([node], f"{reason}: failed: {_in_short(why)}")
         for window in windows:
             good = window.end([node for node in ready if node in window.out], failures)
             _give_back(service, good, uses)
@@ -131,9 +131,9 @@ def _to_requeue(
     return list(dict.fromkeys(jobs))
 
 
-def _in_short(said: str) -> str:
+def _in_short(message: str) -> str:
     """Return what a scheduler's list of drained nodes has room for."""
-    return " ".join(said.split())[:REASON_CHARS]
+    return " ".join(message.split())[:REASON_CHARS]
 
 
 def _stopped(window: Window) -> str:

@@ -67,11 +67,11 @@ def _requested_or_given(site: OpenSite) -> tuple[Diagnostic, ...]:
     except ProviderError as error:
         return tuple(
             msgspec.structs.replace(
-                said,
+                diagnostic,
                 severity=Severity.WARNING,
-                summary=f"nothing of this site was checked: {said.summary}",
+                summary=f"nothing of this site was checked: {diagnostic.summary}",
             )
-            for said in error.diagnostics
+            for diagnostic in error.diagnostics
         )
 
 

@@ -111,8 +111,8 @@ def _change(
     if left:
         raise AccountingError(f"still to do after it was done: {left[0].words}")
     seconds = time.monotonic() - began
-    said = f"{len(changes)} changed"
-    report(StageFinished(name="accounts", ok=True, summary=said, seconds=seconds))
+    message = f"{len(changes)} changed"
+    report(StageFinished(name="accounts", ok=True, summary=message, seconds=seconds))
 
 
 def _controller(spec: ClusterSpec, observation: Observation) -> Host | None:
@@ -169,8 +169,8 @@ def _run(session: SshSession, controller: Host, changes: Sequence[AccountingChan
     if answer.returncode != 0:
         begun = [int(word) for word in answer.stdout.split() if word.isdecimal()]
         what = changes[begun[-1]].words if begun else changes[0].words
-        said = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
-        raise AccountingError(f"{what}: {said or last_error_line(answer)}")
+        message = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
+        raise AccountingError(f"{what}: {message or last_error_line(answer)}")
 
 
 def _failed(cluster: Cluster, why: str) -> Diagnostic:

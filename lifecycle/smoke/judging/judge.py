@@ -43,5 +43,5 @@ def _warnings(log: AllReduceLog, expected: Expectation) -> Iterator[Warned]:
         yield Warned(code="no-floor", message=expected.floor_reason.removeprefix("no floor: "))
     yield from ring_remarks(log, expected)
     yield from transport_remarks(log, expected)
-    for line in log.nccl.said[:3]:
+    for line in log.nccl.lines[:3]:
         yield Warned(code="nccl-warning", message=line)

@@ -119,8 +119,8 @@ def _without_gpudirect(log: AllReduceLog) -> Iterator[Warned]:
 
 def observed_transports(log: AllReduceLog) -> str:
     """Return what was observed, each path once: "NET/IB, P2P/CUMEM"; "" when nothing was."""
-    said = [f"{t.kind} {t.details}".strip() for t in log.transports]
-    return ", ".join(dict.fromkeys([*said, *(path.via for path in log.nccl.paths)][:20]))
+    transports = [f"{t.kind} {t.details}".strip() for t in log.transports]
+    return ", ".join(dict.fromkeys([*transports, *(path.via for path in log.nccl.paths)][:20]))
 
 
 def _crossing(log: AllReduceLog) -> list[Path]:

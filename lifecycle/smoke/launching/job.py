@@ -59,7 +59,7 @@ class JobRunner:
                     progress(row)
 
             ended = self._launcher.run(launch, take, self._limit_s)
-            copy.writelines(f"# gcluster: {line}\n" for line in ended.told)
+            copy.writelines(f"# gcluster: {line}\n" for line in ended.messages)
         log = parser.result()
         verdict = judge(log, msgspec.structs.replace(expected, exit_status=ended.status))
         if ended.problem:

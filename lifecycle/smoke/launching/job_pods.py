@@ -36,7 +36,7 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     exit_status: int | None
     """Of its ranks; None while they run or never did."""
-    said: str
+    reason: str
     """Why it waits or ended, in Kubernetes' words."""
 
 
@@ -63,7 +63,7 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         """Whether nothing more comes of it."""
-        return bool(self.result) or any(pod.said in _NEVER for pod in self.pods)
+        return bool(self.result) or any(pod.reason in _NEVER for pod in self.pods)
 
     @property
     def first(self) -> str:
@@ -81,15 +81,15 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hindrance(self) -> str:
         """Return in words why it has not started."""
-        waiting = [f"{pod.name}: {pod.said or pod.phase}" for pod in self.pods if not _runs(pod)]
+        waiting = [f"{pod.name}: {pod.reason or pod.phase}" for pod in self.pods if not _runs(pod)]
         more = [f"and {len(waiting) - _SHOWN} more"] if len(waiting) > _SHOWN else []
         lacking = self.wanted - len(self.pods)
-        told = [self.why] if self.why else []
-        told += [f"{lacking} of {self.wanted} pods do not exist"] if lacking > 0 else []
-        return "; ".join([*told, *waiting[:_SHOWN], *more]) or "its first pod does not run"
+        reasons = [self.why] if self.why else []
+        reasons += [f"{lacking} of {self.wanted} pods do not exist"] if lacking > 0 else []
+        return "; ".join([*reasons, *waiting[:_SHOWN], *more]) or "its first pod does not run"
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return a line for the job and each pod."""
         head = f"job {self.job}: {self.result or 'not ended'} {self.why}".rstrip()
         return (head, *(_line(pod) for pod in self.pods))
@@ -147,8 +147,10 @@ def see_warnings(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     here = (f"--namespace={SYSTEM_NAMESPACE}", "--field-selector=type=Warning")
     seen = rows(kubectl, "events", *here, "--sort-by=.lastTimestamp", fields=EVENT_FIELDS)
     of_it = [row for row in seen if row["about"] == name or row["about"].startswith(f"{name}-")]
-    said = [f"{row['about']}: {row['reason']}: {' '.join(row['message'].split())}" for row in of_it]
-    return tuple(said)[-_WARNINGS:]
+    warnings = [
+        f"{row['about']}: {row['reason']}: {' '.join(row['message'].split())}" for row in of_it
+    ]
+    return tuple(warnings)[-_WARNINGS:]
 
 
 EVENT_FIELDS = {
@@ -176,14 +178,14 @@ FIELDS = {
 
 
 def _pod(row: Mapping[str, str]) -> JobPod:
-    said = row["unscheduled"] or row["message"] or row["waiting"] or row["ended"]
+    reason = row["unscheduled"] or row["message"] or row["waiting"] or row["ended"]
     return JobPod(
         name=row["name"],
         index=int(row["index"] or 0),
         node=row["node"],
         phase=row["phase"],
         exit_status=int(row["exit"]) if row["exit"].isdecimal() else None,
-        said=said,
+        reason=reason,
     )
 
 
@@ -193,7 +195,7 @@ def _runs(pod: JobPod) -> bool:
 
 def _line(pod: JobPod) -> str:
     ended = f" exit {pod.exit_status}" if pod.exit_status is not None else ""
-    return f"pod {pod.name} on {pod.node or 'no node'}: {pod.phase}{ended} {pod.said}".rstrip()
+    return f"pod {pod.name} on {pod.node or 'no node'}: {pod.phase}{ended} {pod.reason}".rstrip()
 
 
 HOST_ALIAS = "allreduce"

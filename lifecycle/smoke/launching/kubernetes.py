@@ -128,7 +128,7 @@ class KubernetesLauncher:
                 status=1,
                 problem=f"the job did not start ({why})",
                 started=False,
-                told=(*seen.told, *warned),
+                messages=(*seen.messages, *warned),
             )
         nodes = seen.hosts()
         for name, node in nodes.items():
@@ -142,12 +142,12 @@ class KubernetesLauncher:
         last = self._wait(run, end_by, lambda job: job.has_ended)
         if last.result == "Complete":
             return Ended()
-        told = (*last.told, *see_warnings(self._kubectl, run.name))
+        warnings = (*last.messages, *see_warnings(self._kubectl, run.name))
         problem = last.failure_of_another(seen)
         if not last.has_ended:
             late = answer.reason if isinstance(answer, Unreachable) else "its job goes on"
             problem = f"its log came to no end: {late}"
-        return Ended(status=last.status, problem=problem, told=told)
+        return Ended(status=last.status, problem=problem, messages=warnings)
 
     def _start(self, run: AllReduceRun, until: float) -> tuple[JobPods, tuple[str, ...]]:
         """Wait for the ranks; name the nodes that don't serve, for which no waiting helps."""

@@ -24,7 +24,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was given up, in words; "" when it ended by itself."""
     started: bool = True
     """False: ranks never ran, so nothing is at fault with their nodes."""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     """What the scheduler said of it, for whoever reads the log; the verdict doesn't."""
 
 

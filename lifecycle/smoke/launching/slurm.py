@@ -46,8 +46,8 @@ class SlurmLauncher:
         if state.startswith("PENDING"):
             why = state.partition(" ")[2]
             return Ended(status=1, problem=f"the job did not start ({why})", started=False)
-        said = f"; Slurm said {state}" if state else ""
-        return Ended(status=1, problem=f"{answer.reason}{said}")
+        message = f"; Slurm said {state}" if state else ""
+        return Ended(status=1, problem=f"{answer.reason}{message}")
 
     def reaches_nics(self, launch: Launch) -> bool:
         """Return True: ranks are processes of their nodes."""

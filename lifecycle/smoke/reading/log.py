@@ -114,7 +114,7 @@ class NcclFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of the ports in use: IB, RoCE."""
     nvls: tuple[bool, ...] = ()
     """Whether devices can reduce inside the NVSwitch."""
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     """Warnings and trouble with links and plugins, the first few."""
 
 

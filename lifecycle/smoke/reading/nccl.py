@@ -14,7 +14,7 @@ from .log import Communicator, NcclFacts, Path
 
 MOST_PAIRS = 500_000
 """Pairs of ranks that are kept: rings and trees over 10,000 GPUs have fewer."""
-MOST_SAID = 10
+MOST_LINES = 10
 """Warnings that are kept."""
 
 _CHANNEL = re.compile(
@@ -49,7 +49,7 @@ class NcclReader:
         self._providers: dict[str, None] = {}
         self._ports: dict[str, None] = {}
         self._nvls: dict[bool, None] = {}
-        self._said: dict[str, None] = {}
+        self._lines: dict[str, None] = {}
 
     def feed(self, line: str) -> None:
         """Take a line that holds "NCCL", with or without what stands before it."""
@@ -66,8 +66,8 @@ class NcclReader:
         elif nvls := _NVLS.search(line):
             self._nvls[not nvls[1]] = None
         elif trouble := _TROUBLE.search(line):
-            if len(self._said) < MOST_SAID:
-                self._said[trouble[0].strip()[:200]] = None
+            if len(self._lines) < MOST_LINES:
+                self._lines[trouble[0].strip()[:200]] = None
         elif ": Using" in line:
             self._ports.update(dict.fromkeys(_PORT.findall(line)))
 
@@ -94,7 +94,7 @@ class NcclReader:
             providers=tuple(self._providers),
             link_layers=tuple(self._ports),
             nvls=tuple(self._nvls),
-            said=tuple(self._said),
+            lines=tuple(self._lines),
         )
 
     def _add(self, via: str, rest: str, sender: int, receiver: int) -> None:

@@ -273,10 +273,10 @@ def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
         if context.slurm is None or context.slurm.topology.plugin == "none":
             continue
         groups = [group for group in context.host_groups if group.pool == name]
-        said = any(group.entry is not None and group.entry.block for group in groups)
+        has_block = any(group.entry is not None and group.entry.block for group in groups)
         size = context.size(name)
         few = size is not None and size <= nodes
-        if pool.nodes_per_block or said or few or not context.exists(pool.site):
+        if pool.nodes_per_block or has_block or few or not context.exists(pool.site):
             continue
         yield Finding(
             summary=f'pool "{name}": an NVLink domain of {pool.machine} is {nodes} nodes, and no '
@@ -301,11 +301,11 @@ def gpu_socket_missing(context: CheckContext) -> Iterator[Finding]:
         machine = context.machine(pool)
         if pool.cpu is None or pool.cpu.gpus is None or machine is None:
             continue
-        said, path = pool.cpu.gpus, ("pools", name, "cpu", "gpus")
+        gpus, path = pool.cpu.gpus, ("pools", name, "cpu", "gpus")
         count = machine.gpu.count if machine.gpu is not None else 0
-        beyond = [socket for socket in said if socket >= pool.cpu.sockets]
-        if len(said) != count:
-            summary = f"sockets of {len(said)} GPUs, but {machine.name} has {count}"
+        beyond = [socket for socket in gpus if socket >= pool.cpu.sockets]
+        if len(gpus) != count:
+            summary = f"sockets of {len(gpus)} GPUs, but {machine.name} has {count}"
         elif beyond:
             summary = f"GPUs on socket {beyond[0]}, but the sockets are 0 to {pool.cpu.sockets - 1}"
         else:

@@ -71,17 +71,17 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or context.kubernetes.gpu.time_slices == 1:
         return
-    said, path = context.kubernetes.gpu, (*_GPU, "time_slices")
-    if said.resource_claims:
+    gpu, path = context.kubernetes.gpu, (*_GPU, "time_slices")
+    if gpu.resource_claims:
         yield Finding(
             summary="claimed GPUs are not shared by time_slices: a claim says how it shares",
             path=path,
             hint="remove time_slices, or resource_claims",
             relies_on=(path, (*_GPU, "resource_claims")),
         )
-    elif said.mig is not None:
+    elif gpu.mig is not None:
         yield Finding(
-            summary=f"slices of {said.mig} that {said.time_slices} pods share are not apart from "
+            summary=f"slices of {gpu.mig} that {gpu.time_slices} pods share are not apart from "
             "each other",
             path=path,
             severity=Severity.WARNING,
@@ -138,8 +138,8 @@ def pod_rails_mismatch(context: CheckContext) -> Iterator[Finding]:
     named too, there are as many interfaces.
     """
     for name, pool in context.pools.items():
-        said = pool.rdma.pods
-        if said is None:
+        pods = pool.rdma.pods
+        if pods is None:
             continue
         path: PathTuple = ("pools", name, "rdma", "pods")
         fabric = context.fabric(pool)
@@ -162,9 +162,9 @@ def pod_rails_mismatch(context: CheckContext) -> Iterator[Finding]:
                 relies_on=needs,
             )
         rails = len(pool.rdma.devices)
-        if rails and rails != len(said.interfaces):
+        if rails and rails != len(pods.interfaces):
             yield Finding(
-                summary=f'pool "{name}" has {rails} rails and {len(said.interfaces)} interfaces '
+                summary=f'pool "{name}" has {rails} rails and {len(pods.interfaces)} interfaces '
                 "for pods",
                 path=(*path, "interfaces"),
                 hint=f"name {rails}, one a rail",

@@ -169,15 +169,15 @@ def gateway_missing(context: CheckContext) -> Iterator[Finding]:
     controllers, else of its logins. A site that only has nodes which come and go needs one small
     machine more; it is also how gcluster logs in to those nodes.
     """
-    told: set[str] = set()
+    names: set[str] = set()
     for index, link, name, site in _ends(context):
-        if name in told or gateway_pool(link, name, context.pools) is not None:
+        if name in names or gateway_pool(link, name, context.pools) is not None:
             continue
         if _is_unclear(context, link):
             continue
         if site.makes_machines and not getattr(site, "makes_gateways", False):
             continue  # GC723
-        told.add(name)
+        names.add(name)
         add = f"add a pool such as gate: {{site: {name}, role: login"
         if not site.makes_machines:
             add = f"{add}, hosts: gate01"

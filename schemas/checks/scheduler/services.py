@@ -178,13 +178,13 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
         "waste_alert": monitoring.waste_alert is not None,
         "retention": monitoring.retention is not None,
     }
-    said = [key for key, is_asked in asked.items() if is_asked]
-    if said:
+    keys = [key for key, is_asked in asked.items() if is_asked]
+    if keys:
         path: PathTuple = ("monitoring", "prometheus")
         written = "prometheus" in (context.declared("monitoring") or ())
         yield Finding(
-            summary=f"{' and '.join(said)} without the metrics of Prometheus",
-            path=("monitoring", said[0]),
+            summary=f"{' and '.join(keys)} without the metrics of Prometheus",
+            path=("monitoring", keys[0]),
             at_key=True,
             hint="add prometheus: true",
             relies_on=(path, *(("monitoring", key) for key in asked)),

@@ -90,13 +90,15 @@ def _blocks(context: CheckContext) -> dict[str, tuple[int, PathTuple]] | None:
     for group in _compute_groups(context):
         if group.names is None:
             return None
-        said = group.entry.block if group.entry is not None else None
+        written = group.entry.block if group.entry is not None else None
         pool = context.pools[group.pool]
         for _ in group.names:
             index = before[group.pool] = before.get(group.pool, -1) + 1
-            block = said or pool.block_of(group.pool, index)
+            block = written or pool.block_of(group.pool, index)
             if block is not None:
-                path = (*group.path, "block") if said else ("pools", group.pool, "nodes_per_block")
+                path = (
+                    (*group.path, "block") if written else ("pools", group.pool, "nodes_per_block")
+                )
                 size, first = found.get(block, (0, path))
                 found[block] = (size + 1, first)
     return found

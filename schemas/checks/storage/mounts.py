@@ -150,9 +150,9 @@ def storage_unreachable(context: CheckContext) -> Iterator[Finding]:
     (GC710). Nothing is said about two sites that are no clouds: their networks may be
     routed without gcluster.
     """
-    said = cut_off(context)
+    cut = cut_off(context)
     for name, home, site, path in _far(context):
-        if context.are_apart(home, site) and not {home, site} & said.keys():
+        if context.are_apart(home, site) and not {home, site} & cut.keys():
             yield Finding(
                 summary=f'storage "{name}" stands at site "{home}", but nodes at "{site}" mount it '
                 "and no link joins the two",

@@ -163,8 +163,8 @@ def _option(written: str | Option) -> OptionPlan:
 
 def _image(spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None) -> ImagePlan:
     """Return the pool's image, else the site's, else the vendor's newest of the distribution."""
-    said = [pool.software.distribution] if pool.software is not None else []
-    known = (name for name in (*said, spec.software.distribution) if name != "auto")
+    pool_distributions = [pool.software.distribution] if pool.software is not None else []
+    known = (name for name in (*pool_distributions, spec.software.distribution) if name != "auto")
     image = defaults().images[next(known, defaults().distribution)]
     architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
     named = pool.image or site.image

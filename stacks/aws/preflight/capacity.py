@@ -109,8 +109,8 @@ def check_reservation(
         yield finding("GC974", f"{lead} is not in {api.region} of this account")
         return
     mismatches = list(_mismatches(found, pool, offer))
-    for said in mismatches:
-        yield finding("GC974", f"{lead} {said}")
+    for each in mismatches:
+        yield finding("GC974", f"{lead} {each}")
     missing = len(pool.nodes) - existing.of(pool.name)
     if not mismatches and found.available_instance_count < missing:
         yield finding(

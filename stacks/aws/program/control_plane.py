@@ -137,7 +137,7 @@ def node_config(plane: ControlPlane, plan: EksPlan, labels: dict[str, str]) -> p
     """Return what tells EKS' image which cluster to join."""
     known = pulumi.Output.all(plane.cluster_name, plane.endpoint, plane.authority)
     return known.apply(
-        lambda told: node_config_text(told[0], told[1], told[2], plan.service_cidr, labels)
+        lambda found: node_config_text(found[0], found[1], found[2], plan.service_cidr, labels)
     )
 
 

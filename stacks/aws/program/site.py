@@ -189,8 +189,10 @@ class _Site:
         plane, plan = self._plane, self._plan.control_plane
         if plane is None or plan is None or not pool.joins_eks:
             return cloud_init.encoded(text)
-        told = node_config(plane, plan, {"gcluster.local/pool": pool.name})
-        return told.apply(lambda said: cloud_init.encoded(cloud_init.with_node_config(said, text)))
+        answer = node_config(plane, plan, {"gcluster.local/pool": pool.name})
+        return answer.apply(
+            lambda user_data: cloud_init.encoded(cloud_init.with_node_config(user_data, text))
+        )
 
     def _groups(self, pool: PoolPlan) -> list[pulumi.Output[str]]:
         groups = self._firewall.groups(pool.role, gateway=pool.gateway)

@@ -129,15 +129,15 @@ class ControlPlane(Component[ControlPlaneArgs]):
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["principalId"])),
         )
         # With local accounts off there is no secret in it.
-        told = pulumi.Output.unsecret(
+        answer = pulumi.Output.unsecret(
             containerservice.list_managed_cluster_user_credentials_output(
                 resource_group_name=args.resource_group,
                 resource_name=made.name,
                 opts=pulumi.InvokeOutputOptions(parent=self),
             ).kubeconfigs.apply(lambda found: found[0].value if found else "")
         )
-        self.endpoint = told.apply(lambda text: read_kubeconfig(text)[0])
-        self.authority = told.apply(lambda text: read_kubeconfig(text)[1])
+        self.endpoint = answer.apply(lambda text: read_kubeconfig(text)[0])
+        self.authority = answer.apply(lambda text: read_kubeconfig(text)[1])
 
 
 def read_kubeconfig(encoded: str) -> tuple[str, str]:

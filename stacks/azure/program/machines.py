@@ -121,8 +121,8 @@ class Machines:
     def _scale_set(self, pool: PoolPlan, part: ScaleSetPlan) -> ScaleSet:
         live = self._moment.live.get(part.name)
         grown = live.capacity if live is not None and pool.elastic else 0
-        said = {POOL: pool.name, SET: part.name}
-        tags = {**pool.tags, **(live.tags if live is not None else {}), **said}
+        values = {POOL: pool.name, SET: part.name}
+        tags = {**pool.tags, **(live.tags if live is not None else {}), **values}
         purchased = pool.purchased(self._moment.purchased)
         made = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
         return ScaleSet(

@@ -52,7 +52,7 @@ def control_plane_plan(
     nodes = [pool for pool in pools if pool.role == "compute"]
     if managed_by(spec) != "gke" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
         return None
-    said = kubernetes.gpu
+    gpu = kubernetes.gpu
     gpus = {}
     for pool in nodes:
         machine = catalog.machines.get(pool.machine)
@@ -61,15 +61,15 @@ def control_plane_plan(
             gpus[pool.name] = GkeGpuPlan(
                 accelerator=name,
                 count=machine.gpu.count,
-                partition=None if said.mig is None else said.mig.removeprefix("all-"),
-                clients=said.time_slices,
+                partition=None if gpu.mig is None else gpu.mig.removeprefix("all-"),
+                clients=gpu.time_slices,
             )
     return GkePlan(
         release=managed_release(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,
         service_cidr=_services(kubernetes.service_cidr),
         admin_cidrs=tuple(site.network.admin_cidrs),
-        driver=said.driver,
+        driver=gpu.driver,
         gpus=gpus,
         pools=frozenset(pool.name for pool in nodes),
     )

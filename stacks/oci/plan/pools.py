@@ -129,8 +129,8 @@ def _option(written: str | Option) -> OptionPlan:
 
 def _image(spec: ClusterSpec, pool: Pool, site: OciSite) -> ImagePlan:
     """Return the pool's image, else the site's, else the newest of the distribution."""
-    said = [pool.software.distribution] if pool.software is not None else []
-    known = (name for name in (*said, spec.software.distribution) if name != "auto")
+    pool_distributions = [pool.software.distribution] if pool.software is not None else []
+    known = (name for name in (*pool_distributions, spec.software.distribution) if name != "auto")
     vendor = defaults().images[next(known, defaults().distribution)]
     return ImagePlan(
         image=pool.image or site.image or "",

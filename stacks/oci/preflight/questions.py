@@ -63,11 +63,11 @@ def _of_pool(
             room = partial(capacity.check_capacity, api, plan, pool, offer, standing)
             yield Question(f'{offer.key} for pool "{pool.name}"', room)
     if not pool.image.image and not pool.image.operating_system:
-        said = finding(
+        found = finding(
             "GC977",
             f"image of pool {pool.name}: OCI has none of the distribution; name one: image: OCID",
         )
-        yield Question(f"image of pool {pool.name}", lambda: (said,))
+        yield Question(f"image of pool {pool.name}", lambda: (found,))
     if pool.elastic and pool.spans_nodes:
         alone = finding(
             "GC976",

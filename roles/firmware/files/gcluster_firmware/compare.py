@@ -71,7 +71,9 @@ def differences(
 ) -> list[Difference]:
     """Return the targets that differ, in the order they are written."""
     return [
-        Difference(target, found[target].version if target in found else "", str(said["version"]))
-        for target, said in wanted.items()
-        if target not in found or found[target].version != str(said["version"])
+        Difference(
+            target, found[target].version if target in found else "", str(version["version"])
+        )
+        for target, version in wanted.items()
+        if target not in found or found[target].version != str(version["version"])
     ]

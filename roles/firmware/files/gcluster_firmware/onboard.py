@@ -41,16 +41,16 @@ def _nics(root: Path) -> dict[str, str]:
     for device in sorted((root / "sys/class/infiniband").glob("*")):
         found[f"nic {device.name}"] = _read(device / "fw_ver") or "unknown"
         if shutil.which("mstflint"):
-            said = re.search(
+            match = re.search(
                 r"^FW Version:\s+(\S+)", _run("mstflint", "-d", device.name, "q"), re.MULTILINE
             )
-            found[f"nic {device.name} flash"] = said[1] if said else "unknown"
+            found[f"nic {device.name} flash"] = match[1] if match else "unknown"
     for device in sorted((root / "sys/class/net").glob("*")):
         if (device / "device").exists() and shutil.which("ethtool"):
             text = _run("ethtool", "-i", device.name)
-            said = re.search(r"^firmware-version: *(\S+)", text, re.MULTILINE)
-            if said:
-                found[f"nic {device.name}"] = said[1]
+            match = re.search(r"^firmware-version: *(\S+)", text, re.MULTILINE)
+            if match:
+                found[f"nic {device.name}"] = match[1]
     return found
 
 

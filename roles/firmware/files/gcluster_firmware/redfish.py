@@ -120,8 +120,8 @@ class Redfish:
             data = {}
         body = data if isinstance(data, dict) else {}
         if answer.status >= 300:  # noqa: PLR2004  # HTTP: from here on it isn't done
-            said = message_of(body) or text.strip()[:200] or answer.reason
-            raise RedfishError(f"{self._host}: {method} {where}: {answer.status} {said}")
+            reason = message_of(body) or text.strip()[:200] or answer.reason
+            raise RedfishError(f"{self._host}: {method} {where}: {answer.status} {reason}")
         return Answer(answer.status, body, answer.getheader("Location") or "")
 
 
@@ -129,5 +129,5 @@ def message_of(body: dict[str, Any]) -> str:
     """Return what an error or a task says in words."""
     error = body.get("error", body)
     lines = error.get("@Message.ExtendedInfo") or error.get("Messages") or []
-    said = [str(line.get("Message") or line.get("MessageId")) for line in lines]
-    return "; ".join(said) or str(error.get("message") or "")
+    messages = [str(line.get("Message") or line.get("MessageId")) for line in lines]
+    return "; ".join(messages) or str(error.get("message") or "")

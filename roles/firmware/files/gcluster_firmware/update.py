@@ -136,8 +136,8 @@ def _watch(bmc: Redfish, answer: Answer, poll_s: float) -> dict[str, Any]:
         state = str(task.get("TaskState", ""))
         bad_health = task.get("TaskStatus") not in {None, "OK", "Warning"}
         if state in _ENDED_BADLY or (state == _DONE and bad_health):
-            said = message_of(task) or "it says no reason"
-            raise RedfishError(f"the update failed ({state}): {said}")
+            reason = message_of(task) or "it says no reason"
+            raise RedfishError(f"the update failed ({state}): {reason}")
         if state == _DONE:
             return task
         if time.monotonic() > end:

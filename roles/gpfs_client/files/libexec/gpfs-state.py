@@ -166,8 +166,8 @@ def start() -> None:
 
 def join(expected: Expected, *, act: bool) -> None:
     """Do, or tell, what lets the node be in the cluster with its settings."""
-    told = ",".join(f"{key}={value}" for key, value in sorted(expected["settings"].items()))
-    configure = ("mmchconfig", told, "-N", expected["node"])
+    settings = ",".join(f"{key}={value}" for key, value in sorted(expected["settings"].items()))
+    configure = ("mmchconfig", settings, "-N", expected["node"])
     found = cluster_name()
     if found and found != expected["cluster"]:
         sys.exit(

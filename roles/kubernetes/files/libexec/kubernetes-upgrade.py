@@ -78,10 +78,10 @@ def main() -> None:
 
 def runs() -> str:
     """Return the version of the kubelet that is in use."""
-    told = subprocess.run(
+    stdout = subprocess.run(
         ["/usr/bin/kubelet", "--version"], capture_output=True, text=True, check=False
     ).stdout
-    return told.strip().rpartition(" v")[2]
+    return stdout.strip().rpartition(" v")[2]
 
 
 def kubeadm(program: str, *arguments: str) -> None:
@@ -97,10 +97,10 @@ def kubeadm(program: str, *arguments: str) -> None:
         lines = [
             line.strip() for line in LOG.read_text(errors="replace").splitlines() if line.strip()
         ]
-        told = [line for line in lines[-60:] if "[ERROR" in line or line.startswith("error")]
+        messages = [line for line in lines[-60:] if "[ERROR" in line or line.startswith("error")]
         sys.exit(
             f"kubeadm {arguments[0]} {arguments[1]} failed ({LOG}): "
-            + "; ".join((told or lines)[-5:])
+            + "; ".join((messages or lines)[-5:])
         )
 
 

@@ -46,13 +46,13 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
     """
     now = _renewed(node, reason, probe)
     out = bool(now["spec"].get("unschedulable"))
-    said = now["metadata"].get("annotations", {}).get(DRAIN_REASON, "")
+    written = now["metadata"].get("annotations", {}).get(DRAIN_REASON, "")
     if not reason:
-        return _lift(node, said, probe) if out and resume and said.startswith(PREFIX) else ""
-    if out and not said.startswith(PREFIX):
-        return f"was cordoned already: {said or 'no reason given'}"
+        return _lift(node, written, probe) if out and resume and written.startswith(PREFIX) else ""
+    if out and not written.startswith(PREFIX):
+        return f"was cordoned already: {written or 'no reason given'}"
     ours = (PREFIX + " ".join(reason.split()))[:MOST_REASON]
-    if out and said == ours:
+    if out and written == ours:
         return "is cordoned"
     notes = {DRAIN_REASON: ours, DRAINED_AT: _stamp()}
     _patch(node, probe, {"metadata": {"annotations": notes}, "spec": {"unschedulable": True}})
@@ -105,10 +105,10 @@ def _condition(reason: str, before: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _lift(node: str, said: str, probe: Probe) -> str:
+def _lift(node: str, message: str, probe: Probe) -> str:
     notes = {DRAIN_REASON: None, DRAINED_AT: None}
     _patch(node, probe, {"metadata": {"annotations": notes}, "spec": {"unschedulable": None}})
-    return f"cordon lifted: {said.replace(PREFIX, '', 1)}"
+    return f"cordon lifted: {message.replace(PREFIX, '', 1)}"
 
 
 def _patch(node: str, probe: Probe, change: dict[str, Any]) -> None:

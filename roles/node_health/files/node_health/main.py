@@ -91,8 +91,8 @@ class Program:
         on_kubernetes = kubernetes.is_member(self.probe)
         try:
             if on_kubernetes:
-                told = kubernetes.emit(expected.node, reason, self.probe, resume=expected.resume)
-                return told or None
+                answer = kubernetes.emit(expected.node, reason, self.probe, resume=expected.resume)
+                return answer or None
             if reason:
                 return slurm.drain(expected.node, reason, self.probe)
             return slurm.lift(expected.node, self.probe) or None if expected.resume else None
@@ -148,13 +148,13 @@ class Program:
         if state.state != "burn-in" or not level:
             _say(f"nothing to run: state {state.state}, DCGM level {level}")
             return 0
-        said = diagnose(level, self.probe)
+        verdict = diagnose(level, self.probe)
         with self.store.locked():
             now = read_state(self.store)
             if now.state == "burn-in" and now.since == state.since:
-                write_state(self.store, NodeState(**{**vars(now), "dcgm": said}))
-        _say(said)
-        return 0 if said == "passed" else 1
+                write_state(self.store, NodeState(**{**vars(now), "dcgm": verdict}))
+        _say(verdict)
+        return 0 if verdict == "passed" else 1
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

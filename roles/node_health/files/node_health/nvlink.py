@@ -38,7 +38,7 @@ def check_nvlink(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterat
         raise NotLookedAt("nvidia-smi nvlink --status names no GPU")
     wanted = expected.links or max(len(links) for links in gpus.values())
     for gpu, links in gpus.items():
-        up = [n for n, said in links.items() if any("GB/s" in item for item in said)]
+        up = [n for n, items in links.items() if any("GB/s" in item for item in items)]
         down = sorted(links.keys() - set(up))
         if len(up) < wanted or not up:
             named = f"; down: {', '.join(map(str, down))}" if down else ""
@@ -53,8 +53,8 @@ def _errors(probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
     now: dict[str, int] = {}
     counted = links_of(probe.run("nvidia-smi", "nvlink", "--errorcounters"))
     for gpu, links in counted.items():
-        for link, said in links.items():
-            for match in filter(None, map(_ERRORS.match, said)):
+        for link, items in links.items():
+            for match in filter(None, map(_ERRORS.match, items)):
                 now[f"GPU{gpu}/link{link} {match[1]}"] = int(match[2])
     memory["errors"] = now
     for key, count in now.items():

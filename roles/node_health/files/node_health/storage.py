@@ -83,8 +83,8 @@ def _answers(probe: Probe, path: str, memory: dict[str, Any]) -> Iterator[Findin
         yield Finding("mount-hung", f"{path} did not answer within {MOUNT_TIMEOUT_S:g} s")
         return
     if process.returncode:
-        said = error.decode(errors="replace").strip().splitlines() or ["no reason"]
-        yield Finding("mount-broken", f"{path}: {said[-1][:200]}")
+        lines = error.decode(errors="replace").strip().splitlines() or ["no reason"]
+        yield Finding("mount-broken", f"{path}: {lines[-1][:200]}")
 
 
 def check_disks(paths: Sequence[str], most_percent: float, probe: Probe) -> Iterator[Finding]:
@@ -116,15 +116,15 @@ def check_smart(probe: Probe) -> Iterator[Finding]:
         # The exit code is a bit mask of what it found, and the JSON says the same in words.
         text = probe.run("smartctl", "--json", "-H", "-A", f"/dev/{disk}", accept=tuple(range(256)))
         try:
-            said = json.loads(text)
+            answer = json.loads(text)
         except ValueError as error:
             raise NotLookedAt(f"smartctl answers what can't be read of {disk}") from error
-        yield from _smart(disk, said)
+        yield from _smart(disk, answer)
 
 
-def _smart(disk: str, said: Mapping[str, Any]) -> Iterator[Finding]:
-    passed = said.get("smart_status", {}).get("passed")
-    nvme = said.get("nvme_smart_health_information_log", {})
+def _smart(disk: str, answers: Mapping[str, Any]) -> Iterator[Finding]:
+    passed = answers.get("smart_status", {}).get("passed")
+    nvme = answers.get("nvme_smart_health_information_log", {})
     if passed is False:
         yield Finding("smart", f"{disk} says it fails")
     elif passed is None:

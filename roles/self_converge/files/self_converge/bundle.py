@@ -49,8 +49,10 @@ def manifest(settings: Settings) -> dict[str, Any]:
         raise Refused("the manifest has format {}, known is {}".format(found.get("format"), FORMAT))
     last = int(read_json(STATE / "state.json").get("serial", 0))
     if int(found["serial"]) < last:
-        said = "the manifest is number {}, and {} was here before: an old one is never taken again"
-        raise Refused(said.format(found["serial"], last))
+        message = (
+            "the manifest is number {}, and {} was here before: an old one is never taken again"
+        )
+        raise Refused(message.format(found["serial"], last))
     if not (known.exists() and known.read_bytes() == raw):
         write_atomically(known, raw)
     return found
@@ -80,8 +82,8 @@ def _prove(raw: bytes, settings: Settings) -> None:
             raise Refused(f"no signature can be checked: {error}") from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        said = lines[-1] if lines else f"ssh-keygen ended with {done.returncode}"
-        raise Refused(f"the manifest is not signed by this cluster: {said}")
+        message = lines[-1] if lines else f"ssh-keygen ended with {done.returncode}"
+        raise Refused(f"the manifest is not signed by this cluster: {message}")
 
 
 def unpacked(settings: Settings, what: dict[str, str], keep: str) -> Path:

@@ -162,9 +162,9 @@ def main() -> int:
     options = parser.parse_args()
     port = int(json.loads(SETTINGS.read_text(encoding="utf-8"))["port"])
     if options.check:
-        said = check(port)
-        sys.stderr.write(said + "\n" if said else "")
-        return 1 if said else 0
+        problem = check(port)
+        sys.stderr.write(problem + "\n" if problem else "")
+        return 1 if problem else 0
     desk = Desk()
     threading.Thread(target=_turns, args=(desk,), daemon=True).start()
 
@@ -210,13 +210,13 @@ def emit(before: str, now: str) -> str:
 
 def _turns(desk: Desk) -> None:
     # What an earlier desk said is taken back, or said again.
-    said, began = "?", time.time()
+    state, began = "?", time.time()
     while True:
         if any(path.stat().st_mtime > began for path in Path(__file__).parent.glob("*.py")):
             os._exit(0)  # its programs were replaced: systemd starts the new ones
         try:
             desk.turn()
-            said = emit(said, "")
+            state = emit(state, "")
         except slurm.Silent as silent:
-            said = emit(said, str(silent))
+            state = emit(state, str(silent))
         time.sleep(TURN_S)

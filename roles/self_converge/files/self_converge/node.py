@@ -76,11 +76,11 @@ def main(arguments: list[str]) -> int:
         write_atomically(
             STATE / "state.json", json.dumps(asdict(outcome) | {"serial": serial}).encode()
         )
-        told = _tell(settings, node, outcome)
+        error = _tell(settings, node, outcome)
     if outcome.reason:
         sys.stdout.write(outcome.state + ": " + outcome.reason + "\n")
-    if told:
-        sys.stderr.write("the desk was not told: " + told + "\n")
+    if error:
+        sys.stderr.write("the desk was not told: " + error + "\n")
     return 1 if outcome.state in {"failed", "refused"} else 0
 
 

@@ -54,10 +54,10 @@ def play(node: str, bundle: Path, runtime: Path, steps: Sequence[str]) -> Failur
     playbook = folder / "playbook.json"
     playbook.write_text(json.dumps(plays), encoding="utf-8")
     words = [_python(), "-c", _START, "--connection=local", "--inventory=" + node + ","]
-    said, code = _run([*words, str(playbook)], _environment(bundle, runtime, folder))
+    output, code = _run([*words, str(playbook)], _environment(bundle, runtime, folder))
     if code == 0:
         return None
-    return _failure(said, code)
+    return _failure(output, code)
 
 
 def _run(words: list[str], environment: dict[str, str]) -> tuple[str, int]:
@@ -80,10 +80,10 @@ def _run(words: list[str], environment: dict[str, str]) -> tuple[str, int]:
             for number, handler in before.items():
                 signal.signal(number, handler)
         out.seek(0)
-        said = out.read()
+        output = out.read()
     if ended:
         raise Interrupted(f"it was ended by signal {ended[0]}")
-    return said, code
+    return output, code
 
 
 def _environment(bundle: Path, runtime: Path, folder: Path) -> dict[str, str]:
@@ -114,12 +114,12 @@ def _python() -> str:
     return "/usr/bin/python3"
 
 
-def _failure(said: str, code: int) -> Failure:
-    fatal = _FATAL.search(said)
+def _failure(message: str, code: int) -> Failure:
+    fatal = _FATAL.search(message)
     if fatal is None:
-        lines = [line for line in said.strip().splitlines() if line.strip()]
+        lines = [line for line in message.strip().splitlines() if line.strip()]
         return Failure(task="", message=lines[-1] if lines else "Ansible ended with " + str(code))
-    tasks = _TASK.findall(said[: fatal.start()])
+    tasks = _TASK.findall(message[: fatal.start()])
     return Failure(task=tasks[-1] if tasks else "", message=_message(fatal.group(1)))
 
 
@@ -132,7 +132,7 @@ def _message(result: str) -> str:
         if item.get("failed"):
             found = item
             break
-    told = str(found.get("msg") or "failed")
-    if told == "non-zero return code":
-        told = str(found.get("stderr") or found.get("stdout") or told)
-    return told.strip().splitlines()[0][:500]
+    message = str(found.get("msg") or "failed")
+    if message == "non-zero return code":
+        message = str(found.get("stderr") or found.get("stdout") or message)
+    return message.strip().splitlines()[0][:500]

@@ -35,9 +35,9 @@ class Use:
 
 def look(node: str) -> Use:
     """Ask who uses the node; raises Silent."""
-    told = run("scontrol", "--oneliner", "show", "node", node)
-    state = re.search(r" State=(\S+)", told)
-    reason = re.search(r" Reason=(.*)", told)
+    answer = run("scontrol", "--oneliner", "show", "node", node)
+    state = re.search(r" State=(\S+)", answer)
+    reason = re.search(r" Reason=(.*)", answer)
     words = ("--nodelist=" + node, "--states=" + _ON_NODES, "--format=%A %j")
     jobs = [line.split(None, 1) for line in run("squeue", "--noheader", *words).splitlines()]
     out = bool(state and _OUT.search(state.group(1)))
@@ -48,8 +48,8 @@ def look(node: str) -> Use:
 
 def drain(node: str, reason: str) -> None:
     """Take the node out of service; raises Silent."""
-    said = MARK + " ".join(reason.split())[:200]
-    run("scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + said)
+    marked = MARK + " ".join(reason.split())[:200]
+    run("scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + marked)
 
 
 def give_back(node: str) -> None:

@@ -111,13 +111,15 @@ def stage(copy: Copy) -> None:
         raise StagingError(f"{copy['name']}: {error}") from None
     except StagingError as failed:
         raise StagingError(f"{copy['name']}: {failed}") from None
-    said = (done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[-1]
+    reason = (done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[
+        -1
+    ]
     if done.returncode == OUT_OF_TIME:
         raise StagingError(
             f"{copy['name']} was not there in {copy['within_s']} s; what was copied is kept"
         )
     if done.returncode:
-        raise StagingError(f"{copy['name']}: {said}")
+        raise StagingError(f"{copy['name']}: {reason}")
     print(f"{copy['name']}: {done.stdout.strip()}")
 
 
@@ -142,19 +144,19 @@ def is_first_node() -> bool:
     return nodes[:1] == [os.environ.get("SLURMD_NODENAME")]
 
 
-def needed(said: dict[str, Any]) -> set[str]:
+def needed(answer: dict[str, Any]) -> set[str]:
     """Return the copies that the job needs: those of its comment, else those of its partition."""
     words = os.environ.get("SLURM_JOB_COMMENT", "").split()
     named = [word.removeprefix("data=") for word in words if word.startswith("data=")]
-    needs = named[-1].split(",") if named else said["needs"]
-    return {said["copies"][name] for name in needs if name in said["copies"]}
+    needs = named[-1].split(",") if named else answer["needs"]
+    return {answer["copies"][name] for name in needs if name in answer["copies"]}
 
 
 def for_job() -> None:
     """Stage what a job needs; a job whose data can't be brought goes back in line."""
     job, partition = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_JOB_PARTITION", "")
-    said = settings()["before_jobs"].get(partition)
-    names = sorted(needed(said)) if said else []
+    paths = settings()["before_jobs"].get(partition)
+    names = sorted(needed(paths)) if paths else []
     if not names or not is_first_node():
         return
     try:
@@ -174,15 +176,15 @@ def main() -> None:
     parser.add_argument("--job", action="store_true", help="what the job in the environment needs")
     parser.add_argument("--mounted", action="store_true", help="only see that all is mounted")
     parser.add_argument("names", nargs="*", metavar="NAME")
-    said = parser.parse_args()
+    args = parser.parse_args()
     # Slurm gives its prologs no PATH.
     os.environ.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     try:
-        if said.job:
+        if args.job:
             for_job()
             return
-        for copy in chosen(said.names):
-            (mounted if said.mounted else stage)(copy)
+        for copy in chosen(args.names):
+            (mounted if args.mounted else stage)(copy)
     except (StagingError, subprocess.CalledProcessError) as failed:
         sys.exit(str(failed))
 

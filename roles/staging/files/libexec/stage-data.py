@@ -204,11 +204,11 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compare what looks the same, too")
     parser.add_argument("source", type=Path)
     parser.add_argument("destination", type=Path)
-    said = parser.parse_args()
-    if not said.source.is_dir():
-        sys.exit(f"{said.source} is no folder")
-    said.destination.mkdir(parents=True, exist_ok=True)
-    sys.exit(Stage(said.source, said.destination, said.within, check=said.check).run(said.jobs))
+    args = parser.parse_args()
+    if not args.source.is_dir():
+        sys.exit(f"{args.source} is no folder")
+    args.destination.mkdir(parents=True, exist_ok=True)
+    sys.exit(Stage(args.source, args.destination, args.within, check=args.check).run(args.jobs))
 
 
 main()

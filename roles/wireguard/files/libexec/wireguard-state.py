@@ -56,10 +56,10 @@ def run(*argv: str, stdin: str | None = None) -> tuple[int, str]:
 
 def must(*argv: str, stdin: str | None = None) -> str:
     """Run a program that has to succeed; return what it printed."""
-    code, said = run(*argv, stdin=stdin)
+    code, output = run(*argv, stdin=stdin)
     if code:
-        sys.exit(f"{' '.join(argv)}: {said}")
-    return said
+        sys.exit(f"{' '.join(argv)}: {output}")
+    return output
 
 
 def load() -> Expected:
@@ -88,16 +88,16 @@ def own_address(networks: list[str]) -> str:
 
 def link() -> dict[str, Any]:
     """Return the interface as the kernel has it; {} without one."""
-    code, said = run("ip", "-json", "link", "show", INTERFACE)
-    return json.loads(said)[0] if code == 0 else {}
+    code, output = run("ip", "-json", "link", "show", INTERFACE)
+    return json.loads(output)[0] if code == 0 else {}
 
 
 def shown() -> tuple[int | None, str, dict[str, Peer]]:
     """Return the port, the public key, and public key -> peer; nothing without an interface."""
-    code, said = run("wg", "show", INTERFACE, "dump")
+    code, output = run("wg", "show", INTERFACE, "dump")
     if code:
         return None, "", {}
-    first, *rest = (line.split("\t") for line in said.splitlines())
+    first, *rest = (line.split("\t") for line in output.splitlines())
     peers = {
         line[0]: {
             "endpoint": line[2],
@@ -113,8 +113,8 @@ def shown() -> tuple[int | None, str, dict[str, Peer]]:
 
 def routes() -> dict[str, str]:
     """Return network -> address that packets of this host carry, of the routes into the tunnels."""
-    code, said = run("ip", "-json", "-4", "route", "show", "dev", INTERFACE)
-    found = json.loads(said or "[]") if code == 0 else []
+    code, output = run("ip", "-json", "-4", "route", "show", "dev", INTERFACE)
+    found = json.loads(output or "[]") if code == 0 else []
     return {route["dst"]: route.get("prefsrc", "") for route in found}
 
 
@@ -143,8 +143,8 @@ def mark(expected: Expected) -> str:
 
 def is_filtered(expected: Expected) -> bool:
     """Say whether the firewall's part holds, for these networks and no others."""
-    code, said = run("nft", "list", "chain", "inet", TABLE, "forward")
-    return code == 0 and f'comment "{mark(expected)}"' in said and said.count("drop") == DROPS
+    code, output = run("nft", "list", "chain", "inet", TABLE, "forward")
+    return code == 0 and f'comment "{mark(expected)}"' in output and output.count("drop") == DROPS
 
 
 def networks_of(peer: Peer) -> list[str]:
@@ -192,11 +192,11 @@ def peer_differences(expected: Expected) -> Iterator[tuple[str, list[str]]]:
 
 def make() -> None:
     """Make the interface; the userspace implementation stands in where the kernel has none."""
-    code, said = run("ip", "link", "add", INTERFACE, "type", "wireguard")
+    code, output = run("ip", "link", "add", INTERFACE, "type", "wireguard")
     if code == 0:
         return
     if run("wireguard-go", INTERFACE)[0]:
-        sys.exit(f"no interface of WireGuard can be made: {said}")
+        sys.exit(f"no interface of WireGuard can be made: {output}")
 
 
 def apply(expected: Expected, *, act: bool, from_unit: bool) -> None:
@@ -317,8 +317,8 @@ def route_differences(expected: Expected) -> Iterator[str]:
     for peer in expected["peers"]:
         for network in networks_of(peer):
             first = str(ipaddress.ip_network(network).network_address + 1)
-            code, said = run("ip", "-json", "-4", "route", "get", first)
-            device = json.loads(said)[0].get("dev", "") if code == 0 else "nothing"
+            code, output = run("ip", "-json", "-4", "route", "get", first)
+            device = json.loads(output)[0].get("dev", "") if code == 0 else "nothing"
             if device != INTERFACE:
                 yield f"the kernel sends {first} of {peer['site']} to {device}, not into the tunnel"
 

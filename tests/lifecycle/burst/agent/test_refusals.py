@@ -65,7 +65,7 @@ def test_one_thing_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -
 def test_of_very_many_jobs_those_are_told_first_that_know_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "TOLD_AT_ONCE", 2)
+    monkeypatch.setattr(loop, "LOGGED_AT_ONCE", 2)
     rig = Rig(folder)
     for name in ("a", "b", "c"):
         rig.submit(name, partition="train", nodes=9)
