@@ -12,7 +12,7 @@ from gcluster.lifecycle.kubernetes.release.build import ensure_built
 def main() -> int:
     """Build or find the bundle; say why it can't be had."""
     try:
-        folder, _ = ensure_built(_tell)
+        folder, _ = ensure_built(_report)
     except LifecycleError as error:
         for found in error.diagnostics:
             print(f"{found.code}: {found.summary}\n{found.detail}\n{found.hint}", file=sys.stderr)
@@ -21,7 +21,7 @@ def main() -> int:
     return 0
 
 
-def _tell(progress: Progress) -> None:
+def _report(progress: Progress) -> None:
     """Say on stderr what takes minutes; stdout is the answer's."""
     if isinstance(progress, StageStarted):
         print(f"{progress.name} …", file=sys.stderr, flush=True)

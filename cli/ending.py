@@ -78,7 +78,9 @@ def _interrupted(ctx: Any) -> Exit:
     verb = BY_NAME.get(ctx.invoked_subcommand or "")
     again = shlex.join(["gcluster", *(ctx.obj or [])])
     hint = f"resume with: {again}" if verb is not None and verb.resumable else ""
-    _tell((_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130)
+    _report(
+        (_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130
+    )
     return Exit.INTERRUPTED
 
 
@@ -97,7 +99,7 @@ def _failed(error: Exception, fmt: str) -> Exit:
         diagnostics = (_diagnostic("GC948", f"{error.strerror}{place}"),)
     else:
         diagnostics = (_internal(error),)
-    _tell(diagnostics, fmt, sources, code)
+    _report(diagnostics, fmt, sources, code)
     return code
 
 
@@ -115,7 +117,7 @@ def _diagnostic(code: str, summary: str, *, hint: str = "") -> Diagnostic:
     return Diagnostic(code=code, severity=Severity.ERROR, summary=summary, hint=hint)
 
 
-def _tell(
+def _report(
     diagnostics: tuple[Diagnostic, ...], fmt: str, sources: dict[str, str], code: int
 ) -> None:
     """Write errors: JSON as the one document on stdout, text on stderr."""
@@ -142,5 +144,5 @@ def _usage_error(error: TyperException) -> int:
 
 def _usage(message: str, hint: str) -> int:
 
-    _tell((_diagnostic("GC941", message, hint=hint),), "text", {}, Exit.USAGE)
+    _report((_diagnostic("GC941", message, hint=hint),), "text", {}, Exit.USAGE)
     return Exit.USAGE

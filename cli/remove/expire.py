@@ -6,7 +6,7 @@ import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.down.expiry.look_after import reap_once
+from ...lifecycle.down.expiry.reaper import reap_once
 from ...lifecycle.state.store import utc_now
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_target
@@ -31,12 +31,12 @@ def command(
     what is due soon, withdraws what holds no more, and removes what was announced long enough, but
     its data. Exit code 3 while an end is ahead, 4 when jobs keep a cluster.
     """
-    looked = []
+    results = []
     with open_progress(fmt.value) as report:
         for target in clusters:
-            looked.append(reap_once(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
+            results.append(reap_once(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
     if fmt is Format.JSON:
-        emit(document(looked))
+        emit(document(results))
     else:
-        say("\n".join(f"{each.cluster}: {each.words}" for each in looked))
-    return max((each.exit_code for each in looked), default=Exit.OK)
+        say("\n".join(f"{each.cluster}: {each.words}" for each in results))
+    return max((each.exit_code for each in results), default=Exit.OK)

@@ -19,9 +19,9 @@ from .cost_tables import (
     fallback_lists,
     is_priced,
     markets,
-    money,
     names,
     pools,
+    usd_text,
 )
 from .cost_tables import chart as chart_lines
 
@@ -142,7 +142,7 @@ def _together(bills: Sequence[Bill]) -> str:
 
 def _added(sums: Sequence[Sum]) -> str:
     known = [each.usd for each in sums if each.usd is not None]
-    return money(sum(known) if known else None, is_bound=any(each.is_bound for each in sums))
+    return usd_text(sum(known) if known else None, is_bound=any(each.is_bound for each in sums))
 
 
 _HELD = frozenset({"reservation", "capacity-block"})

@@ -62,10 +62,10 @@ def _pool(pool: PoolBill, indent: str) -> list[str]:
         f"{indent}{printable(pool.name)}",
         printable(pool.machine) if pool.machine else UNKNOWN,
         nodes(pool),
-        node_money(pool),
-        pool_money(pool, pool.usd_per_hour_now, is_bound=pool.is_bound_now),
-        pool_money(pool, pool.usd_per_hour, is_bound=pool.is_bound),
-        pool_money(pool, pool.usd_per_month, is_bound=pool.is_bound, digits=0),
+        node_usd_text(pool),
+        pool_usd_text(pool, pool.usd_per_hour_now, is_bound=pool.is_bound_now),
+        pool_usd_text(pool, pool.usd_per_hour, is_bound=pool.is_bound),
+        pool_usd_text(pool, pool.usd_per_month, is_bound=pool.is_bound, digits=0),
         "" if pool.holding == "free" else kilowatts(pool.power),
     ]
 
@@ -83,9 +83,9 @@ def _sums(title: str, totals: Totals, within: list[PoolBill]) -> list[str]:
         return [*begin, holding, holding, holding, "" if holding == FREE else power]
     return [
         *begin,
-        sum_money(totals.hour_now),
-        sum_money(totals.hour),
-        sum_money(totals.month, digits=0),
+        sum_usd_text(totals.hour_now),
+        sum_usd_text(totals.hour),
+        sum_usd_text(totals.month, digits=0),
         power,
     ]
 
@@ -96,9 +96,9 @@ def _storage(storage: StorageCost, bill: Bill, sources: Sources) -> list[str]:
     size = "" if storage.gib is None else f" {storage.gib:,.0f} GiB"
     cited = storage.citation
     mark = "" if cited is None else f" [{sources.cite(cited.source, cited.date)}]"
-    hour = money(month / bill.hours_per_month)
+    hour = usd_text(month / bill.hours_per_month)
     title = f"storage {printable(storage.name)}"
-    return [title, f"{storage.type}{size}{mark}", "", "", hour, hour, money(month, digits=0), ""]
+    return [title, f"{storage.type}{size}{mark}", "", "", hour, hour, usd_text(month, digits=0), ""]
 
 
 def _with_storage(bill: Bill) -> list[str]:
@@ -108,9 +108,9 @@ def _with_storage(bill: Bill) -> list[str]:
     return [
         "with storage",
         *("", "", ""),
-        sum_money(_more(totals.hour_now, hour)),
-        sum_money(_more(totals.hour, hour)),
-        sum_money(_more(totals.month, month), digits=0),
+        sum_usd_text(_more(totals.hour_now, hour)),
+        sum_usd_text(_more(totals.hour, hour)),
+        sum_usd_text(_more(totals.month, month), digits=0),
         "",
     ]
 
@@ -214,8 +214,8 @@ def _cells(value: float | None, dearest: float, room: int) -> int:
 
 
 def _figures(pool: PoolBill) -> str:
-    now = pool_money(pool, pool.usd_per_hour_now, is_bound=pool.is_bound_now)
-    most = pool_money(pool, pool.usd_per_hour, is_bound=pool.is_bound)
+    now = pool_usd_text(pool, pool.usd_per_hour_now, is_bound=pool.is_bound_now)
+    most = pool_usd_text(pool, pool.usd_per_hour, is_bound=pool.is_bound)
     return now if now == most else f"{now} .. {most}"
 
 
@@ -253,7 +253,7 @@ class Sources:
         return min((date for _, date, _ in self.numbers), default=None)
 
 
-def money(value: float | None, *, is_bound: bool = False, digits: int = 2) -> str:
+def usd_text(value: float | None, *, is_bound: bool = False, digits: int = 2) -> str:
     """Return "880.64", "≤880.64", or the dash of what isn't known."""
     if value is None:
         return UNKNOWN
@@ -272,31 +272,31 @@ def is_priced(pools: Iterable[PoolBill]) -> bool:
     return any(p.holding == "rented" or (p.holding == "own" and p.fallback_list) for p in pools)
 
 
-def pool_money(pool: PoolBill, value: float | None, *, is_bound: bool, digits: int = 2) -> str:
+def pool_usd_text(pool: PoolBill, value: float | None, *, is_bound: bool, digits: int = 2) -> str:
     """Return a pool's money; machines that nobody is paid for are said to be own or free."""
     if pool.holding == "free":
         return FREE
     if value is None and pool.holding == "own":
         return OWN
-    return money(value, is_bound=is_bound, digits=digits)
+    return usd_text(value, is_bound=is_bound, digits=digits)
 
 
-def sum_money(total: Sum, *, digits: int = 2) -> str:
+def sum_usd_text(total: Sum, *, digits: int = 2) -> str:
     """Return a sum, marked where a price in it isn't known."""
-    text = money(total.usd, is_bound=total.is_bound, digits=digits)
+    text = usd_text(total.usd, is_bound=total.is_bound, digits=digits)
     return f"{text} {LACKS}" if total.lacks and total.usd is not None else text
 
 
-def node_money(pool: PoolBill) -> str:
+def node_usd_text(pool: PoolBill) -> str:
     """Return what one node costs: "39.33..55.04" where the options differ."""
     rates = [offer.usd_per_hour for offer in pool.fallback_list]
     if pool.holding == "free" or not rates:
-        return pool_money(pool, None, is_bound=False)
+        return pool_usd_text(pool, None, is_bound=False)
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(rates):
         return UNKNOWN
     least, most = min(known), max(known)
-    text = money(most, is_bound=pool.is_bound or all(o.is_bound for o in pool.fallback_list))
+    text = usd_text(most, is_bound=pool.is_bound or all(o.is_bound for o in pool.fallback_list))
     return text if least == most else f"{least:,.2f}..{text}"
 
 
@@ -317,5 +317,5 @@ def kilowatts(power: Power) -> str:
 def offer_text(offer: Offer, sources: Sources, *, times: int = 1) -> str:
     """Return "≤880.64 [1]" for so many nodes in a market."""
     rate = offer.usd_per_hour
-    text = money(None if rate is None else rate * times, is_bound=offer.is_bound)
+    text = usd_text(None if rate is None else rate * times, is_bound=offer.is_bound)
     return f"{text}{sources.mark(offer)}"

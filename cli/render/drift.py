@@ -88,14 +88,14 @@ def _key(drift: Drift) -> tuple[str, str, str, str]:
 
 
 def _verdict(report: DriftReport, console: Console) -> str:
-    looked = f"{plural(report.hosts, 'node')} looked at in {report.seconds:.1f} s"
+    observed = f"{plural(report.hosts, 'node')} looked at in {report.seconds:.1f} s"
     if report.drifts:
         many = plural(len(report.drifts), "difference")
         headline = console.paint("warning", f"{report.cluster} has drifted: {many}")
-        return f"{headline}   {console.paint('faint', looked)}"
+        return f"{headline}   {console.paint('faint', observed)}"
     if report.silent:
-        return f"{report.cluster}: nothing known has drifted   {console.paint('faint', looked)}"
-    return f"{report.cluster} is as up left it   {console.paint('faint', looked)}"
+        return f"{report.cluster}: nothing known has drifted   {console.paint('faint', observed)}"
+    return f"{report.cluster} is as up left it   {console.paint('faint', observed)}"
 
 
 def _rows(drifts: Iterable[Drift]) -> Iterator[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""Numbers with their units as people read them: time, money, sizes, bandwidth, counts."""
+"""Numbers with their units as people read them: time, usd_text, sizes, bandwidth, counts."""
 
 from __future__ import annotations
 

@@ -186,17 +186,17 @@ def ledger_text(check: LedgerCheck, console: Console) -> str:
 
 
 def _ledger_verdict(check: LedgerCheck, console: Console) -> str:
-    looked = f"{plural(check.listed, 'thing')} with its tag"
+    observed = f"{plural(check.listed, 'thing')} with its tag"
     silent = ", ".join(check.silent)
     if check.leftovers:
         many = plural(len(check.leftovers), "leftover")
         price = usd_per_hour(check.usd_per_hour)
         if check.usd_per_hour is None and check.known_usd_per_hour:
             price = f"{usd_per_hour(check.known_usd_per_hour)} and more: prices are unknown"
-        return console.paint("error", f"{check.cluster}: {many} of {looked}, {price}")
+        return console.paint("error", f"{check.cluster}: {many} of {observed}, {price}")
     if silent:
         return console.paint("error", f"{check.cluster}: not known, {silent} can't be asked")
-    return f"{check.cluster}: {looked}, none of it left over"
+    return f"{check.cluster}: {observed}, none of it left over"
 
 
 def _leftovers(check: LedgerCheck, console: Console) -> Iterator[str]:

@@ -108,10 +108,10 @@ def _named(catalog: Catalog, name: str) -> Machine:
 def _refuse_unknown_words(catalog: Catalog, wanted: Wanted) -> None:
 
     for unknown in unknown_words(catalog, wanted):
-        meant = f'did you mean "{unknown.near}"? ' if unknown.near else ""
+        suggestion = f'did you mean "{unknown.near}"? ' if unknown.near else ""
         raise _usage(
             f'--{unknown.option}: nothing in the catalog is called "{unknown.word}"',
-            f"{meant}known: {listing(unknown.known, limit=30)}",
+            f"{suggestion}known: {listing(unknown.known, limit=30)}",
         )
 
 

@@ -64,10 +64,10 @@ def command(  # noqa: PLR0917  # typer passes them by name
         fixed = _apply_fixes(gathered, write, quiet=fmt != "text" and output is None)
         after = replace(gathered, specs=tuple(each.after for each in fixed))
         report = check(after, policies=policies, today=day)
-        _tell(report, fmt, output)
+        _report(report, fmt, output)
         return _exit_code(report if write else check(gathered, policies=policies, today=day))
     report = check(gathered, policies=policies, today=day)
-    _tell(report, fmt, output)
+    _report(report, fmt, output)
     return _exit_code(report)
 
 
@@ -99,7 +99,7 @@ def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[FixedS
     return fixed
 
 
-def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:
+def _report(report: Report, fmt: ReportFormat, output: Path | None) -> None:
     """Write the report: to the terminal, or to a file with the text on the terminal."""
     if output is not None:
         written = report_text(report, Console()) if fmt == "text" else FORMATS[fmt](report)

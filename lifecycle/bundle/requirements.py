@@ -95,8 +95,8 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         node = facts[group.name]
         distribution = _distribution(spec, group.name, node.software.distribution)
         cpu = None if node.machine is None else node.machine.cpu
-        look = _PhaseReader(distribution or "", "x86_64" if cpu is None else cpu.architecture)
-        look.take(group, only)
+        reader = _PhaseReader(distribution or "", "x86_64" if cpu is None else cpu.architecture)
+        reader.take(group, only)
         base: list[Asked] = []
         if not only:
             local = provider_name(spec.sites[spec.pools[group.name].site]) == "local"
@@ -105,12 +105,12 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         found[group.name] = PoolNeeds(
             pool=group.name,
             distribution=distribution,
-            architecture=look.architecture,
-            packages=tuple(sorted({*look.packages, *base})),
-            files=tuple(sorted(look.files)),
+            architecture=reader.architecture,
+            packages=tuple(sorted({*reader.packages, *base})),
+            files=tuple(sorted(reader.files)),
             repositories=tuple(_repositories(outside[group.name], distribution)),
             images=tuple(_images(node, catalog, only)),
-            unclear=tuple(sorted(look.unclear)),
+            unclear=tuple(sorted(reader.unclear)),
         )
     return [found[name] for name in spec.pools if name in found]
 

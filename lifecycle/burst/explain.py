@@ -17,7 +17,7 @@ from .policy import Backfill, Decision  # msgspec reads them
 
 
 class RentedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that a job has, as the agent's book has it."""
+    """A node that a job has, as the agent's ledger has it."""
 
     node: str
     step: str

@@ -90,8 +90,8 @@ def open_sites(
     providers = {
         name: provider(provider_name(site), catalog) for name, site in cluster.spec.sites.items()
     }
-    book = FallbackLists(cluster, providers, wishes)
-    decisions = book.decide_all()
+    fallback = FallbackLists(cluster, providers, wishes)
+    decisions = fallback.decide_all()
     return tuple(
         OpenSite(
             name=name,
@@ -104,7 +104,7 @@ def open_sites(
                 cache=cache,
                 ledger=cluster.ledger,
                 emit=emit,
-                purchased=book.purchased(decisions, name),
+                purchased=fallback.purchased(decisions, name),
                 buys=wishes.buy,
                 state=cluster.state_url,
                 passphrase=partial(make_passphrase if making else read_passphrase, cluster),

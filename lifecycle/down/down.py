@@ -199,9 +199,9 @@ def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
         cluster.events.check_epochs(lock.epochs)
 
     store = cluster.store
-    doomed = (*saved_queue_objects(store), *stored_host_keys(store), *stored_artifacts(store))
+    to_delete = (*saved_queue_objects(store), *stored_host_keys(store), *stored_artifacts(store))
     cluster.vault.forget_all(go_on, but=passphrase.NAME if but_stacks else "")
-    for key in doomed:
+    for key in to_delete:
         store.delete(key)
     go_on()
     shutil.rmtree(places.work_path(cluster.id), ignore_errors=True)

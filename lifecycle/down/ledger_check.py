@@ -1,6 +1,6 @@
-"""Is anything there, and paid for, that nobody knows of? The sites' lists against the books.
+"""Is anything there, and paid for, that nobody knows of? The sites' lists against the site_ledger.
 
-The books are the ledger and, where a site's resources stand in a stack, that stack. While a
+The record is the ledger and, where a site's resources stand in a stack, that stack. While a
 cluster runs, what they know is no leftover; once its end was begun, all is one but kept data.
 """
 
@@ -22,7 +22,7 @@ from ..cluster.sites import OpenSite, at_each, open_sites
 from ..state import ExistingResource, Intent, Journal
 from .data import priced
 
-UNKNOWN = "in no book: another run began it and was killed, or somebody made it by hand"
+UNKNOWN = "in no ledger: another run began it and was killed, or somebody made it by hand"
 AFTER_END = "the cluster was taken down, and this is still there"
 BEGUN = "a run that was killed had begun to create it"
 
@@ -85,7 +85,7 @@ _Look: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
 
 
 def check_ledger(cluster: Cluster) -> LedgerCheck:
-    """Ask every site for what carries the cluster's tag, and hold it against the books.
+    """Ask every site for what carries the cluster's tag, and hold it against the site_ledger.
 
     Nothing is changed, and no lock is taken: what a run makes meanwhile may be told as a leftover.
     """
@@ -93,27 +93,29 @@ def check_ledger(cluster: Cluster) -> LedgerCheck:
         return _ledger_entries(cluster, ended=False)
     ended = has_ended(cluster)
     sites = open_sites(cluster)
-    looks = at_each(sites, _site_ledger)
+    answers = at_each(sites, _site_ledger)
     strays: list[UnknownResource] = []
     absent: list[MissingResource] = []
     kept: list[Leftover] = []
-    for name, look in looks.items():
-        if isinstance(look, ProviderError):
+    for name, answer in answers.items():
+        if isinstance(answer, ProviderError):
             continue
-        found = priced(cluster, look[0])
-        books = SiteLedger(
+        found = priced(cluster, answer[0])
+        site_ledger = SiteLedger(
             existing=cluster.ledger.existing(name),
             intents=cluster.ledger.open_intents(name),
-            booked=look[1],
+            booked=answer[1],
         )
-        strays += leftovers_of(name, found, books, ended=ended)
-        absent += missing_resources(name, found, books)
+        strays += leftovers_of(name, found, site_ledger, ended=ended)
+        absent += missing_resources(name, found, site_ledger)
         kept += [item for item in found if item.kept_data and ended]
-    silent = {n: e.diagnostics[0] for n, e in looks.items() if isinstance(e, ProviderError)}
+    silent = {n: e.diagnostics[0] for n, e in answers.items() if isinstance(e, ProviderError)}
     return _ledger_entries(
         cluster,
         ended=ended,
-        listed=sum(len(look[0]) for look in looks.values() if not isinstance(look, ProviderError)),
+        listed=sum(
+            len(answer[0]) for answer in answers.values() if not isinstance(answer, ProviderError)
+        ),
         strays=strays,
         absent=absent,
         kept=kept,
@@ -128,15 +130,15 @@ def has_ended(cluster: Cluster) -> bool:
 
 
 def leftovers_of(
-    site: str, found: Iterable[Leftover], books: SiteLedger, *, ended: bool
+    site: str, found: Iterable[Leftover], site_ledger: SiteLedger, *, ended: bool
 ) -> list[UnknownResource]:
     """Return what is there and shouldn't be, in the order of the site's list (pure)."""
-    ours = {resource.provider_id for resource in books.existing} | books.booked
+    ours = {resource.provider_id for resource in site_ledger.existing} | site_ledger.booked
     listed = tuple(found)
     there = {item.provider_id for item in listed}
     # A list may spell ids otherwise than the call that made the thing: then its name tells.
-    named = {resource.key for resource in books.existing if resource.provider_id not in there}
-    begun = {intent.resource_key for intent in books.intents}
+    named = {resource.key for resource in site_ledger.existing if resource.provider_id not in there}
+    begun = {intent.resource_key for intent in site_ledger.intents}
     strays = []
     for item in listed:
         key = f"{item.kind}/{item.name}"
@@ -148,7 +150,7 @@ def leftovers_of(
 
 
 def missing_resources(
-    site: str, found: Collection[Leftover], books: SiteLedger
+    site: str, found: Collection[Leftover], site_ledger: SiteLedger
 ) -> list[MissingResource]:
     """Return what the ledger has and the site's list hasn't (pure).
 
@@ -159,7 +161,7 @@ def missing_resources(
     kinds = {item.kind for item in found}
     return [
         MissingResource(site=site, key=resource.key, provider_id=resource.provider_id)
-        for resource in books.existing
+        for resource in site_ledger.existing
         if resource.provider_id not in ids
         and resource.key not in keys
         and (resource.kind in kinds or not found)

@@ -156,8 +156,8 @@ def _fix(
     nodes = converge_nodes(
         run, sites, after, session, compiled, report=report, requeue=requeue, scope=scope
     )
-    meant = {*scope.hosts, *scope.steps}
-    failed = {host: why for host, why in nodes.failed.items() if host in meant}
+    in_scope = {*scope.hosts, *scope.steps}
+    failed = {host: why for host, why in nodes.failed.items() if host in in_scope}
     settled = settle_kubernetes(cluster, after, session, report, prune=False) if objects else ()
     compute = (host for host in nodes.inventory.with_role("compute") if host.connection == "ssh")
     serving = [host.name for host in compute]

@@ -59,7 +59,7 @@ class RoundRecord:
         self.record = record
         self.now = now
         self._store = store
-        self._tell = emit
+        self._emit = emit
         self._clusters = dict(record.clusters)
         self._seen: set[str] = set()
         self._tree = Path()
@@ -73,7 +73,7 @@ class RoundRecord:
         """Note that the repository could not be read, and keep that."""
         failures = self.record.failures + 1
         if problem != self.record.problem:
-            self._tell(
+            self._emit(
                 ControllerEvent(what="repository", reason=problem[0].summary, diagnostics=problem)
             )
         self.record = msgspec.structs.replace(
@@ -89,7 +89,7 @@ class RoundRecord:
             event = ControllerEvent(
                 what="repository", reason=summary, commit=head.commit, diagnostics=problem
             )
-            self._tell(event)
+            self._emit(event)
         self.record = msgspec.structs.replace(
             self.record,
             commit=head.commit,
@@ -155,14 +155,14 @@ class RoundRecord:
 
     def let_go(self, name: str, reason: str) -> None:
         """Follow a cluster no more."""
-        self._tell(ControllerEvent(what="cluster", cluster=name, phase="down", reason=reason))
+        self._emit(ControllerEvent(what="cluster", cluster=name, phase="down", reason=reason))
         self._clusters.pop(name, None)
 
     def end(self, name: str, words: str) -> None:
         """Note that a cluster ends by itself; "": it doesn't, for now."""
         before = self._clusters[name]
         if before.ends != words:
-            self._tell(
+            self._emit(
                 ControllerEvent(what="end", cluster=name, reason=words or "nothing ends it soon")
             )
             self._clusters[name] = msgspec.structs.replace(before, ends=words)
@@ -173,7 +173,7 @@ class RoundRecord:
         def report(progress: Progress) -> None:
             if isinstance(progress, StageFinished):
                 summary = f"{progress.name}: {progress.summary}"
-                self._tell(ControllerEvent(what="stage", cluster=name, reason=summary))
+                self._emit(ControllerEvent(what="stage", cluster=name, reason=summary))
 
         return report
 
@@ -215,7 +215,7 @@ class RoundRecord:
             write_followed(cluster.store, kept)
         except LifecycleError as error:  # a state that is away: the controller's own record has it
             summary = error.diagnostics[0].summary
-            self._tell(ControllerEvent(what="cluster", cluster=cluster.name, reason=summary))
+            self._emit(ControllerEvent(what="cluster", cluster=cluster.name, reason=summary))
 
     def _keep(self, followed: Followed, acted: Acted) -> Followed:
         """Keep a cluster's new part; told, and dated, where it says something else."""
@@ -229,7 +229,7 @@ class RoundRecord:
             since=before.since if before is not None and same else self.now(),
         )
         if not same:
-            self._tell(
+            self._emit(
                 ControllerEvent(
                     what="cluster",
                     cluster=kept.name,

@@ -19,7 +19,7 @@ from ...stacks.provider import ProviderError
 from ..cluster.cluster import Cluster, open_applied
 from ..cluster.outcome import Exit, LifecycleError
 from ..down.expiry.jobs import ask_jobs
-from ..down.expiry.look_after import reap_once
+from ..down.expiry.reaper import reap_once
 from ..state import StateStore
 from .act import Acted, bring_up, pause_s, take_down
 from .desired import Desired, last_change, read_desired, sync_status
@@ -62,36 +62,36 @@ def have_round(settings: Settings, world: World) -> Exit:
     )
     if before.next_try is not None and world.now() < before.next_try:
         return Exit.FAILED
-    book = RoundRecord(before, world.store, world.now, world.emit)
+    record = RoundRecord(before, world.store, world.now, world.emit)
     try:
         head = world.repository.fetch()
         tree = world.repository.tree(head.commit)
     except LifecycleError as error:
         pause = timedelta(seconds=pause_s(before.failures + 1, world.chance()))
-        book.unread(error.diagnostics, world.now() + pause)
+        record.unread(error.diagnostics, world.now() + pause)
         return Exit.FAILED
     desired = read_desired(tree, settings.path)
-    book.read(head, tree, desired.problem)
+    record.read(head, tree, desired.problem)
     if desired.problem:
         return Exit.SPEC
-    reap_expired(desired.clusters, head, book, [*book.known])
-    differing = _compare(desired, head, book)
-    removed = see_removed(desired.fleet, desired.clusters, book)
+    reap_expired(desired.clusters, head, record, [*record.known])
+    differing = _compare(desired, head, record)
+    removed = see_removed(desired.fleet, desired.clusters, record)
     most = settings.most_changed
     if len(differing) + len(removed.named) > most:
         over = _over(sorted([*differing, *removed.named]), most)
         for name in differing:
-            book.note(desired.clusters[name], head, Acted("refused", over.summary, (over,)))
-        book.keep()
+            record.note(desired.clusters[name], head, Acted("refused", over.summary, (over,)))
+        record.keep()
         return Exit.REFUSED
-    _change(desired, differing, head, book, settings=settings, world=world)
+    _change(desired, differing, head, record, settings=settings, world=world)
     removed.take_down()
-    reap_expired(desired.clusters, head, book, differing)
-    book.keep()
-    return book.worst()
+    reap_expired(desired.clusters, head, record, differing)
+    record.keep()
+    return record.worst()
 
 
-def _compare(desired: Desired, head: Head, book: RoundRecord) -> list[str]:
+def _compare(desired: Desired, head: Head, record: RoundRecord) -> list[str]:
     """Note the clusters that there is nothing to do about; return the others."""
     differing = []
     for name, cluster in desired.clusters.items():
@@ -99,22 +99,22 @@ def _compare(desired: Desired, head: Head, book: RoundRecord) -> list[str]:
             found = sync_status(cluster)
         except LifecycleError as error:
             summary = error.diagnostics[0].summary
-            book.note(cluster, head, Acted("failed", summary, error.diagnostics))
+            record.note(cluster, head, Acted("failed", summary, error.diagnostics))
             continue
-        if (moved := _moved(cluster, book)) is not None:
-            book.note(cluster, head, Acted("refused", moved.summary, (moved,)))
+        if (moved := _moved(cluster, record)) is not None:
+            record.note(cluster, head, Acted("refused", moved.summary, (moved,)))
         elif found.stand == "differs":
             differing.append(name)
         elif found.stand == "as-merged":
-            book.note(cluster, head, Acted("synced", ""))
+            record.note(cluster, head, Acted("synced", ""))
         else:
-            book.note(cluster, head, Acted(found.stand, found.reason))
+            record.note(cluster, head, Acted(found.stand, found.reason))
     return differing
 
 
-def _moved(cluster: Cluster, book: RoundRecord) -> Diagnostic | None:
+def _moved(cluster: Cluster, record: RoundRecord) -> Diagnostic | None:
     """Find that a spec names another state while the cluster of the first one runs on."""
-    before = book.known.get(cluster.name)
+    before = record.known.get(cluster.name)
     if before is None or before.state_url == cluster.state_url:
         return None
     last = last_change(open_applied(before.state_url, cluster.spec_path))
@@ -132,7 +132,7 @@ def _change(
     desired: Desired,
     differing: list[str],
     head: Head,
-    book: RoundRecord,
+    record: RoundRecord,
     *,
     settings: Settings,
     world: World,
@@ -146,12 +146,12 @@ def _change(
             cluster = desired.clusters[name]
             if held_up_by:
                 reason = f"{', '.join(held_up_by)} comes first, and is not as merged"
-                book.note(cluster, head, Acted("waiting", reason))
-            elif not (book.is_due(cluster) or _allowed(name, settings)):
-                book.still_waits(cluster, head)
+                record.note(cluster, head, Acted("waiting", reason))
+            elif not (record.is_due(cluster) or _allowed(name, settings)):
+                record.still_waits(cluster, head)
             else:
-                _apply(cluster, head, book, settings, world)
-        held_up_by += [name for name in step if not book.is_well(name)]
+                _apply(cluster, head, record, settings, world)
+        held_up_by += [name for name in step if not record.is_well(name)]
 
 
 def _allowed(cluster: str, settings: Settings) -> frozenset[str]:
@@ -160,16 +160,16 @@ def _allowed(cluster: str, settings: Settings) -> frozenset[str]:
 
 
 def _apply(
-    cluster: Cluster, head: Head, book: RoundRecord, settings: Settings, world: World
+    cluster: Cluster, head: Head, record: RoundRecord, settings: Settings, world: World
 ) -> None:
     cluster.why = f"commit {head.commit}"
-    acted = bring_up(cluster, _allowed(cluster.name, settings), book.reporter(cluster.name))
+    acted = bring_up(cluster, _allowed(cluster.name, settings), record.reporter(cluster.name))
     if acted.phase == "synced":
-        book.note(cluster, head, acted, applied=True)
+        record.note(cluster, head, acted, applied=True)
     elif acted.phase == "locked":  # whoever has it is at work: no failure, and no growing pause
-        book.note(cluster, head, acted)
+        record.note(cluster, head, acted)
     else:
-        book.failed(cluster, head, acted, world.chance())
+        record.failed(cluster, head, acted, world.chance())
 
 
 def _over(names: Iterable[str], most: int) -> Diagnostic:
@@ -197,15 +197,15 @@ def reap_expired(
             continue
         try:
             cluster = merged.get(name) or open_applied(followed.state_url, Path(f"{name}.yaml"))
-            looked = reap_once(cluster, record.reporter(name), now=record.now())
+            result = reap_once(cluster, record.reporter(name), now=record.now())
         except (LifecycleError, ProviderError) as error:
             record.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
             continue
-        record.end(name, looked.words if looked.state in {"announced", "kept", "leftovers"} else "")
-        if looked.state == "removed" and name in merged:
-            record.note(merged[name], head, Acted("down", looked.why))
-        elif looked.state == "removed":
-            record.let_go(name, looked.words)
+        record.end(name, result.words if result.state in {"announced", "kept", "leftovers"} else "")
+        if result.state == "removed" and name in merged:
+            record.note(merged[name], head, Acted("down", result.why))
+        elif result.state == "removed":
+            record.let_go(name, result.words)
 
 
 class Removed(NamedTuple):

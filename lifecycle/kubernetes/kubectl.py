@@ -49,13 +49,13 @@ class Kubectl:
 
     def __init__(self, session: SshSession, control_planes: Sequence[Host]) -> None:
         """Ask these control planes, the first that answers; nothing is contacted yet."""
-        self._ways: list[KubectlRunner] = [OnHost(session, host) for host in control_planes]
+        self._runners: list[KubectlRunner] = [OnHost(session, host) for host in control_planes]
 
     @classmethod
-    def by(cls, *ways: KubectlRunner) -> Self:
+    def by(cls, *runners: KubectlRunner) -> Self:
         """Return the API as it is reached by these ways, the first that answers."""
         made = cls.__new__(cls)
-        made._ways = list(ways)  # noqa: SLF001  # its own
+        made._runners = list(runners)  # noqa: SLF001  # its own
         return made
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
@@ -70,7 +70,7 @@ class Kubectl:
             ApiSilent: no API server answers.
         """
         reasons = []
-        for way in self._ways:
+        for way in self._runners:
             answer = way.run(arguments, stdin=stdin, timeout_s=timeout_s)
             if isinstance(answer, Unreachable):
                 reasons.append(f"{way.name}: {answer.reason}")
@@ -96,7 +96,7 @@ class Kubectl:
             take(message)
 
         answer: Answer = Unreachable(reason="the cluster has no control plane")
-        for way in self._ways:
+        for way in self._runners:
             answer = way.stream(arguments, taken, timeout_s=timeout_s)
             silent = not isinstance(answer, Unreachable) and _is_silence(answer.stderr)
             if began or not (silent or isinstance(answer, Unreachable)):

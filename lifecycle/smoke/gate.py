@@ -11,7 +11,7 @@ from ..cluster.cluster import CERTIFICATE_KEY, Cluster
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter
 from ..cluster.sites import existing_hosts
-from ..down.expiry.standing_end import refuse_late_test
+from ..down.expiry.expiry_guard import refuse_late_test
 from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire
 from ..up.run import Run

@@ -10,7 +10,7 @@ from ..cluster.index import set_ended
 from ..cluster.outcome import Exit
 from ..cluster.progress import Finding, StageFinished, StageStarted
 from ..cluster.sites import at_each, fallback_lists_of
-from ..down.expiry.standing_end import postpone
+from ..down.expiry.expiry_guard import postpone
 from ..down.ledger_check import close_missing
 from ..nodes.images.golden import booting_sites, elastic_sites
 from ..operations.repair.queue import save_queue

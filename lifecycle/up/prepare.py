@@ -8,7 +8,7 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
 from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
-from ..down.expiry.standing_end import refuse_ended
+from ..down.expiry.expiry_guard import refuse_ended
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other

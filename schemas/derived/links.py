@@ -130,7 +130,7 @@ def networks_of_sites(spec: ClusterSpec, sites: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-class WayOut(NamedTuple):
+class LinkRoute(NamedTuple):
     """What a site's packets for other sites take first."""
 
     link: int
@@ -140,13 +140,13 @@ class WayOut(NamedTuple):
     networks: tuple[str, ...]
 
 
-def ways_out(spec: ClusterSpec, site: str) -> tuple[WayOut, ...]:
+def link_routes(spec: ClusterSpec, site: str) -> tuple[LinkRoute, ...]:
     """Return the links that a site's packets for other sites take first, in the spec's order."""
     by_link: dict[int, list[str]] = {}
     for there, index in first_links(spec.links, site).items():
         by_link.setdefault(index, []).append(there)
     return tuple(
-        WayOut(index, tuple(sorted(there)), tuple(sorted(networks_of_sites(spec, there))))
+        LinkRoute(index, tuple(sorted(there)), tuple(sorted(networks_of_sites(spec, there))))
         for index, there in sorted(by_link.items())
     )
 
@@ -170,7 +170,7 @@ class SiteEnds(NamedTuple):
 
 def site_ends(spec: ClusterSpec, site: str) -> SiteEnds:
     """Return a site's routes into tunnels, and who may come in over its links."""
-    ways = ways_out(spec, site)
+    ways = link_routes(spec, site)
     routes = [
         RouteTo(network, pool)
         for way in ways
@@ -186,10 +186,10 @@ def tunnel_mtu(link: Link, sites: Mapping[str, Site]) -> int:
     """Return the MTU of a tunnel in bytes: what fits through both ends' ways out whole."""
     if link.mtu is not None:
         return link.mtu
-    ways = [_WIDEST_OUTSIDE]
+    mtus = [_WIDEST_OUTSIDE]
     for name in link.between:
         site = sites[name]
-        ways.append(site.way_out_mtu)
+        mtus.append(site.egress_mtu)
         if isinstance(site, CloudSite) and site.network.mtu is not None:
-            ways.append(site.network.mtu)
-    return min(ways) - _AROUND
+            mtus.append(site.network.mtu)
+    return min(mtus) - _AROUND

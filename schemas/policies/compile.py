@@ -152,12 +152,12 @@ class Compiler:
             inner = shape.field(key)
             if inner is None:
                 options = shape.fields or {}
-                meant = closest(key, options)
+                near = closest(key, options)
                 self._report(
                     "GC816",
                     f'{policy.applies_to} has no key "{key}" to point at',
                     (*path, "at"),
-                    hint=f'did you mean "{meant}"?' if meant else f"keys: {listing(options)}",
+                    hint=f'did you mean "{near}"?' if near else f"keys: {listing(options)}",
                 )
                 return
             shape = inner
@@ -171,7 +171,7 @@ class Compiler:
         try:
             found = pieces(policy.message)
         except TemplateError as error:
-            hint = "write {{ or }} for a brace that is meant as one"
+            hint = "write {{ or }} for a brace that is near as one"
             span = self._span(where, policy.message, error.offset, 1)
             self._report("GC817", "a brace in the message has no other half", where, span, hint)
             return None
@@ -218,9 +218,9 @@ class Compiler:
             self._report("GC811", f"not valid CEL: {problem.reason:.200}", path, span)
             return
         # A kind that the policy isn't about is no slip of the pen.
-        meant = None if name in PLACES else closest(name, problem.options)
+        near = None if name in PLACES else closest(name, problem.options)
         others = listing(problem.options)
-        hint = f'did you mean "{meant}"?' if meant else others and f"there is: {others}"
+        hint = f'did you mean "{near}"?' if near else others and f"there is: {others}"
         self._report("GC812", problem.reason, path, span, hint)
 
     def _span(self, path: PathTuple, whole: str, offset: int, length: int) -> Span:

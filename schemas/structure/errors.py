@@ -20,12 +20,12 @@ from .json_schema import Schema
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said about one mistake; `meant` replaces the key or word that is wrong."""
+    """What is said about one mistake; `suggestion` replaces the key or word that is wrong."""
 
     code: str
     summary: str
     hint: str = ""
-    meant: str | None = None
+    suggestion: str | None = None
     is_secret: bool = False
     """What was written may be a secret."""
 
@@ -65,10 +65,12 @@ def _unknown(error: ValidationError, _where: str) -> Wording:
     key = str(error.instance)
     parent = dotted(tuple(error.absolute_path)[:-1])
     known = error.schema["properties"]  # type: ignore[index]  # a closed object has properties
-    meant = closest(key, known)
+    suggestion = closest(key, known)
     summary = f'unknown key "{_cut(key)}" in {parent}'
-    if meant is not None:
-        return Wording(code="GC001", summary=f'{summary}: did you mean "{meant}"?', meant=meant)
+    if suggestion is not None:
+        return Wording(
+            code="GC001", summary=f'{summary}: did you mean "{suggestion}"?', suggestion=suggestion
+        )
     return Wording(code="GC001", summary=summary, hint=f"known here: {listing(known)}")
 
 
@@ -91,11 +93,13 @@ def _tag(error: ValidationError, where: str) -> Wording:
         summary = f'missing key "{tag_key}" in {where}'
         return Wording(code="GC007", summary=summary, hint=f"choose one of: {choices}")
     tag = found[tag_key]
-    meant = closest(tag, mapping) if isinstance(tag, str) else None
+    suggestion = closest(tag, mapping) if isinstance(tag, str) else None
     summary = f"unknown {where}: {_shown(tag)}"
-    if meant is not None:
-        summary += f', did you mean "{meant}"?'
-    return Wording(code="GC007", summary=summary, hint=f"choose one of: {choices}", meant=meant)
+    if suggestion is not None:
+        summary += f', did you mean "{suggestion}"?'
+    return Wording(
+        code="GC007", summary=summary, hint=f"choose one of: {choices}", suggestion=suggestion
+    )
 
 
 def _type(error: ValidationError, where: str) -> Wording:
@@ -126,13 +130,13 @@ def _expected(schema: Any) -> tuple[list[str], str]:
 
 def _enum(error: ValidationError, where: str) -> Wording:
     options = [str(option) for option in error.validator_value]  # type: ignore[union-attr]
-    meant = closest(error.instance, options) if isinstance(error.instance, str) else None
+    suggestion = closest(error.instance, options) if isinstance(error.instance, str) else None
     summary = f"{where}: {_got(error.instance)} is not one of {listing(options)}"
     if len(options) == 1:
         summary = f"{where} must be {options[0]}, got {_got(error.instance)}"
-    if meant is not None and len(options) > 1:
-        summary += f': did you mean "{meant}"?'
-    return Wording(code="GC004", summary=summary, meant=meant)
+    if suggestion is not None and len(options) > 1:
+        summary += f': did you mean "{suggestion}"?'
+    return Wording(code="GC004", summary=summary, suggestion=suggestion)
 
 
 def _pattern(error: ValidationError, where: str) -> Wording:
@@ -367,8 +371,8 @@ def _translated(error: ValidationError) -> StructureError:
     path: PathTuple = tuple(error.absolute_path)
     wording = explain(error, path)
     spoils = path
-    if error.validator == "unknown" and wording.meant is not None:
-        spoils = (*path[:-1], wording.meant)
+    if error.validator == "unknown" and wording.suggestion is not None:
+        spoils = (*path[:-1], wording.suggestion)
     if error.validator == "missing":
         spoils = (*path, str(error.validator_value))
     return StructureError(
@@ -376,7 +380,7 @@ def _translated(error: ValidationError) -> StructureError:
         spoils=spoils,
         at_key=error.validator in {"unknown", "missing", "name", "tag"},
         wording=wording,
-        fix=fix_of(error, path, wording.meant),
+        fix=fix_of(error, path, wording.suggestion),
     )
 
 

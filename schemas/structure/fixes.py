@@ -18,29 +18,29 @@ _TRUE = frozenset({"yes", "on", "y", "true"})
 _FALSE = frozenset({"no", "off", "n", "false"})
 
 
-def fix_of(error: ValidationError, path: PathTuple, meant: str | None) -> Fix | None:
+def fix_of(error: ValidationError, path: PathTuple, suggestion: str | None) -> Fix | None:
     """Return the fix of an error, or None where a person must decide.
 
     Args:
         error: what the walker found.
         path: where, from the root.
-        meant: the word that its message suggests.
+        suggestion: the word that its message suggests.
     """
     kind = str(error.validator)
     if kind == "unknown":
-        return RenameKey(path, meant) if meant is not None else None
+        return RenameKey(path, suggestion) if suggestion is not None else None
     if kind == "tag":
-        return ReplaceWord(path, meant) if meant is not None else None
+        return ReplaceWord(path, suggestion) if suggestion is not None else None
     if kind == "enum":
-        return _only_word(error, path, meant)
+        return _only_word(error, path, suggestion)
     if kind == "missing":
         return _only_value(error, path)
     return _right_kind(error.instance, error.schema, path) if kind == "type" else None
 
 
-def _only_word(error: ValidationError, path: PathTuple, meant: str | None) -> Fix | None:
+def _only_word(error: ValidationError, path: PathTuple, suggestion: str | None) -> Fix | None:
     options: Any = error.validator_value
-    word = options[0] if len(options) == 1 else meant
+    word = options[0] if len(options) == 1 else suggestion
     is_scalar = not isinstance(error.instance, dict | list)
     if str(error.instance).count("/") > str(word).count("/"):
         return None  # the apiVersion of another kind of file

@@ -151,7 +151,7 @@ def to_hosts(
     key_file: str | None,
     keys: Mapping[str, tuple[str, ...]],
     placements: Mapping[str, Placement],
-    way_in: str | None,
+    entry_pool: str | None,
 ) -> tuple[Host, ...]:
     """Return machines as hosts, in the order of the spec's pools, then by name.
 
@@ -161,16 +161,16 @@ def to_hosts(
         key_file: the cluster's private key.
         keys: instance -> host keys.
         placements: instance -> where it stands.
-        way_in: pool whose first host is the way in; None: login pools, then controllers.
+        entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
     """
     named = [machine for machine in machines if machine.host]
-    door = _entry_machine(plan, named, way_in)
+    entry = _entry_machine(plan, named, entry_pool)
     found: list[Host] = []
     for pool in plan.pools:
         for machine in sorted(named, key=lambda m: m.host):
             if machine.pool != pool.name:
                 continue
-            through = _through(machine, door)
+            through = _through(machine, entry)
             found.append(
                 Host(
                     name=machine.host,
@@ -194,26 +194,28 @@ def to_hosts(
     return tuple(found)
 
 
-def _entry_machine(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+def _entry_machine(
+    plan: SitePlan, machines: list[Instance], entry_pool: str | None
+) -> Instance | None:
     """Return the machine through which the others are reached."""
     roles = {pool.name: pool.role for pool in plan.pools}
     order = {"login": 0, "controller": 1}
-    doors = [
+    entries = [
         machine
         for machine in machines
-        if (machine.pool == way_in if way_in else roles.get(machine.pool) in order)
+        if (machine.pool == entry_pool if entry_pool else roles.get(machine.pool) in order)
     ]
-    return min(doors, key=lambda m: (order.get(roles.get(m.pool, ""), 2), m.host), default=None)
+    return min(entries, key=lambda m: (order.get(roles.get(m.pool, ""), 2), m.host), default=None)
 
 
-def _through(machine: Instance, door: Instance | None) -> Instance | None:
+def _through(machine: Instance, entry: Instance | None) -> Instance | None:
     """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
     if machine.public_ip_address:
         return machine
-    return None if door == machine else door
+    return None if entry == machine else entry
 
 
 def _bastion(plan: SitePlan, through: Instance | None) -> str | None:

@@ -133,7 +133,7 @@ class Session(ListingSession[Instance]):
             key_file=str(self.private_key),
             keys=keys,
             placements=places(self.api, wanted),
-            way_in=self._site.ssh.via,
+            entry_pool=self._site.ssh.via,
         )
 
     def _end(self, machines: Sequence[Instance]) -> None:

@@ -233,7 +233,7 @@ def to_hosts(
     Private machines are reached through the first host of `via`, else a login, else a controller.
     """
     every = tuple(machines)
-    door = _entry_machine(plan, every, via)
+    entry = _entry_machine(plan, every, via)
     return tuple(
         Host(
             name=node.host,
@@ -254,15 +254,15 @@ def to_hosts(
         )
         for node in every
         for pool in [plan.pool(node.pool)]
-        for through in [_through(node, door)]
+        for through in [_through(node, entry)]
     )
 
 
-def _through(node: Node, door: Node | None) -> Node | None:
+def _through(node: Node, entry: Node | None) -> Node | None:
     """Return what a machine is reached through; one with a public address: that of its own."""
     if node.public_address:
         return node
-    return None if door == node else door
+    return None if entry == node else entry
 
 
 def _bastion(plan: SitePlan, through: Node | None) -> str | None:

@@ -65,7 +65,7 @@ class Session(SiteSession):
         """Find the site's scale sets."""
         return ScaleSets(self.api, self.plan.cluster, self.plan.site)
 
-    def moment(self) -> LiveState:
+    def live_state(self) -> LiveState:
         """Return what the program can't know from the spec.
 
         Raises:
@@ -112,7 +112,7 @@ class Session(SiteSession):
         from .program.site import program  # noqa: PLC0415  # 1 s, for the engine
 
         context = self._context
-        return program(context.spec, context.site, self._catalog, self.moment())
+        return program(context.spec, context.site, self._catalog, self.live_state())
 
     def _record(self) -> RecordedGraph:
         from .program.site import record_site  # noqa: PLC0415  # 1 s

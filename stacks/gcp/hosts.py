@@ -127,7 +127,7 @@ def to_hosts(
     *,
     key_file: str | None,
     keys: Mapping[str, tuple[str, ...]],
-    way_in: str | None,
+    entry_pool: str | None,
 ) -> tuple[Host, ...]:
     """Return machines as hosts, in the order of the spec's pools, then by name.
 
@@ -136,10 +136,10 @@ def to_hosts(
         machines: as read back; those without a name or of no pool of the spec are left out.
         key_file: the cluster's private key.
         keys: machine id -> host keys.
-        way_in: pool whose first host is the way in; None: logins, then controllers.
+        entry_pool: pool whose first host leads to the others; None: logins, then controllers.
     """
     named = {host: machine for machine in machines if (host := host_of(plan, machine))}
-    door = _entry_machine(plan, named, way_in)
+    entry = _entry_machine(plan, named, entry_pool)
     return tuple(
         Host(
             name=host,
@@ -161,7 +161,7 @@ def to_hosts(
         for pool in plan.pools
         for host, machine in sorted(named.items())
         if machine.pool == label_value(pool.name)
-        for through in [_through(machine, door)]
+        for through in [_through(machine, entry)]
     )
 
 
@@ -208,28 +208,28 @@ def serial_port(api: Api, machine: Instance) -> str:
 
 
 def _entry_machine(
-    plan: SiteLayout, named: Mapping[str, Instance], way_in: str | None
+    plan: SiteLayout, named: Mapping[str, Instance], entry_pool: str | None
 ) -> Instance | None:
     """Return the machine through which the others are reached."""
     order = {"login": 0, "controller": 1}
-    doors = [
+    entries = [
         (order.get(pool.role, 2), host)
         for pool in plan.pools
         for host in named
         if named[host].pool == label_value(pool.name)
-        and (pool.name == way_in if way_in else pool.role in order)
+        and (pool.name == entry_pool if entry_pool else pool.role in order)
     ]
-    return named[min(doors)[1]] if doors else None
+    return named[min(entries)[1]] if entries else None
 
 
-def _through(machine: Instance, door: Instance | None) -> Instance | None:
+def _through(machine: Instance, entry: Instance | None) -> Instance | None:
     """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
     if machine.public_address:
         return machine
-    return None if door == machine else door
+    return None if entry == machine else entry
 
 
 def _bastion(plan: SiteLayout, through: Instance | None) -> str | None:

@@ -77,11 +77,11 @@ def leftovers(api: Api, plan: SiteLayout, catalog: Catalog) -> tuple[Leftover, .
 
 
 def _compute(api: Api, plan: SiteLayout, kind: str, zoned: bool) -> Iterator[tuple[Leftover, str]]:
-    for thing in _zoned(api, kind) if zoned else _flat(api, kind):
-        if _is_ours(thing, plan):
+    for resource in _zoned(api, kind) if zoned else _flat(api, kind):
+        if _is_ours(resource, plan):
             name = _KINDS.get(kind, kind)
-            id_ = thing.self_link or thing.id
-            yield Leftover(kind=name, name=thing.name, provider_id=id_), thing.machine_type
+            id_ = resource.self_link or resource.id
+            yield Leftover(kind=name, name=resource.name, provider_id=id_), resource.machine_type
 
 
 def _flat(api: Api, kind: str) -> Iterator[_Resource]:
@@ -101,11 +101,11 @@ def _zoned(api: Api, kind: str) -> Iterator[_Resource]:
 def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
     path = f"{api.in_project()}/locations/-/instances"
     for page in api.pages(_Resources, path, service="lustre") if plan.lustre else ():
-        for thing in page.instances:
-            if _is_ours(thing, plan):
-                name = thing.name.rpartition("/")[2]
+        for resource in page.instances:
+            if _is_ours(resource, plan):
+                name = resource.name.rpartition("/")[2]
                 kept = Leftover(
-                    kind="file-system", name=name, provider_id=thing.name, kept_data=True
+                    kind="file-system", name=name, provider_id=resource.name, kept_data=True
                 )
                 yield kept, ""
 
@@ -113,25 +113,28 @@ def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
 def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
     query = {"project": plan.project}
     for page in api.pages(_Resources, "b", service="storage", query=query) if plan.buckets else ():
-        for thing in page.items:
-            if _is_ours(thing, plan):
+        for bucket in page.items:
+            if _is_ours(bucket, plan):
                 kept = Leftover(
-                    kind="bucket", name=thing.name, provider_id=thing.self_link, kept_data=True
+                    kind="bucket",
+                    name=bucket.name,
+                    provider_id=bucket.self_link,
+                    kept_data=True,
                 )
                 yield kept, ""
 
 
 def _accounts(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
     for page in api.pages(_Resources, f"{api.in_project()}/serviceAccounts", service="iam"):
-        for thing in page.accounts:
-            if _is_ours(thing, plan):
-                yield Leftover(kind="identity", name=thing.email, provider_id=thing.name), ""
+        for resource in page.accounts:
+            if _is_ours(resource, plan):
+                yield Leftover(kind="identity", name=resource.email, provider_id=resource.name), ""
 
 
-def _is_ours(thing: _Resource, plan: SiteLayout) -> bool:
-    labels = thing.labels | thing.properties.labels
+def _is_ours(resource: _Resource, plan: SiteLayout) -> bool:
+    labels = resource.labels | resource.properties.labels
     return found_by(plan).items() <= labels.items() or (
-        thing.description == description(plan.cluster, plan.site)
+        resource.description == description(plan.cluster, plan.site)
     )
 
 

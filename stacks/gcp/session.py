@@ -124,8 +124,8 @@ class Session(ListingSession[Instance]):
         self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
     ) -> Iterable[Host]:
         del wanted
-        key, way_in = str(self.private_key), self._site.ssh.via
-        return to_hosts(self.plan, machines, key_file=key, keys=keys, way_in=way_in)
+        key, entry_pool = str(self.private_key), self._site.ssh.via
+        return to_hosts(self.plan, machines, key_file=key, keys=keys, entry_pool=entry_pool)
 
     def _token(self, token: str) -> str:
         return label_value(token)

@@ -14,7 +14,7 @@ from ..provider import (
 )
 from . import faults, labels, nodes, records, survey
 from .engine import Container, Network, find_engine
-from .ground import prepare
+from .node_base import prepare
 from .survey import Survey
 
 
@@ -47,7 +47,7 @@ def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> N
     missing = [
         c.resource for c in acts if c.effect in {"create", "replace"} and c.resource.kind == "node"
     ]
-    ground = prepare(
+    node_base = prepare(
         context,
         found.engine,
         found.network,
@@ -55,7 +55,7 @@ def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> N
         image_key=context.image,
         makes_nodes=bool(missing),
     )
-    nodes.start(context, ground, missing, _named(found, acts, "update"))
+    nodes.start(context, node_base, missing, _named(found, acts, "update"))
 
 
 def _named(found: Survey, acts: list[ResourceChange], *effects: str) -> list[Container]:
@@ -169,7 +169,7 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
         for name in wanted
         if (c := found.nodes.get(name)) is not None and not (c.running and name in ready)
     ]
-    ground = prepare(
+    node_base = prepare(
         context,
         found.engine,
         found.network,
@@ -179,7 +179,7 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
         elastic=token,
         faults=faults.injected(),
     )
-    nodes.start(context, ground, missing, stopped)
+    nodes.start(context, node_base, missing, stopped)
     return tuple(h for h in survey.hosts(context, survey.survey(context)) if h.name in set(wanted))
 
 

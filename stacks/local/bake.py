@@ -11,7 +11,7 @@ from ...schemas.spec import ClusterSpec
 from ..provider import Resource, SiteContext, provider_error
 from . import image, labels, nodes, records, ssh, survey
 from .engine import Container, Engine, find_engine
-from .ground import prepare
+from .node_base import prepare
 
 BUILDER = "image-builder"
 """Host name of the node that becomes an image."""
@@ -40,10 +40,10 @@ def start_builder(context: SiteContext, key: str) -> Host:
     net = Resource(
         kind="network", name=_network_name(context.spec, context.site), properties={"cidr": "auto"}
     )
-    ground = prepare(elsewhere, engine, None, net=net, image_key=None, makes_nodes=True)
-    ground = msgspec.structs.replace(ground, image_key=key)
+    node_base = prepare(elsewhere, engine, None, net=net, image_key=None, makes_nodes=True)
+    node_base = msgspec.structs.replace(node_base, image_key=key)
     builder = Resource(kind="builder", name=BUILDER, parent=net.name)
-    nodes.start(elsewhere, ground, [builder], [])
+    nodes.start(elsewhere, node_base, [builder], [])
     made = _builder(context, engine)
     if made is None:
         raise provider_error("GC913", "the image builder vanished while it started")
@@ -54,7 +54,7 @@ def start_builder(context: SiteContext, key: str) -> Host:
         role="compute",
         machine=None,
         address=made.labels[labels.ADDRESS],
-        ssh=ssh.target(ground.private_key, records.load(elsewhere).ready[BUILDER].host_keys),
+        ssh=ssh.target(node_base.private_key, records.load(elsewhere).ready[BUILDER].host_keys),
         image=image.base_digest(),
     )
 

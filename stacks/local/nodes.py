@@ -62,7 +62,7 @@ class _Started(msgspec.Struct, frozen=True, kw_only=True):
 
 def start(
     context: SiteContext,
-    ground: NodeBase,
+    node_base: NodeBase,
     missing: Sequence[Resource],
     stopped: Sequence[Container],
 ) -> None:
@@ -73,11 +73,11 @@ def start(
     Raises:
         ProviderError: one finding for each node that failed; the others are up.
     """
-    starts = [*(_to_start(c) for c in stopped), *_to_make(context, ground, missing)]
+    starts = [*(_to_start(c) for c in stopped), *_to_make(context, node_base, missing)]
     if not starts:
         return
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(starts))) as pool:
-        futures = {pool.submit(_run, context, ground, item): item for item in starts}
+        futures = {pool.submit(_run, context, node_base, item): item for item in starts}
         try:
             findings = _collect(context, futures)
         finally:
@@ -123,27 +123,29 @@ def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
             remembered.ready[name] = records.Ready(outcome.id, outcome.host_keys)
 
 
-def _to_make(context: SiteContext, ground: NodeBase, missing: Sequence[Resource]) -> list[_Start]:
+def _to_make(
+    context: SiteContext, node_base: NodeBase, missing: Sequence[Resource]
+) -> list[_Start]:
     """Give every missing node an address and an intent, before the first one is made."""
     if not missing:
         return []
     with records.updated(context) as remembered:
-        given = network.assign(ground.subnet, [r.name for r in missing], remembered.addresses)
+        given = network.assign(node_base.subnet, [r.name for r in missing], remembered.addresses)
         remembered.addresses.update(given)
-    flags = _flags(context, ground.engine)
+    flags = _flags(context, node_base.engine)
     intents = context.ledger.intend_many(context.site, missing)
     starts = []
     for resource in missing:
         intent = intents[resource.key]
-        worn = _labels(context, ground, resource, given[resource.name], intent)
+        worn = _labels(context, node_base, resource, given[resource.name], intent)
         name = container_name(context.spec, resource.name)
         command = (
             *("run", "--detach", "--pull=never", f"--name={name}", f"--hostname={resource.name}"),
-            *(f"--network={ground.network}", f"--ip={given[resource.name]}"),
+            *(f"--network={node_base.network}", f"--ip={given[resource.name]}"),
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *labels.flags(worn),
-            *(*flags, ground.image, "/sbin/init", *ground.faults.init_words(resource.name)),
+            *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),
         )
         starts.append(_Start(resource=resource, container=name, intent=intent, command=command))
     return starts
@@ -159,7 +161,7 @@ def _flags(context: SiteContext, engine: Engine) -> tuple[str, ...]:
 
 
 def _labels(
-    context: SiteContext, ground: NodeBase, resource: Resource, address: str, intent: str
+    context: SiteContext, node_base: NodeBase, resource: Resource, address: str, intent: str
 ) -> dict[str, str]:
     return {
         **labels.owner(context),
@@ -170,9 +172,9 @@ def _labels(
         labels.SCHEDULER: str(resource.properties.get("scheduler", "")),
         labels.MACHINE: str(resource.properties.get("machine") or ""),
         labels.ADDRESS: address,
-        labels.IMAGE: ground.image_key,
+        labels.IMAGE: node_base.image_key,
         labels.TOKEN: intent,
-        labels.ELASTIC: ground.elastic,
+        labels.ELASTIC: node_base.elastic,
     }
 
 
@@ -186,21 +188,21 @@ def _to_start(container: Container) -> _Start:
     return _Start(resource=resource, container=container.name, id=container.id, command=command)
 
 
-def _run(context: SiteContext, ground: NodeBase, item: _Start) -> _Started:
+def _run(context: SiteContext, node_base: NodeBase, item: _Start) -> _Started:
     """Start one node and greet it; called from many threads."""
     made = item.id
     try:
         if made is None:
-            ground.faults.delay_before()
-            ground.faults.meet(item.resource.name)
+            node_base.faults.delay_before()
+            node_base.faults.meet(item.resource.name)
         if item.command:
-            printed = ground.engine.call(*item.command, timeout_s=120).strip()
+            printed = node_base.engine.call(*item.command, timeout_s=120).strip()
             made = made or printed
-            ground.faults.delay_after()
-        host_keys = ssh.welcome(ground.engine, item.container, ground.private_key)
+            node_base.faults.delay_after()
+        host_keys = ssh.welcome(node_base.engine, item.container, node_base.private_key)
     except ProviderError as error:
         if made is None:
-            _remove_partial(context, ground.engine, item.resource.name)
+            _remove_partial(context, node_base.engine, item.resource.name)
         return _Started(id=made, error=error)
     return _Started(id=made, host_keys=host_keys)
 

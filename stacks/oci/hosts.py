@@ -200,7 +200,7 @@ def to_hosts(
     found: Found,
     *,
     key_file: str | None,
-    way_in: str | None,
+    entry_pool: str | None,
 ) -> tuple[Host, ...]:
     """Return machines as hosts, in the order of the spec's pools, then by name.
 
@@ -209,10 +209,10 @@ def to_hosts(
         machines: as read back; those without a name or of no pool of the spec are left out.
         found: what is known of them.
         key_file: the cluster's private key.
-        way_in: pool whose first host is the way in; None: login pools, then controllers.
+        entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
     """
     named = sorted((m for m in machines if m.host), key=lambda m: m.host)
-    door = _entry_machine(plan, named, way_in)
+    entry = _entry_machine(plan, named, entry_pool)
     return tuple(
         Host(
             name=machine.host,
@@ -234,29 +234,31 @@ def to_hosts(
         for pool in plan.pools
         for machine in named
         if machine.pool == pool.name
-        for through in [_through(machine, door, found)]
+        for through in [_through(machine, entry, found)]
     )
 
 
-def _entry_machine(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+def _entry_machine(
+    plan: SitePlan, machines: list[Instance], entry_pool: str | None
+) -> Instance | None:
     """Return the machine through which the others are reached."""
     rank = {"login": 0, "controller": 1, "compute": 2}
     ranks = {pool.name: rank[pool.role] for pool in plan.pools}
-    if way_in is None:
-        doors = [m for m in machines if ranks.get(m.pool, 2) < rank["compute"]]
+    if entry_pool is None:
+        entries = [m for m in machines if ranks.get(m.pool, 2) < rank["compute"]]
     else:
-        doors = [m for m in machines if m.pool == way_in]
-    return min(doors, key=lambda m: (ranks.get(m.pool, 2), m.host), default=None)
+        entries = [m for m in machines if m.pool == entry_pool]
+    return min(entries, key=lambda m: (ranks.get(m.pool, 2), m.host), default=None)
 
 
-def _through(machine: Instance, door: Instance | None, found: Found) -> Instance | None:
+def _through(machine: Instance, entry: Instance | None, found: Found) -> Instance | None:
     """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
     if found.addresses.get(machine.id, NO_ADDRESSES)[1]:
         return machine
-    return None if door == machine else door
+    return None if entry == machine else entry
 
 
 def _bastion(plan: SitePlan, through: Instance | None, found: Found) -> str | None:

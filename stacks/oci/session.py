@@ -138,8 +138,8 @@ class Session(ListingSession[Instance]):
             keys=keys,
             places=places(self.api, self.plan),
         )
-        key, way_in = str(self.private_key), self._site.ssh.via
-        return to_hosts(self.plan, machines, found, key_file=key, way_in=way_in)
+        key, entry_pool = str(self.private_key), self._site.ssh.via
+        return to_hosts(self.plan, machines, found, key_file=key, entry_pool=entry_pool)
 
     def _end(self, machines: Sequence[Instance]) -> None:
         terminate(self.api, [machine.id for machine in machines])

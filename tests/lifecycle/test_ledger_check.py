@@ -1,4 +1,4 @@
-"""What is there and in no book is named with its price; what is known, or kept, is not."""
+"""What is there and in no ledger is named with its price; what is known, or kept, is not."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ class AzureOffline(AzureSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the stack with the program as it is at first."""
-        moment = LiveState(public_key=self.authorized_key(), month="2026-11-01", live={})
-        return self._stack(azure_program(self._context.spec, "here", CATALOG, moment), total)
+        live_state = LiveState(public_key=self.authorized_key(), month="2026-11-01", live={})
+        return self._stack(azure_program(self._context.spec, "here", CATALOG, live_state), total)
 
 
 SESSIONS: dict[str, type[SiteSession]] = {

@@ -13,10 +13,10 @@ from ....schemas.derived.links import (
     gateway_links,
     gateway_pool,
     is_tunnel,
+    link_routes,
     networks_of_sites,
     other_end,
     tunnel_mtu,
-    ways_out,
 )
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.link import Link
@@ -46,7 +46,7 @@ def wireguard_steps(node: NodeFacts) -> list[Step]:
         return []
     by_pool = {name: hosts[0] for name, hosts in node.cluster.by_pool.items() if hosts}
     site = spec.pools[pool].site
-    behind = {way.link: way.networks for way in ways_out(spec, site)}
+    behind = {way.link: way.networks for way in link_routes(spec, site)}
     peers = [_peer(spec, index, pool, by_pool, behind.get(index, ())) for index in links]
     variables: dict[str, Json] = {
         "wireguard_host": by_pool[pool].name if pool in by_pool else "",
@@ -143,14 +143,14 @@ def site_routes_steps(node: NodeFacts) -> list[Step]:
     list of compute nodes. Links that exist already are asked first of all (preflight).
     """
     spec, site = node.spec, node.pool.site
-    ways = ways_out(spec, site) if spec.links else ()
-    if not ways or not spec.sites[site].runs_jobs:
+    routes_out = link_routes(spec, site) if spec.links else ()
+    if not routes_out or not spec.sites[site].runs_jobs:
         return []
     found = node.cluster.hosts
     routes: list[Json] = []
     given: list[Json] = []
     built: list[Json] = []
-    for way in ways:
+    for way in routes_out:
         link = spec.links[way.link]
         asked = [_who(host, link.via) for host in found if _is_requested(spec, host, way.sites)]
         if not is_tunnel(link, spec.sites):
@@ -163,12 +163,12 @@ def site_routes_steps(node: NodeFacts) -> list[Step]:
             routes.append(
                 {"host": first.name, "gateway": first.address, "networks": list(way.networks)}
             )
-    ways_here: dict[str, Json] = {"site_routes_ways": routes}
+    variables: dict[str, Json] = {"site_routes_ways": routes}
     steps = [_site_routes_step("preflight", {"site_routes_given": given})] if given else []
     if routes:
-        steps.append(_site_routes_step("configure", ways_here))
+        steps.append(_site_routes_step("configure", variables))
     answers = [*given, *built]
-    return [*steps, _site_routes_step("verify", {**ways_here, "site_routes_answers": answers})]
+    return [*steps, _site_routes_step("verify", {**variables, "site_routes_answers": answers})]
 
 
 def _is_requested(spec: ClusterSpec, host: Host, sites: tuple[str, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 - `scheduler`: what it asks of a scheduler, without any scheduler's types; Slurm is behind it in
   `lifecycle.burst.slurm`.
-- `book`: where each rented node stands, as the events tell it. A step is on record before the call
+- `ledger`: where each rented node stands, by the events. A step is on record before the call
   that takes it, so that a run that is killed anywhere is gone on with.
 - `decide`: what to do next, from the record and what the scheduler says: pure.
 - `money`: what is rented and was spent, for the policy. `prices`: what providers ask for now.

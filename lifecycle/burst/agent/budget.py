@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def decision_context(
     rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen, promise_of: str = ""
 ) -> Situation:
-    """Return the moment for a decision about a partition's spill.
+    """Return the context for a decision about a partition's spill.
 
     Args:
         rule: the spill.
         always: nodes of its pool that are always there.
-        fold: the book.
+        fold: the ledger.
         seen: the scheduler's view.
         promise_of: partition whose promise is handed on; "": none is.
     """
@@ -54,13 +54,13 @@ def affordable_options(
     """
     purchase_options = pool.purchase_options
     for rule in (_priced(each, pool) for each in rules):
-        moment = decision_context(rule, (), fold, seen)
-        taken = tuple(each for each in moment.rented if not each.node.startswith(_JOB))
+        context = decision_context(rule, (), fold, seen)
+        taken = tuple(each for each in context.rented if not each.node.startswith(_JOB))
         busy = tuple(Rented(node=e.node, usd_per_hour=e.usd_per_hour, until=e.until) for e in taken)
-        books = Commitments.of(
-            Situation(now=seen.now, rented=busy, spent_today_usd=moment.spent_today_usd)
+        commitments = Commitments.of(
+            Situation(now=seen.now, rented=busy, spent_today_usd=context.spent_today_usd)
         )
-        place = find(rule, books, seen.now, RoomRequest(nodes, rule.longest(seconds)), None)
+        place = find(rule, commitments, seen.now, RoomRequest(nodes, rule.longest(seconds)), None)
         if not isinstance(place, Place):
             return (), place[0].text
         if not rule.target.is_free:

@@ -1,6 +1,6 @@
-"""What the agent does next, from the book and one look at the scheduler: pure, and without memory.
+"""What the agent does next, from the ledger and the scheduler's state: pure, without memory.
 
-Nothing is remembered between two rounds but the book, so a round after a kill decides as the one
+Nothing is remembered between two rounds but the ledger, so a round after a kill decides as the one
 before it would have.
 """
 
@@ -58,7 +58,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
-    """Go on with nodes from where the book says they stand: asked, made or leaving."""
+    """Go on with nodes from where the ledger says they stand: asked, made or leaving."""
 
     records: tuple[NodeRecord, ...]
 
@@ -105,7 +105,7 @@ def acts(
 
     Args:
         pools: whose nodes come and go.
-        fold: the book.
+        fold: the ledger.
         seen: the scheduler's view.
         busy: nodes that a call is at work for: they are left alone until it has ended.
     """

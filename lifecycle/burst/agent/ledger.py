@@ -47,7 +47,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BurstFold(EventFold):
-    """The events' tale. Pure: the same events, the same book."""
+    """The events' tale. Pure: the same events, the same ledger."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -204,6 +204,6 @@ class BurstLedger:
                 )
             )
 
-    def tell(self, event: JobMoved | RoomPromised) -> None:
+    def record(self, event: JobMoved | RoomPromised) -> None:
         """Write a move or a promise."""
         self._log.append(event)

@@ -69,8 +69,8 @@ class Agent:
         self._always = frozenset(always)
         self._scheduler = scheduler
         self._work = work
-        self._book = ledger
-        self._crew = call_pool
+        self._ledger = ledger
+        self._call_pool = call_pool
         self._say = say
         self._token = token
         self._logged: dict[str, str] = {}
@@ -89,7 +89,7 @@ class Agent:
             LifecycleError: the lock was lost: nothing more may be written.
         """
         try:
-            return self._look_and_act()
+            return self._round()
         except SchedulerSilent as error:
             self._say(AgentEvent(what="silent", reason=str(error)))
             return False
@@ -101,18 +101,18 @@ class Agent:
             SchedulerSilent: it doesn't answer, and there is no other round in which it may.
             LifecycleError: as `round`.
         """
-        did = self._look_and_act()
-        while self._crew.busy():
+        did = self._round()
+        while self._call_pool.busy():
             pause()
-        self._crew.raise_failures()
+        self._call_pool.raise_failures()
         return did
 
-    def _look_and_act(self) -> bool:
-        self._crew.raise_failures()
+    def _round(self) -> bool:
+        self._call_pool.raise_failures()
         seen = self._scheduler.look()
         did = False
-        busy = self._crew.busy()  # before the book: what a call came to is on record when it ends
-        fold = self._book.read()
+        busy = self._call_pool.busy()  # before the ledger: a call is on record when it ends
+        fold = self._ledger.read()
         left = out_of_spec(self._pools, self._always, fold, busy)
         for act in (*left, *acts(self._pools, fold, seen, busy)):
             self._unless_refused(partial(self._do, act, seen))
@@ -127,7 +127,7 @@ class Agent:
         there = {each.job.id for each in seen.jobs}
         self._logged = {job: text for job, text in self._logged.items() if job in there}
         self._stay = {job: why for job, why in self._stay.items() if job in there}
-        nodes = self._book.nodes().values()
+        nodes = self._ledger.nodes().values()
         self._on_the_way = any(r.is_live and r.step != "joined" for r in nodes)
         return did
 
@@ -180,14 +180,14 @@ class Agent:
         rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
         if not self._knows_prices(ask, rules):
             return
-        pool, fold = self._prices.of(ask.pool), self._book.read()
+        pool, fold = self._prices.of(ask.pool), self._ledger.read()
         allowed, why = affordable_options(
             rules, pool, fold, seen, nodes=len(ask.nodes), seconds=ask.seconds
         )
         purchase_options = [option for option in ask.purchase_options if option in allowed]
         if not purchase_options:
             reason = why or "the ways to buy it that the ceilings allow gave nothing lately"
-            self._book.ask(self._refusal(ask, reason))
+            self._ledger.ask(self._refusal(ask, reason))
             self._say(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
             self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
             self._log_reasons(dict.fromkeys(ask.jobs, f"refused: {reason}"))
@@ -204,9 +204,9 @@ class Agent:
             until=seen.now + max(longest) if longest and ask.seconds is not None else None,
             alone=ask.alone,
         )
-        self._book.ask(step)
+        self._ledger.ask(step)
         self._say(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
-        nodes = self._book.nodes()
+        nodes = self._ledger.nodes()
         self._making.go_on(tuple(nodes[name] for name in ask.nodes))
 
     def _knows_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
@@ -223,7 +223,7 @@ class Agent:
             known = {option: usd for option, usd in asked.items() if usd is not None}
             self._prices.learn(pool.pool, known)
 
-        self._crew.start(ask.nodes, call)
+        self._call_pool.start(ask.nodes, call)
         return self._prices.is_fresh(pool.pool)
 
     def _refusal(self, ask: Ask, reason: str) -> BurstStepped:
@@ -238,14 +238,14 @@ class Agent:
         )
 
     def _spill(self, spilling: Spilling, seen: Seen) -> bool:
-        fold = self._book.read()
+        fold = self._ledger.read()
         closed = closed_reason(self._pools, spilling, fold, seen)
         verdict = judge(spilling, fold, seen, closed)
         for move in verdict.moves:
             if seen.now - self._stay.get(move.job, (-MOVE_AGAIN_S, ""))[0] >= MOVE_AGAIN_S:
                 self._move(move, seen)
         if verdict.promise is not None:
-            self._book.tell(verdict.promise)
+            self._ledger.record(verdict.promise)
         stay = {
             m.job: f"stays: {self._stay[m.job][1]}" for m in verdict.moves if m.job in self._stay
         }
@@ -253,7 +253,7 @@ class Agent:
         return bool(verdict.moves)
 
     def _move(self, move: JobMoved, seen: Seen) -> None:
-        self._book.tell(move)
+        self._ledger.record(move)
         try:
             self._scheduler.move(move.job, move.to, move.reason)
         except SchedulerRefused as error:
@@ -269,7 +269,7 @@ class Agent:
         new.sort(key=self._logged.__contains__)
         logged = {job: sentences[job] for job in new[:LOGGED_AT_ONCE]}
         if logged:
-            self._scheduler.tell(logged)
+            self._scheduler.annotate(logged)
             self._logged |= logged
 
 

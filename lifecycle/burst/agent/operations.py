@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Making:
-    """Has the calls made for nodes. What it knows beside the book is asked again after a kill."""
+    """Has the calls made for nodes. What it knows beside the ledger is asked again after a kill."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class Making:
         """Hold the parts; nothing is asked yet."""
         self._scheduler = scheduler
         self._work = work
-        self._book = ledger
-        self._crew = call_pool
+        self._ledger = ledger
+        self._call_pool = call_pool
         self._say = say
         self._places = Places()
         self._joined_ok: set[tuple[str, str]] = set()
 
     def go_on(self, records: tuple[NodeRecord, ...]) -> None:
-        """Have the call made that takes nodes on from where the book says they stand."""
+        """Have the call made that takes nodes on from where the ledger says they stand."""
         work = {"asked": self._grow, "made": self._join, "leaving": self._shrink}
         converged = {(record.node, record.burst) for record in records} <= self._joined_ok
         if records[0].step == "made" and converged:
@@ -46,11 +46,11 @@ class Making:
 
     def place(self, seen: Seen) -> None:
         """Tell the scheduler again where nodes are that it would look for elsewhere."""
-        fold = self._book.read()
+        fold = self._ledger.read()
         wrong = self._places.wrong(fold, seen)
         if wrong:
             self._scheduler.place(wrong)
-        busy = self._crew.busy()
+        busy = self._call_pool.busy()
         unknown = [each for each in self._places.unknown(fold) if each.node not in busy]
         for group in grouped(unknown):
             self._begin(group, self._ask_where)
@@ -64,7 +64,7 @@ class Making:
         alone: bool | None = None,
     ) -> None:
         """Put a step of nodes on record, and say it."""
-        self._book.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
+        self._ledger.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
         names = folded([record.node for record in records])
         pool, option = (next(iter(records)).pool, next(iter(records)).option)
         self._say(AgentEvent(what=step, nodes=names, pool=pool, option=option, reason=reason))
@@ -111,7 +111,7 @@ class Making:
     def _begin(
         self, records: tuple[NodeRecord, ...], call: Callable[[tuple[NodeRecord, ...]], object]
     ) -> None:
-        self._crew.start([record.node for record in records], lambda: call(records))
+        self._call_pool.start([record.node for record in records], lambda: call(records))
 
 
 class Places:

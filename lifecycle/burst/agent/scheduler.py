@@ -114,6 +114,6 @@ class Scheduler(Protocol):
         """Move a waiting job; raises SchedulerRefused where it stays."""
         ...
 
-    def tell(self, reasons: Mapping[str, str]) -> None:
+    def annotate(self, reasons: Mapping[str, str]) -> None:
         """Put job -> sentence where whoever looks at the job sees it."""
         ...

@@ -100,7 +100,7 @@ def out_of_spec(
     Args:
         pools: whose nodes come and go.
         always: nodes that the spec has at all times: one that was rented may be one of them by now.
-        fold: the book.
+        fold: the ledger.
         busy: nodes that a call is at work for.
     """
     names = {pool.pool: frozenset(pool.nodes) for pool in pools}

@@ -41,14 +41,14 @@ def judge(spilling: Spilling, fold: BurstFold, seen: Seen, closed: str = "") -> 
 
     Args:
         spilling: the partition and its rule.
-        fold: the book.
+        fold: the ledger.
         seen: the scheduler's view.
         closed: why nothing can be had of the pool now; "": it can.
     """
     rule = spilling.rule
     jobs = [_as_moved(each, fold) for each in _waiting(seen, rule.partition)]
-    moment = decision_context(rule, spilling.always, fold, seen, promise_of=rule.partition)
-    done = decide_all(rule, jobs, moment)
+    context = decision_context(rule, spilling.always, fold, seen, promise_of=rule.partition)
+    done = decide_all(rule, jobs, context)
     moves, reasons = [], {}
     for decision in done.decisions:
         if closed and decision.spills:
@@ -112,7 +112,7 @@ def _waiting(seen: Seen, partition: str) -> list[JobSeen]:
 
 
 def _as_moved(each: JobSeen, fold: BurstFold) -> PendingJob:
-    """Return the job with what the book knows of it: whether and when it came home."""
+    """Return the job with what the ledger knows of it: whether and when it came home."""
     job = each.job
     if job.id not in fold.returned:
         return job

@@ -104,7 +104,7 @@ class SlurmController:
         words = [f"JobId={job}", f"Partition={partition}", f"AdminComment={MARK}{_line(reason)}"]
         self._run(_PATIENT.format(command=shlex.join(["scontrol", "update", *words])))
 
-    def tell(self, reasons: Mapping[str, str]) -> None:
+    def annotate(self, reasons: Mapping[str, str]) -> None:
         """Put the sentences into the jobs' AdminComment; jobs that have ended need none."""
         self._act(
             (

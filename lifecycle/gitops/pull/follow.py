@@ -95,10 +95,10 @@ class Follow:
     def through(self) -> Followed:
         """Look until nobody is open any more."""
         while self._open:
-            looked = self._ask.look()
+            answer = self._ask.look()
             late = self._ask.now() - self._began
-            reason = looked.reason if isinstance(looked, Unreachable) else ""
-            seen = NOTHING if isinstance(looked, Unreachable) else looked
+            reason = answer.reason if isinstance(answer, Unreachable) else ""
+            seen = NOTHING if isinstance(answer, Unreachable) else answer
             self._silent = seen.silent and f"Slurm is not asked for it: {seen.silent}"
             for name in sorted(self._open):
                 report = seen.nodes.get(name)
@@ -107,7 +107,7 @@ class Follow:
                     self._stop(name, report, stopped.failed)
                 if name in self._open:
                     self._judge(name, report, late, reason)
-            self._tell()
+            self._emit()
             if self._open:
                 self._ask.sleep(POLL_S)
         return Followed(failures=self._failures, held=self._held)
@@ -154,7 +154,7 @@ class Follow:
         self._open.discard(name)
         self._held[name] = reason
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         done, total = len(self._hosts) - len(self._open), len(self._hosts)
         some = [
             f"{name} ({self._why[name]})" if name in self._why else name

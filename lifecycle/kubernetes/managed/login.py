@@ -73,17 +73,17 @@ def missing_programs(
 def refusal(managed: Managed, missing: tuple[str, ...]) -> Diagnostic:
     """Return what is said where programs are missing."""
     plugin = PLUGINS[managed]
-    ways = []
+    installs = []
     if KUBECTL in missing:
-        ways.append("kubectl: kubernetes.io/docs/tasks/tools")
+        installs.append("kubectl: kubernetes.io/docs/tasks/tools")
     if set(missing) - {KUBECTL}:
-        ways.append(f"{plugin.program}: {plugin.install}")
+        installs.append(f"{plugin.program}: {plugin.install}")
     return Diagnostic(
         code="GC1040",
         severity=Severity.ERROR,
         summary=f"{managed} is reached from this machine, which lacks {', '.join(missing)}",
         path=("scheduler", "control_plane"),
-        hint="; ".join(ways),
+        hint="; ".join(installs),
     )
 
 

@@ -293,15 +293,15 @@ def end_processes(named: Path) -> None:
     """
     mark = str(named).encode()
     children: defaultdict[int, list[int]] = defaultdict(list)
-    doomed: list[int] = []
+    to_kill: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             pid = int(process.name)
             children[_parent(process)].append(pid)
             if pid != os.getpid() and mark in (process / "cmdline").read_bytes():
-                doomed.append(pid)
-    for pid in doomed:
-        doomed += [child for child in children[pid] if child not in doomed]
+                to_kill.append(pid)
+    for pid in to_kill:
+        to_kill += [child for child in children[pid] if child not in to_kill]
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 

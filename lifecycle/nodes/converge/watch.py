@@ -59,10 +59,10 @@ class Watch:
         if host in self.done:
             task = str(data.get("task", ""))
             if kind == "runner_on_start" and not task.startswith(STAMP_PREFIX):
-                self._tell(f"{host} {self._current(host)}")
+                self._emit(f"{host} {self._current(host)}")
             elif kind == "runner_on_ok" and task.startswith(STAMP_PREFIX):
                 self.done[host].append(task.removeprefix(STAMP_PREFIX))
-                self._tell(f"{host} {self.done[host][-1]}")
+                self._emit(f"{host} {self.done[host][-1]}")
             elif kind == "runner_on_failed" and not data.get("ignore_errors"):
                 self.failures[host] = self._failure(host, task, data.get("res", {}))
             elif kind == "runner_on_unreachable":
@@ -72,7 +72,7 @@ class Watch:
                 )
         return kind in _KEPT
 
-    def _tell(self, detail: str) -> None:
+    def _emit(self, detail: str) -> None:
         self._report(
             StageProgress(name="converge", done=self.done_count, total=self._total, detail=detail)
         )

@@ -117,7 +117,7 @@ class _Repairing:
             action = min(turns, key=ORDER.index)
             entries = turns[action]
             for part in _by_pool(entries):
-                self._tell("trying", part, action=action)
+                self._emit("trying", part, action=action)
             self._take(action, entries, attempt.make(action, [entry.node for entry in entries]))
         sites = {entry.site for node, entry in self._named.items() if node in self._given_up}
         self._found += _remove_machines(self._cluster, sites | self._late)
@@ -135,7 +135,7 @@ class _Repairing:
         known = {entry.node: entry for entry in queue(self._cluster.events)}
         for node, entry in self._named.items():
             if node not in known or known[node].state == "given-up":
-                self._tell("queued", (entry,), reason=entry.reason)
+                self._emit("queued", (entry,), reason=entry.reason)
 
     def _turns(self) -> dict[RepairAction, list[Repair]]:
         """Return what is to be tried next on which nodes; gives up those with nothing left."""
@@ -150,7 +150,7 @@ class _Repairing:
             if action is None:
                 why = failure_reason(entry, replaceable=replaceable)
                 self._given_up[entry.node] = why
-                self._tell("given-up", (entry,), reason=why)
+                self._emit("given-up", (entry,), reason=why)
             else:
                 turns.setdefault(action, []).append(entry)
         return turns
@@ -162,12 +162,12 @@ class _Repairing:
         for entry in entries:
             if entry.node in outcome.failed:
                 reason = outcome.failed[entry.node]
-                self._tell("failed", (entry,), action=action, reason=reason)
+                self._emit("failed", (entry,), action=action, reason=reason)
             elif entry.node not in outcome.held:
                 self._admitted.append(entry.node)
-                self._tell("admitted", (entry,))
+                self._emit("admitted", (entry,))
 
-    def _tell(
+    def _emit(
         self,
         step: RepairStep,
         entries: tuple[Repair, ...],

@@ -74,7 +74,7 @@ class RollingChange:
             Patient(service, self._clock),
             work,
             why=self._why,
-            emit=self._tell,
+            emit=self._emit,
             clock=self._clock,
         )
         return rolled.held
@@ -89,9 +89,9 @@ class RollingChange:
             if mine := [name for name, use in uses.items() if use.is_ours]:
                 self._service.resume(mine)
         except SchedulerSilent as silent:
-            self._tell(f"the scheduler does not answer: {silent}")
+            self._emit(f"the scheduler does not answer: {silent}")
 
-    def _tell(self, detail: str) -> None:
+    def _emit(self, detail: str) -> None:
         self._report(StageProgress(name="converge", done=0, total=0, detail=detail))
 
 

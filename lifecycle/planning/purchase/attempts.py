@@ -252,7 +252,7 @@ def exhausted_error(
     """Return the error for a pool whose fallback list ended before all its nodes were there."""
     there = len(fallback.nodes) - len(missing)
     enough = fallback.suffices(there)
-    stands = (
+    current = (
         f"{there} of {len(fallback.nodes)} nodes exist" if there else "none of it is left behind"
     )
     hint = f"go on later with: gcluster up {spec}"
@@ -265,7 +265,7 @@ def exhausted_error(
     return Diagnostic(
         code="GC953",
         severity=Severity.WARNING if enough else Severity.ERROR,
-        summary=f"pool {fallback.pool}: no option of its market has {fold(missing)}; {stands}",
+        summary=f"pool {fallback.pool}: no option of its market has {fold(missing)}; {current}",
         detail=attempts_text(progress.last or progress.tried),
         path=("pools", fallback.pool),
         hint=hint,

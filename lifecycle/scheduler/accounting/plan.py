@@ -14,7 +14,7 @@ from ....inventory.reservations import desired_reservations, reconcile_reservati
 from ....schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from .books import AccountingState
+    from .sacctmgr_state import AccountingState
 
 
 class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
 from ...status.slurm import last_error_line
-from .books import EMPTY, AccountingError, AccountingState, exports, query_accounting
 from .plan import AccountingChange, AccountingPlan, Balance, balance
+from .sacctmgr_state import EMPTY, AccountingError, AccountingState, exports, query_accounting
 
 if TYPE_CHECKING:
     from ...cluster.cluster import Cluster

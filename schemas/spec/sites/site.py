@@ -21,7 +21,7 @@ class SiteModel(SpecModel, frozen=True):
     """Provider whose machine types of the catalog the site has; "": its own."""
     bucket_scheme: ClassVar[str] = ""
     """Scheme of its buckets' URLs; "": it has none."""
-    way_out_mtu: ClassVar[int] = 1500
+    egress_mtu: ClassVar[int] = 1500
     """Largest packet in bytes that leaves its network whole."""
     makes_gateways: ClassVar[bool] = False
     """A machine of it can be made a gateway: it gets a public address, and routes lead to it."""

@@ -36,18 +36,18 @@ def existing_machines(api: Api, plan: SitePlan) -> ExistingMachines:
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     site = plan.labels.site
-    standing = existing_machines(api, plan)
+    machines = existing_machines(api, plan)
     yield Question("the account", partial(existing.check_account, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
-    yield Question("the network", partial(existing.check_network, api, plan, standing))
+    yield Question("the network", partial(existing.check_network, api, plan, machines))
     yield Question("the security groups", partial(existing.check_groups, api, plan))
     for need in quota_needs(spec, catalog):
         if need.provider == "aws" and any(spec.pools[pool].site == site for pool in need.pools):
             yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
-            room = partial(capacity.check_room, api, spec, catalog, need, standing)
+            room = partial(capacity.check_room, api, spec, catalog, need, machines)
             yield Question(f"what is left of quota {need.code}", room)
     for pool in plan.pools:
-        yield from _of_pool(api, pool, catalog, standing)
+        yield from _of_pool(api, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
     keys = [plan.kms_key, *(lustre.kms_key for lustre in plan.lustre)]
     for key in dict.fromkeys(key for key in keys if key):
@@ -60,16 +60,16 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
 
 
 def _of_pool(
-    api: Api, pool: PoolPlan, catalog: Catalog, standing: ExistingMachines
+    api: Api, pool: PoolPlan, catalog: Catalog, machines: ExistingMachines
 ) -> Iterator[Question]:
     yield Question(f'zones of pool "{pool.name}"', partial(capacity.check_zones, api, pool))
     for offer in pool.offers:
         option = offer.option
         if option.reservation is not None:
-            fits = partial(capacity.check_reservation, api, pool, offer, standing)
+            fits = partial(capacity.check_reservation, api, pool, offer, machines)
             yield Question(f"reservation {option.reservation}", fits)
         if option.buy_hours is not None:
-            block = partial(capacity.check_block_offering, api, pool, offer, standing)
+            block = partial(capacity.check_block_offering, api, pool, offer, machines)
             yield Question(f'capacity blocks for pool "{pool.name}"', block)
     for market in dict.fromkeys(offer.option.market for offer in pool.offers):
         what = f"{market} price of {pool.machine}"

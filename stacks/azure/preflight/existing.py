@@ -153,11 +153,11 @@ def _check_host_encryption(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
 
 
 def check_subnet(
-    api: Api, plan: SitePlan, subnet: SubnetPlan, standing: ExistingMachines
+    api: Api, plan: SitePlan, subnet: SubnetPlan, machines: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a finding where a subnet that exists has too few addresses left."""
     pools = [pool for pool in plan.pools if pool.subnet == subnet.name]
-    needed = sum(max(0, pool.most - standing.of(pool.name)) for pool in pools)
+    needed = sum(max(0, pool.most - machines.of(pool.name)) for pool in pools)
     found = api.get(_Subnet, subnet.existing, _NETWORK, **{"$expand": "ipConfigurations"})
     written = found.properties
     prefixes = written.address_prefixes or (

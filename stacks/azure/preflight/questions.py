@@ -44,16 +44,16 @@ def _questions(
     catalog: Catalog,
     fetch: Callable[[str], bytes] | None,
 ) -> Iterator[Question]:
-    standing = ExistingMachines(partial(existing_pools, api, plan))
+    machines = ExistingMachines(partial(existing_pools, api, plan))
     yield Question("the subscription", partial(existing.check_subscription, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     registered = partial(existing.check_registered, api, plan)
     yield Question("what the subscription is registered for", registered)
     for subnet in plan.network.subnets:
         if subnet.existing:
-            room = partial(existing.check_subnet, api, plan, subnet, standing)
+            room = partial(existing.check_subnet, api, plan, subnet, machines)
             yield Question(f"subnet {subnet.name}", room)
-    yield Question("quotas", partial(check_quotas, api, spec, plan, catalog, standing))
+    yield Question("quotas", partial(check_quotas, api, spec, plan, catalog, machines))
     yield Question("machine types", partial(capacity.check_sizes, api, plan))
     for image in dict.fromkeys(pool.image for pool in plan.pools):
         exists = partial(capacity.check_image, api, plan, image)

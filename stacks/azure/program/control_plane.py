@@ -246,7 +246,7 @@ def make_managed(
     group: pulumi.Output[str],
     network: Network,
     machines: Machines,
-    moment: LiveState,
+    live_state: LiveState,
 ) -> None:
     """Make the cluster, and a component for each set of nodes; export how it is found."""
     plan, subnet_id = here.plan, network.subnet_ids["compute"]
@@ -278,7 +278,7 @@ def make_managed(
         here.options,
     )
     for pool in (p for p in plan.pools if p.name in aks.pools):
-        purchased = pool.purchased(moment.purchased)
+        purchased = pool.purchased(live_state.purchased)
         for part in pool.sets:
             on = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
             AksPool(

@@ -24,15 +24,15 @@ class Data:
 
     def __init__(
         self,
-        ground: ProgramContext,
+        context: ProgramContext,
         group: pulumi.Output[str],
         doors: pulumi.Output[str],
         network: Network,
     ) -> None:
         """Make all of it: data in `group`, the private ways to it in the group `doors`."""
-        self._plan = ground.plan
-        self._names = ground.names
-        self._options = ground.options
+        self._plan = context.plan
+        self._names = context.names
+        self._options = context.options
         self._group = group
         self.network = network
         self._identities: dict[tuple[str, str], Identity] = {}

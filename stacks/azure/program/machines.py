@@ -20,18 +20,18 @@ class Machines:
 
     def __init__(
         self,
-        ground: ProgramContext,
+        context: ProgramContext,
         group: pulumi.Output[str],
         data: Data,
-        moment: LiveState,
+        live_state: LiveState,
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
-        self._plan = ground.plan
-        self._names = ground.names
-        self._options = ground.options
+        self._plan = context.plan
+        self._names = context.names
+        self._options = context.options
         self._group = group
         self._network = data.network
-        self._moment = moment
+        self._moment = live_state
         self.named: dict[str, NamedMachine] = {}
         """Host -> login or controller machine."""
         self.sets: dict[str, ScaleSet] = {}

@@ -34,16 +34,16 @@ from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteR
 
 
 def program(
-    spec: ClusterSpec, site: str, catalog: Catalog, moment: LiveState | None = None
+    spec: ClusterSpec, site: str, catalog: Catalog, live_state: LiveState | None = None
 ) -> Callable[[], None]:
-    """Return the program of a site; without `moment` for a recording, which needs no world.
+    """Return the program of a site; without `live_state` for a recording, which needs no world.
 
     Raises:
         ProviderError: GC990, the spec asks for what Azure does not make.
     """
     plan = layout(spec, site, catalog)
     tags = labels(spec, plan)
-    return lambda: build(plan, tags, moment or LiveState())
+    return lambda: build(plan, tags, live_state or LiveState())
 
 
 def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
@@ -94,7 +94,7 @@ class Groups(Component[GroupsArgs]):
         self.cluster, self.base = group.name, base.name
 
 
-def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
+def build(plan: SitePlan, tags: Labels, live_state: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
     tag_everything(tags)
     wait_for_slow_kinds("azure")
@@ -109,7 +109,7 @@ def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
     groups = Groups(names("groups"), held, options)
     network = _network(here, groups)
     data = Data(here, groups.base, groups.cluster, network)
-    machines = Machines(here, groups.cluster, data, moment)
+    machines = Machines(here, groups.cluster, data, live_state)
     if plan.control_plane is not None:
         make_managed(
             here,
@@ -117,7 +117,7 @@ def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
             group=groups.cluster,
             network=network,
             machines=machines,
-            moment=moment,
+            live_state=live_state,
         )
     _dns(here, groups, network, machines)
     _site_routes(here, groups, network, machines)
@@ -128,7 +128,7 @@ def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
             usd_per_month=plan.budget.usd_per_month,
             emails=plan.budget.emails,
             found_by=tags.found_by(),
-            month=moment.month,
+            month=live_state.month,
         )
         Alarm(names("alarm"), alarm, options)
     pulumi.export("resource_group", groups.cluster)

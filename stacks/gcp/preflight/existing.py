@@ -80,7 +80,7 @@ def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
 
 
 def check_subnet(
-    api: Api, plan: SiteLayout, catalog: Catalog, standing: ExistingMachines
+    api: Api, plan: SiteLayout, catalog: Catalog, machines: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a subnet that exists: elsewhere, or without room."""
     subnet = plan.network.subnet
@@ -100,7 +100,7 @@ def check_subnet(
     if room is not None and room < most:
         yield finding("GC985", f"subnet {subnet} has {room} addresses, the nodes need {most}")
         return
-    missing = sum(max(0, pool.most - standing.of(pool.name)) for pool in plan.pools)
+    missing = sum(max(0, pool.most - machines.of(pool.name)) for pool in plan.pools)
     if found.free is not None and found.free < missing:
         yield finding(
             "GC985",

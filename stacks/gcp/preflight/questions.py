@@ -41,9 +41,9 @@ def _existing_pools(api: Api, plan: SiteLayout) -> Iterator[str]:
 def _questions(
     api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
 ) -> Iterator[Question]:
-    standing = ExistingMachines(partial(_existing_pools, api, plan))
+    machines = ExistingMachines(partial(_existing_pools, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
-    yield Question("the subnet", partial(existing.check_subnet, api, plan, catalog, standing))
+    yield Question("the subnet", partial(existing.check_subnet, api, plan, catalog, machines))
     yield Question("private services access", partial(existing.check_peering, plan))
     for network in plan.fabric_networks:
         if network.existing is not None:
@@ -52,10 +52,10 @@ def _questions(
     for need in quota_needs(spec, catalog):
         if need.provider == "gcp" and any(spec.pools[p].site == plan.site for p in need.pools):
             yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
-            room = partial(capacity.check_room, api, spec, catalog, need, standing)
+            room = partial(capacity.check_room, api, spec, catalog, need, machines)
             yield Question(f"what is left of quota {need.code}", room)
     for pool in plan.pools:
-        yield from _of_pool(api, plan, pool, catalog, standing)
+        yield from _of_pool(api, plan, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
     for email in dict.fromkeys((plan.access.node, plan.access.burst)):
         if email is not None:
@@ -64,13 +64,13 @@ def _questions(
 
 
 def _of_pool(
-    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, standing: ExistingMachines
+    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, machines: ExistingMachines
 ) -> Iterator[Question]:
     for zone in dict.fromkeys(option.zone for option in pool.purchase_options):
         yield Question(f"{pool.machine} in {zone}", partial(capacity.check_zone, api, pool, zone))
     for option in pool.purchase_options:
         if option.reservation is not None:
-            fits = partial(capacity.check_reservation, api, pool, option, standing)
+            fits = partial(capacity.check_reservation, api, pool, option, machines)
             yield Question(f"reservation {option.reservation}", fits)
     price = partial(capacity.check_price, plan, pool, catalog)
     yield Question(f"price of {pool.machine}", price)

@@ -53,7 +53,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
     def build(self, args: ApiBalancerArgs) -> None:
         """Make groups, backend, proxy and its address."""
         name = args.names("api")
-        proxies = [self._proxies(args), self._door(args)] if args.made_network else []
+        proxies = [self._proxies(args), self._proxy_firewall(args)] if args.made_network else []
         check = gcp.compute.RegionHealthCheck(
             name,
             project=args.project,
@@ -142,7 +142,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             opts=self.child(),
         )
 
-    def _door(self, args: ApiBalancerArgs) -> pulumi.Resource:
+    def _proxy_firewall(self, args: ApiBalancerArgs) -> pulumi.Resource:
         return gcp.compute.Firewall(
             args.names("api"),
             project=args.project,

@@ -162,14 +162,14 @@ class Pool(Component[PoolArgs]):
             description=args.mark,
             opts=self.child(),
         )
-        door = gcp.compute.InstanceFromTemplateNetworkInterfaceAccessConfigArgs(
+        access_config = gcp.compute.InstanceFromTemplateNetworkInterfaceAccessConfigArgs(
             nat_ip=address.address, network_tier="PREMIUM"
         )
         return [
             gcp.compute.InstanceFromTemplateNetworkInterfaceArgs(
                 subnetwork=nic.subnet_id,
                 nic_type=nic.nic_type,
-                access_configs=[door] if number == 0 else None,
+                access_configs=[access_config] if number == 0 else None,
             )
             for number, nic in enumerate(plan.nics)
         ]

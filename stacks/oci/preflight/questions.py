@@ -29,20 +29,20 @@ def preflight(
 
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
-    standing = ExistingMachines(lambda: (machine.pool for machine in instances(api, plan)))
+    machines = ExistingMachines(lambda: (machine.pool for machine in instances(api, plan)))
     yield Question("the login", partial(existing.check_login, api, plan))
-    yield Question("the network", partial(existing.check_network, api, plan, standing))
+    yield Question("the network", partial(existing.check_network, api, plan, machines))
     for number in plan.domains:
         there = partial(capacity.check_domain, api, plan, number)
         yield Question(f"availability domain {number}", there)
     for need in quota_needs(spec, catalog):
         if need.provider == "oci" and any(p.name in need.pools for p in plan.pools):
             room = partial(
-                capacity.check_limit, api, plan, spec, catalog, need=need, existing=standing
+                capacity.check_limit, api, plan, spec, catalog, need=need, existing=machines
             )
             yield Question(f"limit {need.code}", room)
     for pool in plan.pools:
-        yield from _of_pool(api, plan, pool, standing)
+        yield from _of_pool(api, plan, pool, machines)
     yield from _of_images(api, plan)
     for group in plan.network.security_groups:
         check = partial(existing.check_exists, api, "security group", "networksecuritygroup", group)
@@ -53,14 +53,14 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
 
 
 def _of_pool(
-    api: Api, plan: SitePlan, pool: PoolPlan, standing: ExistingMachines
+    api: Api, plan: SitePlan, pool: PoolPlan, machines: ExistingMachines
 ) -> Iterator[Question]:
     for offer in pool.offers:
         if offer.option.reservation is not None:
-            fits = partial(capacity.check_reservation, api, plan, pool, offer, standing)
+            fits = partial(capacity.check_reservation, api, plan, pool, offer, machines)
             yield Question(f"reservation {offer.option.reservation}", fits)
         else:
-            room = partial(capacity.check_capacity, api, plan, pool, offer, standing)
+            room = partial(capacity.check_capacity, api, plan, pool, offer, machines)
             yield Question(f'{offer.key} for pool "{pool.name}"', room)
     if not pool.image.image and not pool.image.operating_system:
         found = finding(

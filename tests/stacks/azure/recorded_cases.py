@@ -36,10 +36,10 @@ def parsed(text: str) -> ClusterSpec:
 
 
 def recorded(
-    spec: ClusterSpec, *, preview: bool = False, moment: LiveState | None = None
+    spec: ClusterSpec, *, preview: bool = False, live_state: LiveState | None = None
 ) -> RecordedGraph:
     [site] = spec.sites
-    run = program(spec, site, load_catalog(), moment)
+    run = program(spec, site, load_catalog(), live_state)
     project = f"gcluster-{spec.name}"
     return record(run, project=project, stack=site, preview=preview, answers=ANSWERS)
 

@@ -62,11 +62,11 @@ def test_the_same_token_asks_once(azure: AzureDouble, train: ScaleSetDouble) -> 
     assert train.calls == ["capacity 2 -> 4"]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("stage", ["before", "after"])
 def test_whoever_is_killed_goes_on_with_the_same_token(
-    azure: AzureDouble, train: ScaleSetDouble, moment: str
+    azure: AzureDouble, train: ScaleSetDouble, stage: str
 ) -> None:
-    train.interrupt = moment
+    train.interrupt = stage
     with pytest.raises(KilledError):
         grown(azure, "train101", "train102")
     assert grown(azure, "train101", "train102") == {"train101": "2", "train102": "3"}

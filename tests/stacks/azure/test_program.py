@@ -148,7 +148,7 @@ def test_a_spot_pool_says_its_price_and_is_deleted_when_azure_takes_it_back() ->
 
 def test_a_walked_fallback_list_buys_on_the_next_option() -> None:
     purchased = dict.fromkeys(["train001", "train002"], "on-demand-1")
-    moved = Graph(recorded(spec_of(ELASTIC), moment=LiveState(purchased=purchased)))
+    moved = Graph(recorded(spec_of(ELASTIC), live_state=LiveState(purchased=purchased)))
     found = moved.only("VirtualMachineScaleSet").inputs["virtualMachineProfile"]
     assert isinstance(found, dict)
     assert found["priority"] == "Regular"
@@ -255,7 +255,7 @@ def test_the_burst_agent_may_change_elastic_scale_sets_and_no_other_machines() -
 
 def test_a_stack_update_keeps_what_elastic_growth_has_made() -> None:
     live = {"train": LivePool(capacity=9, tags={"gcluster-names-0": "1-9:0"})}
-    grown = Graph(recorded(spec_of(ELASTIC), moment=LiveState(live=live)))
+    grown = Graph(recorded(spec_of(ELASTIC), live_state=LiveState(live=live)))
     scale_set = grown.only("VirtualMachineScaleSet")
     sku = scale_set.inputs["sku"]
     assert isinstance(sku, dict)
@@ -265,7 +265,7 @@ def test_a_stack_update_keeps_what_elastic_growth_has_made() -> None:
 
 def test_a_fixed_pool_has_the_size_of_the_spec_whatever_runs() -> None:
     live = {"train": LivePool(capacity=7)}
-    scale_set = Graph(recorded(spec_of(PLAIN), moment=LiveState(live=live))).only(
+    scale_set = Graph(recorded(spec_of(PLAIN), live_state=LiveState(live=live))).only(
         "VirtualMachineScaleSet"
     )
     sku = scale_set.inputs["sku"]

@@ -143,11 +143,11 @@ def test_a_stack_update_gets_what_runs_now(
     azure: AzureDouble,  # noqa: F811  # the fixture
     context: SiteContext,
 ) -> None:
-    moment = Session(context, CATALOG, azure.api()).moment()
-    assert moment.live["train"].capacity == 3
-    assert moment.live["train"].tags == {"gcluster-names-0": "train001:0 train002:2"}
-    assert moment.public_key.startswith("ssh-ed25519 ")
-    assert moment.month.endswith("-01")
+    live_state = Session(context, CATALOG, azure.api()).live_state()
+    assert live_state.live["train"].capacity == 3
+    assert live_state.live["train"].tags == {"gcluster-names-0": "train001:0 train002:2"}
+    assert live_state.public_key.startswith("ssh-ed25519 ")
+    assert live_state.month.endswith("-01")
 
 
 def test_what_is_left_is_found_by_tags_and_data_is_told_apart(

@@ -52,7 +52,7 @@ def test_every_option_has_a_key_of_its_own() -> None:
 
 
 def test_another_market_replaces_the_scale_set_and_nothing_else() -> None:
-    found = diff(recorded(spec()), recorded(spec(), moment=on("on-demand-1")))
+    found = diff(recorded(spec()), recorded(spec(), live_state=on("on-demand-1")))
     assert (found.added, found.removed) == ((), ())
     [changed] = found.changed
     assert changed.urn.endswith("::walked-east-train")
@@ -65,14 +65,16 @@ def test_another_market_replaces_the_scale_set_and_nothing_else() -> None:
 
 
 def test_another_zone_replaces_the_scale_set_and_nothing_else() -> None:
-    found = diff(recorded(spec(), moment=on("spot-1")), recorded(spec(), moment=on("spot-2")))
+    found = diff(
+        recorded(spec(), live_state=on("spot-1")), recorded(spec(), live_state=on("spot-2"))
+    )
     [changed] = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
     assert (found.added, found.removed) == ((), ())
 
 
 def test_a_machine_with_a_name_leaves_its_interface_before_it_is_made_again() -> None:
-    found = diff(recorded(spec()), recorded(spec(), moment=on("on-demand-2", "head")))
+    found = diff(recorded(spec()), recorded(spec(), live_state=on("on-demand-2", "head")))
     [changed] = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
     machine = Graph(recorded(spec())).only("VirtualMachine")
@@ -80,7 +82,7 @@ def test_a_machine_with_a_name_leaves_its_interface_before_it_is_made_again() ->
 
 
 def test_a_pool_that_is_given_up_has_a_scale_set_without_machines() -> None:
-    found = diff(recorded(spec()), recorded(spec(), moment=on("")))
+    found = diff(recorded(spec()), recorded(spec(), live_state=on("")))
     [changed] = found.changed
     assert changed.inputs == ("sku.capacity",)
 
@@ -91,8 +93,8 @@ def test_machines_that_came_with_the_queue_stay_when_a_fixed_one_is_given_up() -
     )
     elastic = parsed(one_zone.replace("count: 2", "count: {min: 2, max: 8}"))
     live = {"train": LivePool(capacity=5)}
-    moment = LiveState(live=live, purchased={"train002": ""})
-    [made] = Graph(recorded(elastic, moment=moment)).of_type("VirtualMachineScaleSet")
+    live_state = LiveState(live=live, purchased={"train002": ""})
+    [made] = Graph(recorded(elastic, live_state=live_state)).of_type("VirtualMachineScaleSet")
     sku = made.inputs["sku"]
     assert isinstance(sku, dict)
     assert sku["capacity"] == 5

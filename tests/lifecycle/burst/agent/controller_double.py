@@ -163,7 +163,7 @@ class ControllerDouble:
                 told.jobs[job].partition = partition
                 told.jobs[job].told = reason
 
-    def tell(self, reasons: Mapping[str, str]) -> None:
+    def annotate(self, reasons: Mapping[str, str]) -> None:
         """Note what jobs are told."""
         with self.changed() as told:
             for job, reason in reasons.items():

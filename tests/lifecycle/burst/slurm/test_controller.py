@@ -157,7 +157,7 @@ def test_very_many_jobs_are_told_in_several_execs(
 ) -> None:
     monkeypatch.setattr("gcluster.lifecycle.burst.slurm.controller._AT_ONCE", 2)
 
-    controller(shell).tell({str(number): "stays" for number in range(5)})
+    controller(shell).annotate({str(number): "stays" for number in range(5)})
 
     assert (len(shell.execs), len(shell.said)) == (3, 5)
 

@@ -16,11 +16,10 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.down.expiry import look_after as looking
-from gcluster.lifecycle.down.expiry import standing_end
+from gcluster.lifecycle.down.expiry import expiry_guard, reaper
 from gcluster.lifecycle.down.expiry.announce import announce, notice, withdraw
 from gcluster.lifecycle.down.expiry.jobs import Jobs, jobs_on
-from gcluster.lifecycle.down.expiry.look_after import ReaperResult, reap_once
+from gcluster.lifecycle.down.expiry.reaper import ReaperResult, reap_once
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.state import ExpiryAnnounced, Journal, acquire
 from gcluster.schemas.catalog import load_catalog
@@ -169,7 +168,7 @@ def test_up_refuses_what_is_due_and_takes_it_with_more_time(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept.look(9)
-    monkeypatch.setattr(standing_end, "utc_now", lambda: kept.began + timedelta(hours=12))
+    monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=12))
     kept.trial.write(count=4)
     with kept.trial.path.open("a") as file:
         file.write(BUDGET)
@@ -198,15 +197,15 @@ def test_no_test_is_begun_that_slurm_would_not_start_any_more(
 ) -> None:
     kept.look(9)
     cluster = kept.trial.open()
-    monkeypatch.setattr(standing_end, "utc_now", lambda: kept.began + timedelta(hours=10.7))
-    standing_end.refuse_late_test(cluster, 15)
-    monkeypatch.setattr(standing_end, "utc_now", lambda: kept.began + timedelta(hours=10.8))
+    monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=10.7))
+    expiry_guard.refuse_late_test(cluster, 15)
+    monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=10.8))
     with pytest.raises(LifecycleError) as error:
-        standing_end.refuse_late_test(cluster, 15)
+        expiry_guard.refuse_late_test(cluster, 15)
     assert error.value.diagnostics[0].code == "GC1141"
     kept.budget("budget: {expires: 20h, notice: 2h}\n")
     kept.look(10.8)
-    standing_end.refuse_late_test(kept.trial.open(), 15)
+    expiry_guard.refuse_late_test(kept.trial.open(), 15)
 
 
 def test_nothing_is_announced_when_people_can_not_be_told(
@@ -215,8 +214,8 @@ def test_nothing_is_announced_when_people_can_not_be_told(
     def silent_nodes(cluster: Cluster) -> ClusterInventory:
         return ClusterInventory(cluster=cluster.name, hosts=(HEAD,))
 
-    monkeypatch.setattr(looking, "existing_hosts", silent_nodes)
-    monkeypatch.setattr(looking, "SshSession", DeadShell)
+    monkeypatch.setattr(reaper, "existing_hosts", silent_nodes)
+    monkeypatch.setattr(reaper, "SshSession", DeadShell)
     with pytest.raises(LifecycleError) as error:
         kept.look(9)
     assert error.value.diagnostics[0].code == "GC1141"
