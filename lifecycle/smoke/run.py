@@ -237,10 +237,10 @@ def launcher_of(
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLauncher(session, inventory.with_role("controller")[0])
-    from ....inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
+    from ...inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
         kubernetes_facts,
     )
-    from .kubernetes import KubernetesLauncher  # noqa: PLC0415  # only for Kubernetes
+    from .launching.kubernetes import KubernetesLauncher  # noqa: PLC0415  # only for Kubernetes
 
     facts = kubernetes_facts(spec, inventory, catalog)
     return KubernetesLauncher(kubectl_of(session, inventory), facts, report)
