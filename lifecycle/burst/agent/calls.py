@@ -5,35 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-
-if TYPE_CHECKING:
-    from .work import Made
 
 CALLS = 16
 """Calls at once. Each is a bulk call or a converge of many nodes; clouds throttle far below."""
 
 
-class CallPool(Protocol):
-    """Makes calls, and knows for which nodes one is at work."""
-
-    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
-        """Make a call for these nodes."""
-        ...
-
-    def busy(self) -> frozenset[str]:
-        """Return the nodes that a call is at work for."""
-        ...
-
-    def raise_failures(self) -> None:
-        """Raise what ended a call that nothing can go on after."""
-        ...
-
-
-class Threads:
-    """Calls beside each other: a cloud that is slow by minutes holds up its own nodes alone."""
+class CallPool:
+    """Concurrent calls: a cloud that is slow by minutes holds up its own nodes alone."""
 
     def __init__(
         self,
@@ -86,30 +66,6 @@ class Threads:
         finally:
             with self._lock:
                 self._busy -= nodes
-
-
-class Work(Protocol):
-    """The calls that the agent has made; see `ProviderWork`."""
-
-    def grow(self, site: str, pool: str, nodes: Collection[str], option: str, token: str) -> Made:
-        """Make nodes in one call."""
-        ...
-
-    def shrink(self, site: str, nodes: Collection[str]) -> bool:
-        """Remove nodes; say whether nothing of them is left."""
-        ...
-
-    def addresses(self, site: str, nodes: Collection[str]) -> dict[str, str]:
-        """Return the addresses of nodes that have answered once."""
-        ...
-
-    def join(self, site: str, nodes: Collection[str]) -> dict[str, str]:
-        """Converge nodes; return node -> why it is not done."""
-        ...
-
-    def price(self, site: str, pool: str, option: str) -> float | None:
-        """Return what a node costs now, bought so, in USD per hour; None: nobody says."""
-        ...
 
 
 class AgentEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,9 @@ from ....stacks.provider import ProviderError
 from ...cluster.outcome import LifecycleError
 from ...state import BurstStepped, JobMoved
 from ..policy import Rule
+from ..slurm.controller import SlurmController
 from .budget import Prices, affordable_options
-from .calls import AgentEvent, CallPool, Work
+from .calls import AgentEvent, CallPool
 from .decide import (
     Act,
     Ask,
@@ -34,10 +35,11 @@ from .decide import (
     grouped,
 )
 from .ledger import NO_OPTION, BurstLedger
-from .operations import Making
-from .scheduler import MARK, Scheduler, SchedulerRefused, SchedulerSilent, Seen
+from .operations import NodeOperations
+from .scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
 from .setup import out_of_spec
 from .spill import Spilling, closed_reason, come, judge
+from .work import ProviderWork
 
 MOVE_AGAIN_S = 120.0
 """Seconds until a job is moved again whose move the scheduler refused."""
@@ -56,8 +58,8 @@ class Agent:
         pools: Collection[ElasticPool],
         spills: Collection[Spilling],
         always: Collection[str],
-        scheduler: Scheduler,
-        work: Work,
+        scheduler: SlurmController,
+        work: ProviderWork,
         ledger: BurstLedger,
         call_pool: CallPool,
         say: Callable[[AgentEvent], None],
@@ -76,7 +78,7 @@ class Agent:
         self._logged: dict[str, str] = {}
         self._stay: dict[str, tuple[float, str]] = {}
         """Job -> when the scheduler refused to move it, and why."""
-        self._making = Making(
+        self._making = NodeOperations(
             scheduler=scheduler, work=work, ledger=ledger, call_pool=call_pool, say=say
         )
         self._prices = Prices()

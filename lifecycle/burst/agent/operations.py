@@ -6,23 +6,25 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ....schemas.derived.hostlist import fold as folded
-from .calls import AgentEvent, CallPool, Work
+from .calls import AgentEvent, CallPool
 from .decide import grouped
 from .ledger import BurstLedger, NodeRecord
-from .scheduler import Scheduler, Seen
+from .scheduler import Seen
 
 if TYPE_CHECKING:
+    from ..slurm.controller import SlurmController
     from .ledger import BurstFold, NodeRecord
+    from .work import ProviderWork
 
 
-class Making:
+class NodeOperations:
     """Has the calls made for nodes. What it knows beside the ledger is asked again after a kill."""
 
     def __init__(
         self,
         *,
-        scheduler: Scheduler,
-        work: Work,
+        scheduler: SlurmController,
+        work: ProviderWork,
         ledger: BurstLedger,
         call_pool: CallPool,
         say: Callable[[AgentEvent], None],

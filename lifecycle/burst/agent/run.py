@@ -14,10 +14,10 @@ from ...state import acquire, applied_number
 from ...up.run import Run
 from ..lock import LOCK
 from ..slurm import SlurmController
-from .calls import AgentEvent, Threads
+from .calls import AgentEvent, CallPool
 from .ledger import BurstLedger
 from .loop import Agent, is_fault
-from .scheduler import Scheduler, SchedulerSilent
+from .scheduler import SchedulerSilent
 from .setup import (
     always_there,
     elastic_pools,
@@ -87,8 +87,8 @@ def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_
 
 
 @contextmanager
-def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[Threads]:
-    call_pool = Threads(
+def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[CallPool]:
+    call_pool = CallPool(
         is_fault=is_fault, on_error=lambda error: say(AgentEvent(what="failed", reason=str(error)))
     )
     try:
@@ -126,7 +126,7 @@ def silent(error: SchedulerSilent) -> LifecycleError:
     return failure("GC921", f"the scheduler doesn't answer: {error}")
 
 
-def scheduler_of(cluster: Cluster, session: SshSession) -> Scheduler:
+def scheduler_of(cluster: Cluster, session: SshSession) -> SlurmController:
     """Return the cluster's scheduler, asked on its controller; raises LifecycleError."""
     hosts = existing_hosts(cluster)
     controllers = hosts.with_role("controller")

@@ -6,8 +6,7 @@ that got lost delays nothing for longer than a round.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -73,47 +72,3 @@ class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unr
 
 class SchedulerRefused(SchedulerSilent):
     """It answered and refused one thing that it was told: whatever else there is goes on."""
-
-
-class Scheduler(Protocol):
-    """Every call is safe to repeat, and may raise SchedulerSilent or SchedulerRefused."""
-
-    def look(self) -> Seen:
-        """Return requests, nodes and jobs as they are now."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Return when the scheduler leaves a request, after so many seconds at the latest."""
-        ...
-
-    def taken(self, requests: Collection[str]) -> None:
-        """Drop requests (ids): what they ask for is on record."""
-        ...
-
-    def place(self, addresses: Mapping[str, str]) -> None:
-        """Say at which addresses nodes answer."""
-        ...
-
-    def give_up(self, nodes: Collection[str], reason: str) -> None:
-        """Say that nodes won't come: their jobs wait again, and may start elsewhere."""
-        ...
-
-    def forget(self, nodes: Collection[str]) -> None:
-        """Make nodes that were given up ones that may be asked for again."""
-        ...
-
-    def gone(self, nodes: Collection[str]) -> None:
-        """Say that nothing is left of nodes that were let go: they may be asked for again."""
-        ...
-
-    def release(self, nodes: Collection[str]) -> None:
-        """Let idle nodes go."""
-        ...
-
-    def move(self, job: str, partition: str, reason: str) -> None:
-        """Move a waiting job; raises SchedulerRefused where it stays."""
-        ...
-
-    def annotate(self, reasons: Mapping[str, str]) -> None:
-        """Put job -> sentence where whoever looks at the job sees it."""
-        ...

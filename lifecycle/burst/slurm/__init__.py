@@ -1,4 +1,4 @@
-"""Slurm behind the burst agent's `Scheduler`: one SSH exec a look, scontrol to act."""
+"""Slurm as the burst agent observes it by one SSH exec, and acts on it by scontrol."""
 
 from .controller import SlurmController
 

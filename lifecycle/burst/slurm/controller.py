@@ -35,7 +35,10 @@ exit 1
 
 
 class SlurmController:
-    """Implements `Scheduler`; each call is one SSH exec, or a few where it is about hundreds."""
+    """The scheduler that the agent serves; a call is one SSH exec, or a few for hundreds.
+
+    Every call is safe to repeat, and may raise SchedulerSilent or SchedulerRefused.
+    """
 
     def __init__(
         self, session: SshSession, controllers: Sequence[Host], gpu_models: Mapping[str, str]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.calls import Threads
+from gcluster.lifecycle.burst.agent.calls import CallPool
 from gcluster.lifecycle.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
 from gcluster.lifecycle.burst.agent.run import run_agent
@@ -220,7 +220,7 @@ def test_a_price_below_the_catalogs_opens_no_ceiling(rig: Rig) -> None:
 def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
     cloud = Cloud()
     cloud.slow["spill001"] = threading.Event()
-    call_pool = Threads(is_fault=is_fault, on_error=lambda _: None)
+    call_pool = CallPool(is_fault=is_fault, on_error=lambda _: None)
     agent = rented(rig, cloud, call_pool=call_pool)
     rig.submit("a", partition="spill", run_s=1e6)
     try:
