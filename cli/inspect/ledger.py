@@ -1,4 +1,4 @@
-"""`gcluster ledger`: what the cluster's book says, held against what is there."""
+"""`gcluster ledger`: what the cluster's ledger, compared with what is there."""
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit

@@ -131,7 +131,7 @@ def agent(
         bool, typer.Option("--once", help="Have one round, wait for its calls, and end.")
     ] = False,
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="How long between two looks at the scheduler.")
+        str, typer.Option(metavar="TIME", help="Longest time between two polls of the scheduler.")
     ] = "10s",
     unit: Annotated[
         bool, typer.Option("--unit", help="Print a systemd unit that runs this, and do nothing.")

@@ -71,7 +71,7 @@ def reconcile(  # noqa: PLR0917  # typer reads the options from the parameters
         str, typer.Option("--path", metavar="FOLDER", help="Where the specs are in it.")
     ] = "specs/",
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="How long between two looks.")
+        str, typer.Option("--interval", metavar="TIME", help="Longest time between two rounds.")
     ] = "5m",
     once: Annotated[bool, typer.Option("--once", help="Have one round, and end.")] = False,
     max_clusters_changed: Annotated[
@@ -240,7 +240,7 @@ def unit(
         str, typer.Option("--path", metavar="FOLDER", help="Where the specs are in it.")
     ] = "specs/",
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="How long between two looks.")
+        str, typer.Option("--interval", metavar="TIME", help="Longest time between two rounds.")
     ] = "5m",
     container: Annotated[
         bool, typer.Option("--container", help="A container file instead of a unit.")

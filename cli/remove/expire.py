@@ -1,4 +1,4 @@
-"""`gcluster expire`: one look at the end of clusters: announced, withdrawn, removed when due."""
+"""`gcluster expire`: check once whether clusters expire: announced, withdrawn, removed when due."""
 
 from typing import Annotated
 

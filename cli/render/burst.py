@@ -95,7 +95,7 @@ def _assumed(found: Simulation) -> Iterator[str]:
         f"node, a rented one takes {duration(found.boot_s)} to run jobs"
     )
     if found.unlimited:
-        yield f"{plural(found.unlimited, 'job')} without a limit: the run time stands in"
+        yield f"{plural(found.unlimited, 'job')} without a limit: the run time is used"
     if found.cut:
         yield f"{plural(found.cut, 'job')} ran over the limit: they end there"
     for why, count in found.left_out.items():

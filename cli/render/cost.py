@@ -175,7 +175,7 @@ def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
     if any(offer.is_bound for offer in offers):
         yield (
             f"{AT_MOST} at most: that market has no price of its own here, and the on-demand price "
-            "or the spec's limit stands in"
+            "or the spec's limit is used"
         )
     lacks = bill.totals.hour.lacks or bill.totals.month.lacks
     if lacks:
@@ -252,7 +252,7 @@ def _not_counted(bill: Bill, *, chart: bool) -> Iterator[str]:
         month = sum(each.usd_per_month or 0.0 for each in priced)
         yield f"not in the bars: storage {names(s.name for s in priced)}, ${month:,.0f} a month"
     elif priced:
-        yield "a budget is held against the machines alone, without storage"
+        yield "a budget is compared with the machines alone, without storage"
     storage = []
     for each in bill.storage:
         if each.usd_per_month is None:

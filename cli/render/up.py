@@ -114,7 +114,7 @@ def kept_lines(cluster: str, kept: tuple[Leftover, ...]) -> list[str]:
         return []
     lines = ["kept:"] + [f"{item_line(' ', item)}   {_monthly(item)}" for item in data]
     if around:
-        lines.append(f"    {counts(around)}{', which the data stands in' if data else ''}")
+        lines.append(f"    {counts(around)}{', which the data depends on' if data else ''}")
     names = dict.fromkeys(name for item in data for name in item.storage)
     words = " ".join(f"--delete-data {name}" for name in names)
     if words:
@@ -123,7 +123,7 @@ def kept_lines(cluster: str, kept: tuple[Leftover, ...]) -> list[str]:
 
 
 def _why(item: Leftover) -> str:
-    return "data: kept" if item.storage else "kept: data stands in it"
+    return "data: kept" if item.storage else "kept: data depends on it"
 
 
 def _monthly(item: Leftover) -> str:

@@ -63,8 +63,8 @@ class Budget(SpecModel, frozen=True):
     notice: Annotated[
         Duration | None,
         Meta(
-            description="How long before its end people are told; default: 1d before it expires, "
-            "30m (at most half of `idle_shutdown`) before it is shut down."
+            description="How long before its end people are notified; default: 1d before it "
+            "expires, 30m (at most half of `idle_shutdown`) before it is shut down."
         ),
     ] = None
 
@@ -166,7 +166,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     catalog: Annotated[
         list[FilePath],
         Meta(
-            description="Catalog files of your own, beside the spec: machine types to add or "
+            description="Catalog files of your own, next to the spec: machine types to add or "
             "override.",
             examples=[["machines.yaml"]],
         ),
@@ -225,7 +225,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
         | None,
         Meta(
             description="Where journal, ledger, locks and secrets are kept: file://, s3://, gs:// "
-            "or azblob://ACCOUNT/CONTAINER; default: .gcluster/NAME beside the spec.",
+            "or azblob://ACCOUNT/CONTAINER; default: .gcluster/NAME next to the spec.",
         ),
     ] = None
     secrets: Annotated[

@@ -175,7 +175,7 @@ class NodeCpu(SpecModel, frozen=True):
         list[Annotated[int, Meta(ge=0)]] | None,
         Meta(
             description="Socket that each GPU hangs on, in the order of `nvidia-smi topo -m`: jobs "
-            "get cores beside their GPUs. Default: any core.",
+            "get cores next to their GPUs. Default: any core.",
             examples=[[0, 0, 0, 0, 1, 1, 1, 1]],
         ),
     ] = None
@@ -263,7 +263,8 @@ class Pool(SpecModel, frozen=True):
         bool, Meta(description="Nodes get a public address (clouds); never compute nodes.")
     ] = False
     tags: Annotated[
-        dict[str, Tag], Meta(description="Tags or labels beside the cluster's, on what is made.")
+        dict[str, Tag],
+        Meta(description="Tags or labels in addition to the cluster's, on what is made."),
     ] = field(default_factory=dict)
     software: Annotated[
         Software | None, Meta(description="What differs from the cluster's software here.")

@@ -45,7 +45,9 @@ class Account(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="share parent gpu_quota users qos default_qos")
 
-    share: Annotated[int, Meta(ge=1, description="Part of the whole, beside its siblings'.")] = 1
+    share: Annotated[
+        int, Meta(ge=1, description="Part of the whole, relative to its siblings'.")
+    ] = 1
     parent: Annotated[Name | None, Meta(description="Account it is part of.")] = None
     gpu_quota: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of all its jobs together.")
@@ -186,7 +188,7 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     gpu: Annotated[KubernetesGpu, Meta(description="How pods get GPUs.")] = KubernetesGpu()
     kueue: Annotated[bool, Meta(description="Queue jobs by Kueue.")] = True
     addons: Annotated[
-        list[Name], Meta(description="Add-ons of the catalog beside the built-in ones.")
+        list[Name], Meta(description="Add-ons of the catalog in addition to the built-in ones.")
     ] = field(default_factory=list)
 
 

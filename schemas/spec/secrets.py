@@ -39,7 +39,7 @@ class SopsSecrets(SpecModel, frozen=True, tag_field="provider", tag="sops"):
     file: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
         Meta(
-            description="A path beside the spec, whose rule in .sops.yaml says for whom the data "
+            description="A path next to the spec, whose rule in .sops.yaml says for whom the data "
             "key is encrypted. The file needn't exist, and isn't written.",
             examples=["secrets.yaml"],
         ),

@@ -153,7 +153,7 @@ class Boot(SpecModel, frozen=True):
 
     parameters: Annotated[
         list[Annotated[str, Meta(pattern=r"^[^\s\"'\\$`]+$(?!\n)", examples=["pci=realloc=off"])]],
-        Meta(description="Kernel parameters beside the distribution's and the GPUs' own."),
+        Meta(description="Kernel parameters in addition to the distribution's and the GPUs' own."),
     ] = field(default_factory=list)
     hugepages: Annotated[
         ByteSize | None,

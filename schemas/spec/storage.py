@@ -37,7 +37,7 @@ class StorageModel(SpecModel, frozen=True):
     ] = field(default_factory=list)
     options: Annotated[
         list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]],
-        Meta(description="Mount options beside gcluster's own.", examples=[["flock"]]),
+        Meta(description="Mount options in addition to gcluster's own.", examples=[["flock"]]),
     ] = field(default_factory=list)
     copy_of: Annotated[
         Name | None,

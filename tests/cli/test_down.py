@@ -112,7 +112,7 @@ def test_what_is_kept_is_told_each_time_with_its_price_and_how_to_remove_it(
     assert done.exit_code == 0
     assert "file-system fs-1 (scratch)   $1.00/h   $730.00/month" in done.stdout
     assert "bucket b (runs)   price not known" in done.stdout
-    assert "1 subnet, which the data stands in" in done.stdout
+    assert "1 subnet, which the data depends on" in done.stdout
     assert "gcluster down demo --delete-data scratch --delete-data runs" in done.stdout
 
 

@@ -165,9 +165,9 @@ class CloudSite(SiteModel, frozen=True, kw_only=True):
         Identifier | None,
         Meta(description="Machine image to boot; default: the vendor's image of the distribution."),
     ] = None
-    tags: Annotated[dict[str, Tag], Meta(description="Tags or labels beside the cluster's.")] = (
-        field(default_factory=dict)
-    )
+    tags: Annotated[
+        dict[str, Tag], Meta(description="Tags or labels in addition to the cluster's.")
+    ] = field(default_factory=dict)
 
     @property
     def zone(self) -> str | None:

@@ -36,7 +36,7 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
     hosts_file: Annotated[
         FilePath | None,
         Meta(
-            description="The list in a file beside the spec: lines, or the JSON that the cloud's "
+            description="The list in a file next to the spec: lines, or the JSON that the cloud's "
             "API or `kubectl get nodes -o json` gives.",
             examples=["hosts.txt"],
         ),
