@@ -36,7 +36,7 @@ def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
         with pytest.raises(Exception, match="not up"):
             apply.grow(context, "gpu", ["gpu009"], "token")
 
-    assert records.load(context).told["node/gpu009"] == "id9"
+    assert records.load(context).ids["node/gpu009"] == "id9"
     assert trial.ledger.open == {}
 
 
