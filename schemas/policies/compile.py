@@ -171,7 +171,7 @@ class Compiler:
         try:
             found = pieces(policy.message)
         except TemplateError as error:
-            hint = "write {{ or }} for a brace that is near as one"
+            hint = "write {{ or }} for a brace that is meant as one"
             span = self._span(where, policy.message, error.offset, 1)
             self._report("GC817", "a brace in the message has no other half", where, span, hint)
             return None
