@@ -76,11 +76,11 @@ def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resourc
 
 def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
     """Return the network and the nodes, in spec order."""
-    net = described(spec, site).network
+    wanted = described(spec, site).network
     net = Resource(
         kind="network",
         name=network_name(spec, site),
-        properties={"cidr": net.cidr} | ({"internal": True} if net.internal else {}),
+        properties={"cidr": wanted.cidr} | ({"internal": True} if wanted.internal else {}),
     )
     nodes = (
         node_resource(spec, site, name, node)
