@@ -40,11 +40,13 @@ class CheckedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """With other specs, and with the day on which they are checked."""
     breaches: tuple[Diagnostic, ...] = ()
     """Of policies."""
+    more: tuple[Diagnostic, ...] = ()
+    """Of who knows more than the checks do: providers and the compiler."""
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All of it, in file order."""
-        more = (*self.clashes, *self.breaches)
+        more = (*self.clashes, *self.breaches, *self.more)
         found = self.loaded.diagnostics
         return tuple(in_file_order([*found, *more])) if more else found
 
@@ -86,7 +88,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def is_wrong(self) -> bool:
         """Whether a spec has errors of its own, or clashes with another."""
         about_specs = (
-            found for spec in self.specs for found in (*spec.loaded.diagnostics, *spec.clashes)
+            found
+            for spec in self.specs
+            for found in (*spec.loaded.diagnostics, *spec.clashes, *spec.more)
         )
         return any(found.is_error for found in (*self.notes, *about_specs))
 
@@ -123,13 +127,20 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
     return Gathered(specs=_each_once(loaded), notes=tuple(notes), many=many)
 
 
-def check(gathered: Gathered, *, policies: Path | None = None, today: date | None = None) -> Report:
+def check(
+    gathered: Gathered,
+    *,
+    policies: Path | None = None,
+    today: date | None = None,
+    more: Callable[[Loaded], tuple[Diagnostic, ...]] = lambda _: (),
+) -> Report:
     """Look for clashes between the specs, and hold policies against those without errors.
 
     Args:
         gathered: the specs.
         policies: the file of policies; default: policies.yaml beside each spec, if it is there.
         today: the day, in UTC; None: no spec is too old.
+        more: says what else is wrong with a spec without errors.
     """
     clashes = _by_file(gathered.specs)
     found = {each.file: _policies_of(each, policies) for each in gathered.specs}
@@ -140,6 +151,7 @@ def check(gathered: Gathered, *, policies: Path | None = None, today: date | Non
             loaded=each,
             clashes=(*clashes.get(each.file, ()), *_past_end(each, today)),
             breaches=() if (path := found[each.file]) is None else _breaches(each, rules[path]),
+            more=more(each),
         )
         for each in gathered.specs
     ]

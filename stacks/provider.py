@@ -15,7 +15,7 @@ import msgspec
 
 from ..inventory.hosts import Host
 from ..schemas.cost.pools import quote
-from ..schemas.diagnostics import Diagnostic, Severity
+from ..schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
 from .pulumi.recorded import RecordedGraph
@@ -95,10 +95,13 @@ class ProviderError(Exception):
         self.lacking = dict(lacking or {})
 
 
-def provider_error(code: str, summary: str, *, detail: str = "", hint: str = "") -> ProviderError:
-    """Build the error for one finding that has no place in the spec."""
+def provider_error(
+    code: str, summary: str, *, detail: str = "", hint: str = "", path: PathTuple = ()
+) -> ProviderError:
+    """Build the error for one finding; `path` is its place in the spec, where it has one."""
+    error = Severity.ERROR
     return ProviderError(
-        Diagnostic(code=code, severity=Severity.ERROR, summary=summary, detail=detail, hint=hint)
+        Diagnostic(code=code, severity=error, summary=summary, detail=detail, hint=hint, path=path)
     )
 
 
@@ -226,6 +229,10 @@ class Provider(ABC):
     @abstractmethod
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return names, pools, machine types and topology; addresses may be unknown ("")."""
+
+    def refusals(self, spec: ClusterSpec, site: str) -> tuple[Diagnostic, ...]:  # most: none
+        """Return what of a spec this provider can't make, offline: errors with their place."""
+        return ()
 
     @abstractmethod
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:

@@ -42,7 +42,8 @@ def command(
 ) -> Exit:
     """Show what up would change, and change nothing.
 
-    + is new, ~ changes, - goes away, ! is replaced or can't be seen.
+    + is new, ~ changes, - goes away, ! is replaced or can't be seen. Exit code 4 when something
+    is found that up refuses.
     """
     opened = open_cluster(cluster)
     plan = make_plan(opened)
@@ -58,6 +59,7 @@ def command(
         answer(fmt, plan, lambda: plan_text(plan, stdout()))
     if plan.preflight is not None and fmt is PlanFormat.TEXT:
         say(f"\n{preflight_text(plan.preflight, stdout())}")
-    if any(diagnostic.is_error for site in plan.preflight or () for diagnostic in site.diagnostics):
+    asked = (diagnostic for site in plan.preflight or () for diagnostic in site.diagnostics)
+    if any(diagnostic.is_error for diagnostic in (*plan.diagnostics, *asked)):
         return Exit.REFUSED
     return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

@@ -9,6 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from ...lifecycle.cluster.outcome import Exit, failure, rewrite
+from ...lifecycle.planning.preflight.offline import offline_findings
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
 from ...schemas.fix.apply import FixedSpec, apply_fixes
 from ..console import Console, emit, say, stdout
@@ -63,10 +64,11 @@ def command(  # noqa: PLR0917  # typer passes them by name
     if fix:
         fixed = _apply_fixes(gathered, write, quiet=fmt != "text" and output is None)
         after = replace(gathered, specs=tuple(each.after for each in fixed))
-        report = check(after, policies=policies, today=day)
+        report = check(after, policies=policies, today=day, more=offline_findings)
         _report(report, fmt, output)
-        return _exit_code(report if write else check(gathered, policies=policies, today=day))
-    report = check(gathered, policies=policies, today=day)
+        before = check(gathered, policies=policies, today=day, more=offline_findings)
+        return _exit_code(report if write else before)
+    report = check(gathered, policies=policies, today=day, more=offline_findings)
     _report(report, fmt, output)
     return _exit_code(report)
 

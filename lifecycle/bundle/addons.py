@@ -39,7 +39,7 @@ from ..kubernetes.addons.rendering import rendered
 from ..kubernetes.objects import ObjectKey, desired_objects
 from ..kubernetes.release.image_archive import full_name
 from ..kubernetes.release.registry import Pulled, digest_of, pull_pinned, write_pulled
-from ..planning.preflight.obstacles import CATALOG
+from ..planning.preflight.offline import CATALOG
 from .fetch import is_complete, sha256_of
 
 if TYPE_CHECKING:

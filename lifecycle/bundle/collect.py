@@ -25,7 +25,7 @@ from ..cluster.cluster import SpecError
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..kubernetes.release.registry import fetched as fetched_url
-from ..planning.preflight.obstacles import CATALOG
+from ..planning.preflight.offline import CATALOG
 from .addons import (
     RequiredAddons,
     addons_of,

@@ -20,7 +20,7 @@ from ...schemas.load import Loaded, load, load_text
 from ...schemas.spec import ClusterSpec
 from ..bundle.active import applied_now, bundle_of, kubernetes_of
 from ..planning.policy import refuse_breaches
-from ..planning.preflight.unbuilt import refuse_unbuilt
+from ..planning.preflight.offline import refuse_unmakeable
 from ..secrets.makers import make_secrets, secret_versions
 from ..secrets.vault import SecretVault
 from ..state import EventLog, Ledger, StateStore, newest_applied, store_applied
@@ -205,7 +205,7 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
     judged = () if running else refuse_breaches(path, loaded)
-    left_out = refuse_unbuilt(loaded)
+    left_out = refuse_unmakeable(loaded)
     return Cluster(
         spec=loaded.spec,
         text=loaded.whole_text,

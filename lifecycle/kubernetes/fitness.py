@@ -14,7 +14,7 @@ from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.cluster import Cluster
 from ..planning.changes import UpgradeLine
-from ..planning.preflight.obstacles import unknown_digests
+from ..planning.preflight.offline import unknown_digests
 from ..status.observe import Observation
 from .managed.joining import managed_findings
 from .objects import DesiredObjects, desired_objects, images, left_out

@@ -25,7 +25,7 @@ from ..cluster.sites import inventory, provider_name
 from ..nodes.converge.pending import pending_steps
 from ..nodes.converge.playbook import playbook_yaml
 from ..smoke.launching.kubernetes import kubernetes_runs
-from .preflight.unbuilt import refuse_unbuilt
+from .preflight.offline import refuse_unmakeable
 
 MARKER = ".gcluster-compiled"
 """A file that says: this folder is ours to write again."""
@@ -45,7 +45,7 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    refuse_unbuilt(loaded)
+    refuse_unmakeable(loaded)
     if _is_foreign(out):
         raise failure(
             "GC944",

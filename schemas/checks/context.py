@@ -88,6 +88,7 @@ class CheckContext:
         self.monitoring: Monitoring | None = parts.get("monitoring")
         self.checkpointing: Checkpointing | None = parts.get("checkpointing")
         self.smoke: Smoke = parts.get("smoke", Smoke())
+        self.converge: str = parts.get("converge", "auto")
         self.budget: Budget | None = parts.get("budget")
         self.state: str | None = parts.get("state")
         self.secrets: Secrets | None = parts.get("secrets")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from .plan.facts import facts
-from .plan.layout import described
+from .plan.layout import described, refusals
 from .plan.purchase import purchase_options, purchases
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class AzureProvider(CloudProvider):
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the scale sets and machines of the program buy."""
         return purchases(spec, site, self._catalog())
+
+    def refusals(self, spec: ClusterSpec, site: str) -> tuple[Diagnostic, ...]:
+        """Return what Azure does not make, or what is not named whole (GC990)."""
+        return refusals(spec, site, self._catalog())
 
     def _session_type(self) -> type[Session]:
         from .session import Session  # noqa: PLC0415  # it brings Azure's SDK

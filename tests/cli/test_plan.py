@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gcluster.lifecycle.planning.changes import Plan, SitePlan
+from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.provider import Resource, ResourceChange
 
 NODE = ResourceChange(effect="create", resource=Resource(kind="node", name="gpu001", pool="gpu"))
@@ -50,6 +52,16 @@ def test_a_plan_with_changes_ends_well(planning: Callable[..., Any]) -> None:
 def test_pending_changes_are_exit_code_3_for_those_who_ask(planning: Callable[..., Any]) -> None:
     assert planning(_plan(NODE), "--detailed-exitcode").exit_code == 3
     assert planning(_plan(), "--detailed-exitcode").exit_code == 0
+
+
+@pytest.mark.parametrize(("severity", "code"), [(Severity.ERROR, 4), (Severity.WARNING, 0)])
+def test_a_plan_that_shows_an_error_ends_as_refused(
+    planning: Callable[..., Any], severity: Severity, code: int
+) -> None:
+    found = Diagnostic(code="GC1061", severity=severity, summary="there is no helm on PATH")
+    done = planning(msgspec.structs.replace(_plan(NODE), diagnostics=(found,)))
+    assert done.exit_code == code
+    assert "there is no helm on PATH" in done.stdout
 
 
 def test_json_is_the_plan(planning: Callable[..., Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.cluster.cluster import SpecError
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.compile_tree import MARKER, compile_tree
-from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.planning.preflight.offline import offline_findings
 from gcluster.schemas.load import load
 
 from .trial import Trial, tree
@@ -21,6 +21,7 @@ sites: {east: {provider: aws, region: us-east-1, zone_id: use1-az4}}
 pools:
   train: {site: east, machine: p5.48xlarge, count: 2}
 scheduler: {type: kubernetes, control_plane: eks}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
 """
 CASE = Path(__file__).parent.parent / "cases" / "compile_tree" / "local"
 
@@ -62,7 +63,7 @@ def test_a_clouds_own_control_plane_compiles(out: Path, tmp_path: Path) -> None:
     spec.write_text(EKS, encoding="utf-8")
     compile_tree(spec, out)
     assert "kubernetes/order.yaml" in tree(out)
-    assert not any(said.is_error for said in unbuilt(load(spec)))
+    assert not any(said.is_error for said in offline_findings(load(spec)))
 
 
 def test_what_is_returned_is_what_was_written_but_for_the_marker(trial: Trial, out: Path) -> None:

@@ -60,22 +60,38 @@ PLUGIN_LINE = (
 
 
 def plugin_lines(nodes: Iterable[NodeFacts]) -> list[str]:
-    """Return the lines of plugstack.conf: pyxis, where all that is a machine has it."""
-    machines = [node for node in nodes if node.is_machine]
-    has_it = bool(machines) and all(node.software.containers == "pyxis" for node in machines)
-    return [PLUGIN_LINE] if has_it else []
+    """Return the lines of plugstack.conf: pyxis, where some machines run containers.
+
+    There is one file for all nodes, so that then all machines have the plugin.
+    """
+    return [PLUGIN_LINE] if any(_runs_containers(node) for node in nodes) else []
+
+
+def _runs_containers(node: NodeFacts) -> bool:
+    return node.is_machine and node.software.containers == "pyxis"
+
+
+def _version(node: NodeFacts, component: str) -> str | None:
+    """Return the version that a pool has, else that of the first pool that runs containers."""
+    others = (node.cluster.nodes[name] for name in sorted(node.cluster.nodes))
+    runners = (other for other in others if _runs_containers(other))
+    found = (each.version(component) for each in (node, *runners))
+    return next((version for version in found if version), None)
 
 
 @role_compiler("enroot_pyxis", components=("containers",))
 def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role enroot_pyxis; none where the spec asks for no containers.
+    """Return the steps of role enroot_pyxis; none where no pool of the cluster runs containers.
 
-    Whoever submits jobs needs pyxis too, for its options; only compute nodes need enroot.
+    All machines need pyxis, for its options and since plugstack.conf is one for all; enroot only
+    compute nodes of pools that run containers. Elsewhere a job that asks for one is refused.
     """
-    enroot, pyxis = node.version("enroot"), node.version("pyxis")
-    if not node.is_machine or node.software.containers != "pyxis" or not (enroot and pyxis):
+    wanted = any(_runs_containers(other) for other in (node, *node.cluster.nodes.values()))
+    enroot, pyxis = _version(node, "enroot"), _version(node, "pyxis")
+    if not node.is_machine or not wanted or not (enroot and pyxis):
         return []
-    runs: dict[str, Json] = {"enroot_pyxis_runs_containers": node.pool.role == "compute"}
+    runs_here = _runs_containers(node) and node.pool.role == "compute"
+    runs: dict[str, Json] = {"enroot_pyxis_runs_containers": runs_here}
     files: dict[str, Json] = runs | {
         "enroot_pyxis_enroot_version": enroot,
         "enroot_pyxis_enroot_files": {

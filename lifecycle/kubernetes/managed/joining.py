@@ -161,22 +161,9 @@ def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
 def managed_findings(
     spec: ClusterSpec, find: Callable[[str], str | None] = shutil.which
 ) -> tuple[Diagnostic, ...]:
-    """Return what this machine and the spec lack; () where no cloud runs the control plane."""
+    """Return the programs that this machine lacks; () where no cloud runs the control plane."""
     managed = managed_by(spec)
     if managed is None:
         return ()
-    found = []
-    if missing := missing_programs(managed, find):
-        found.append(refusal(managed, missing))
-    if spec.smoke.allreduce.image is None:
-        found.append(
-            Diagnostic(
-                code="GC1041",
-                severity=Severity.ERROR,
-                summary=f"nodes of {managed} have no MPI of ours: the AllReduce needs an image",
-                path=("smoke", "allreduce"),
-                hint="name one with sshd, mpirun and nccl-tests: smoke: {allreduce: {image: "
-                "registry.example.edu/allreduce:1.4}}",
-            )
-        )
-    return tuple(found)
+    missing = missing_programs(managed, find)
+    return (refusal(managed, missing),) if missing else ()

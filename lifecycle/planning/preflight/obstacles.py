@@ -1,7 +1,6 @@
 """What would stop `up`, asked of every site at once before anything is made.
 
-Also refused here: add-ons of Kubernetes without a digest (`compile` writes them), and repositories
-that nodes need and that are unsigned.
+Also refused here: repositories that nodes need and that are unsigned.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....inventory.compile.kubernetes_objects.addons import unfilled
-from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....schemas.diagnostics import Diagnostic, Severity
-from ....schemas.load import Loaded
 from ....stacks.provider import ProviderError
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Finding, Reporter
@@ -73,48 +69,6 @@ def _requested_or_given(site: OpenSite) -> tuple[Diagnostic, ...]:
             )
             for diagnostic in error.diagnostics
         )
-
-
-CATALOG = "files/addons/addons.yaml"
-"""The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""
-_NAMED = 3
-"""Most images that a message names."""
-
-
-def unknown_digests(facts: KubernetesFacts, loaded: Loaded) -> tuple[Diagnostic, ...]:
-    """Return an error for each add-on of which something has no digest, in order of application."""
-    document = loaded.document
-    path = ("scheduler",)
-    return tuple(
-        Diagnostic(
-            code="GC619",
-            severity=Severity.ERROR,
-            summary=f"add-on {name}: no digest is known of {_what(missing)}",
-            path=path,
-            file=loaded.file,
-            span=None if document is None else document.locate(path, key=True),
-            hint=f"gcluster bundle {loaded.file} --out DIR; then name DIR/{CATALOG} under catalog:",
-        )
-        for name, missing in unfilled(facts).items()
-    )
-
-
-def refuse_unknown_digests(facts: KubernetesFacts, loaded: Loaded) -> None:
-    """Refuse a cluster that would run what nobody has pinned.
-
-    Raises:
-        LifecycleError: an add-on has a chart, manifest or image without a digest.
-    """
-    found = unknown_digests(facts, loaded)
-    if found:
-        raise LifecycleError(*found)
-
-
-def _what(missing: list[str]) -> str:
-    """Name what lacks a digest: the chart or manifest itself, and some of the images."""
-    named = [name or "the chart or manifest itself" for name in missing]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
 
 
 def refuse_unsigned(compiled: CompiledCluster) -> None:

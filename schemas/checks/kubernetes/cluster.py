@@ -229,3 +229,19 @@ def _services(prefix: int) -> Iterator[Finding]:
             "10.96.0.0/12",
             relies_on=(_SERVICES, _PLANE),
         )
+
+
+@check("GC737", summary="Nodes of Kubernetes are to converge themselves.")
+def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
+    """`converge: pull` asks Slurm before a node changes; under Kubernetes nobody answers that.
+
+    There `gcluster up` sets nodes up over SSH: leave `converge` out, or write `push`.
+    """
+    if context.kubernetes is not None and context.converge == "pull":
+        yield Finding(
+            summary="nodes converge themselves under Slurm only, and the scheduler is Kubernetes",
+            path=("converge",),
+            hint="write converge: push, or leave it out",
+            suggestion="push",
+            relies_on=(("converge",), ("scheduler", "type")),
+        )

@@ -10,6 +10,7 @@ from ...spec import (
     AwsSite,
     AzureSite,
     CloudSite,
+    Count,
     GpfsStorage,
     KubernetesScheduler,
     LustreStorage,
@@ -172,20 +173,24 @@ def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC733", summary="Nothing grows a pool under a cloud's control plane.")
-def managed_elastic_pool(context: CheckContext) -> Iterator[Finding]:
-    """Node autoscaling is left for later: pools under eks, gke and aks have their least nodes."""
-    kubernetes = _managed(context)
+@check("GC733", summary="Nothing grows a pool under Kubernetes.")
+def elastic_pool_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
+    """Node autoscaling is left for later: under Kubernetes a pool has one number of nodes.
+
+    Pods that wait would wait for ever for nodes beyond `min`. Write the number that you want;
+    `gcluster up` with another number adds nodes or takes them away. Slurm's pools grow with the
+    queue.
+    """
+    kubernetes = context.kubernetes
     for name, pool in context.pools.items() if kubernetes is not None else ():
-        if kubernetes is not None and pool.role == "compute" and pool.is_elastic:
+        if pool.role == "compute" and isinstance(pool.count, Count) and pool.is_elastic:
             path = ("pools", name, "count")
             yield Finding(
-                summary=f'pool "{name}" stays at its least: nothing grows it under '
-                f"{kubernetes.control_plane} yet",
+                summary=f'pool "{name}" is to grow with the queue, and nothing grows it under '
+                "Kubernetes",
                 path=path,
-                severity=Severity.WARNING,
-                hint="write the number of nodes that you want",
-                relies_on=(_PLANE, path),
+                hint=f"write count: {pool.count.max}, or as many as you want at all times",
+                relies_on=(("scheduler", "type"), path, ("pools", name, "role")),
             )
 
 
@@ -267,3 +272,24 @@ def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
                 hint="write driver: host",
                 relies_on=(_PLANE, driver, path),
             )
+
+
+@check("GC738", summary="The AllReduce under a cloud's control plane needs an image.")
+def managed_allreduce_image(context: CheckContext) -> Iterator[Finding]:
+    """On machines of ours the AllReduce's pods run the nodes' own programs.
+
+    Nodes of EKS, GKE and AKS have none of them, so `smoke: {allreduce: {image: ...}}` names an
+    image with sshd, Open MPI's mpirun and nccl-tests (`all_reduce_perf` in the PATH, or below
+    /opt/nccl-tests); for nodes without GPUs with our payload at /usr/libexec/gcluster/allreduce.
+    Nodes must be able to pull it.
+    """
+    kubernetes = _managed(context)
+    if kubernetes is not None and context.smoke.allreduce.image is None:
+        yield Finding(
+            summary=f"nodes of {kubernetes.control_plane} have no MPI of ours: the AllReduce needs "
+            "an image",
+            path=_PLANE,
+            hint="name one with sshd, mpirun and nccl-tests: smoke: {allreduce: {image: "
+            "registry.example.edu/allreduce:1.4}}",
+            relies_on=(_PLANE, ("smoke",)),
+        )

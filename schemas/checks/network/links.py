@@ -359,3 +359,29 @@ def host_outside_tunnel_network(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(group.path, ("sites", pool.site, "network"), ("links",)),
             )
             break
+
+
+@check("GC727", summary="A tunnel joins a cloud with containers of this machine.")
+def tunnel_to_made_here(context: CheckContext) -> Iterator[Finding]:
+    """Nothing of a local or simulated site is reached from a cloud.
+
+    This machine routes between its own containers, so a link between two such sites needs no
+    tunnel; from a cloud no route leads to them. Use hosts of your own (bare-metal), or put both
+    sites on one side.
+    """
+    for index, link in enumerate(context.links):
+        if link.via != "wireguard":
+            continue
+        ends = {name: context.sites[name] for name in link.between if name in context.sites}
+        made = [name for name, site in ends.items() if site.is_made_here]
+        rented = [name for name, site in ends.items() if site.is_cloud]
+        if made and rented:
+            path: PathTuple = ("links", index, "between")
+            yield Finding(
+                summary=f'no tunnel leads from site "{rented[0]}" to site "{made[0]}", whose nodes '
+                f"are {ends[made[0]].provider}",
+                path=path,
+                hint="name a site with hosts of your own (bare-metal), or, where you route it "
+                "yourself, write via: routed",
+                relies_on=(("links", index), *(("sites", name, "provider") for name in ends)),
+            )

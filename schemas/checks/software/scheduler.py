@@ -46,6 +46,24 @@ def pyxis_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+@check("GC623", summary="A version of Open MPI that no role installs.")
+def mpi_version(context: CheckContext) -> Iterator[Finding]:
+    """Open MPI is the distribution's package: its version comes with the distribution.
+
+    Another one is built for jobs by their owners, or comes in a container; `distribution` chooses
+    the package: Debian 13 has 5.0, Ubuntu 24.04 has 4.1.
+    """
+    for where, software in _written(context):
+        if software.mpi != "auto":
+            yield Finding(
+                summary=f"Open MPI {software.mpi} is not installed: nodes get their distribution's",
+                path=(*where, "mpi"),
+                hint="leave mpi out, or choose the distribution that has it",
+                relies_on=((*where, "mpi"),),
+                fix=Remove(path=(*where, "mpi")),
+            )
+
+
 @check("GC612", summary="A version of the scheduler that the cluster does not run.")
 def software_of_other_scheduler(context: CheckContext) -> Iterator[Finding]:
     """`slurm` is a version under `scheduler: {type: slurm}`, `kubernetes` under the other one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from ipaddress import IPv4Network, ip_network
 from typing import cast
 
@@ -12,9 +13,10 @@ from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
 from ....schemas.derived.links import SiteEnds, site_ends
 from ....schemas.derived.subnets import divide
+from ....schemas.diagnostics import Diagnostic, PathTuple
 from ....schemas.spec import AzureSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...provider import provider_error
+from ...provider import ProviderError, provider_error
 from . import pools, storage
 from .control_plane import control_plane_plan
 from .facts import facts
@@ -65,6 +67,26 @@ def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         owner=spec.owner or "",
         tags={**spec.tags, **found.tags},
     )
+
+
+def refusals(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
+    """Return what Azure does not make of a site's part of a spec, each part looked at alone."""
+    found = described(spec, site)
+    here = [name for name, pool in spec.pools.items() if pool.site == site]
+    parts: list[tuple[PathTuple, Callable[[], object]]] = [
+        (("sites", site), partial(storage.storage, spec, site, found)),
+        *((("pools", name), partial(pools.plan_pool, spec, name, found, catalog)) for name in here),
+        (("sites", site), partial(layout, spec, site, catalog)),
+    ]
+    said: dict[tuple[str, str], Diagnostic] = {}
+    for path, part in parts:
+        try:
+            part()
+        except ProviderError as error:
+            for each in error.diagnostics:
+                placed = each if each.path else msgspec.structs.replace(each, path=path)
+                said.setdefault((each.code, each.summary), placed)
+    return tuple(said.values())
 
 
 def described(spec: ClusterSpec, site: str) -> AzureSite:

@@ -25,13 +25,15 @@ def pools(
 ) -> tuple[PoolPlan, ...]:
     """Return the plans of the site's pools, in spec order; raises ProviderError (GC990)."""
     return tuple(
-        _pool(spec, name, pool, described, catalog)
+        plan_pool(spec, name, described, catalog)
         for name, pool in spec.pools.items()
         if pool.site == site
     )
 
 
-def _pool(spec: ClusterSpec, name: str, pool: Pool, site: AzureSite, catalog: Catalog) -> PoolPlan:
+def plan_pool(spec: ClusterSpec, name: str, site: AzureSite, catalog: Catalog) -> PoolPlan:
+    """Return the plan of one pool; raises ProviderError (GC990)."""
+    pool = spec.pools[name]
     size = pool.machine or facts().machine
     machine = catalog.machines.get(size)
     if machine is None:
@@ -167,4 +169,5 @@ def _written_image(name: str, written: str) -> ImagePlan:
 
 
 def _refused(pool: str, what: str, hint: str) -> ProviderError:
-    return provider_error("GC990", f'pool "{pool}": {what}', hint=hint)
+    path = ("pools", pool)
+    return provider_error("GC990", f'pool "{pool}": {what}', hint=hint, path=path)

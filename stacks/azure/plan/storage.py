@@ -160,7 +160,8 @@ def _blobs(
 
 
 def _refused(name: str, what: str, hint: str) -> ProviderError:
-    return provider_error("GC990", f'storage "{name}": {what}', hint=hint)
+    path = ("storage", name)
+    return provider_error("GC990", f'storage "{name}": {what}', hint=hint, path=path)
 
 
 def data_names(

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
+from gcluster.inventory.bare_metal import bare_metal_hosts
+from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.compile.gpu.containers import PLUGIN_LINE, plugin_lines
 from gcluster.inventory.compile.node import NodeFacts, node_facts
 from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step
+from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 
@@ -139,6 +142,34 @@ def test_gpus_of_amd_get_amds_toolkit() -> None:
     assert "nvidia-container-toolkit" not in {repository["name"] for repository in named}
 
 
-def test_slurm_loads_the_plugin_only_where_every_machine_has_it() -> None:
+def test_slurm_loads_the_plugin_where_machines_run_containers() -> None:
     assert plugin_lines(facts_of(ROOM, "hgx-h100-8", containers="pyxis").values()) == [PLUGIN_LINE]
     assert plugin_lines(facts_of(ROOM, "hgx-h100-8").values()) == []
+
+
+@pytest.mark.parametrize("mixed", ["containers: pyxis", "containers: none"])
+def test_a_pool_has_containers_of_its_own_and_the_others_only_the_plugin(mixed: str) -> None:
+    whole = "none" if "pyxis" in mixed else "pyxis"
+    loaded = load_text(f"""\
+apiVersion: gcluster/v1
+name: demo
+sites: {{room: {{provider: bare-metal, ssh: {{user: ops}}}}}}
+software: {{containers: {whole}}}
+pools:
+  head: {{site: room, role: controller, hosts: head01}}
+  one: {{site: room, machine: dgx-h100, hosts: one01, software: {{{mixed}}}}}
+  two: {{site: room, machine: dgx-h100, hosts: two01}}
+scheduler: {{type: slurm}}
+""")
+    assert loaded.spec is not None, loaded.diagnostics
+    hosts = bare_metal_hosts(loaded.spec, "room")
+    compiled = compile_cluster(loaded.spec, ClusterInventory(cluster="demo", hosts=hosts), CATALOG)
+    runs = {
+        group.name: [
+            step.variables["enroot_pyxis_runs_containers"]
+            for step in group.steps
+            if step.key == "enroot_pyxis.configure"
+        ]
+        for group in compiled.groups
+    }
+    assert runs == {"head": [False], "one": [whole == "none"], "two": [whole == "pyxis"]}

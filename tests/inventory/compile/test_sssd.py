@@ -10,7 +10,6 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.system.access import DIRECTORY_SECRET
-from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
 from gcluster.lifecycle.secrets.makers import provided_secrets
 from gcluster.schemas.load import load_text
 
@@ -106,7 +105,3 @@ def test_ids_and_probe_are_what_verify_asks_for() -> None:
 def test_homes_that_are_served_are_not_made(mount: str, makes: bool) -> None:
     storage = f"storage: {{shared: {{type: nfs, mount: {mount}, server: head}}}}\n"
     assert told(compiled(more=storage), "configure")["sssd_make_homes"] is makes
-
-
-def test_a_directory_is_not_said_to_be_left_out() -> None:
-    assert not [d for d in unbuilt(load_text(_SPEC)) if "directory" in d.summary]

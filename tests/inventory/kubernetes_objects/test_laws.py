@@ -37,7 +37,7 @@ from .compiled import facts_of
 POOLS = {
     "head": {"site": "here", "role": "controller"},
     "one": {"site": "here", "machine": "sim.h100x8", "count": 2},
-    "two": {"site": "here", "machine": "sim.mi300x8", "count": {"min": 1, "max": 3}},
+    "two": {"site": "here", "machine": "sim.mi300x8", "count": 3},
     "three": {"site": "here", "machine": "sim.h100x1", "count": 4},
 }
 COMPUTE = sorted(set(POOLS) - {"head"})

@@ -21,7 +21,7 @@ from gcluster.lifecycle.bundle.addons import (
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.notes import bundled_images
-from gcluster.lifecycle.planning.preflight.obstacles import CATALOG
+from gcluster.lifecycle.planning.preflight.offline import CATALOG
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog
 from gcluster.schemas.load import load_text

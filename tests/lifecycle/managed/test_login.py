@@ -73,11 +73,6 @@ def test_a_missing_program_is_refused_with_how_it_is_had() -> None:
     assert said.hint == "aws: install the AWS CLI, version 2"
 
 
-def test_an_allreduce_without_an_image_is_refused_at_its_place() -> None:
-    [said] = managed_findings(spec_of(EKS.replace(IMAGE, "")), lambda name: name)
-    assert (said.code, said.path) == ("GC1041", ("smoke", "allreduce"))
-
-
 def test_nothing_is_asked_of_who_runs_its_control_plane_itself() -> None:
     own = EKS.replace("control_plane: eks, ", "").replace("role: login", "role: controller")
     assert managed_findings(spec_of(own.replace(IMAGE, "")), lambda _: None) == ()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.sites import inventory, provider_name
-from gcluster.lifecycle.planning.preflight.obstacles import refuse_unknown_digests, unknown_digests
+from gcluster.lifecycle.planning.preflight.offline import unknown_digests
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import Loaded, load
 from gcluster.stacks.registry import provider
@@ -63,14 +60,6 @@ def test_an_add_on_without_a_digest_is_named_with_its_images(tmp_path: Path) -> 
     assert {one.code for one in unknown_digests(facts, loaded)} == {"GC619"}
 
 
-def test_a_cluster_that_would_run_it_is_refused(tmp_path: Path) -> None:
-    facts, loaded = _given(tmp_path, "true", NOTHING)
-    with pytest.raises(LifecycleError) as error:
-        refuse_unknown_digests(facts, loaded)
-    assert error.value.diagnostics == unknown_digests(facts, loaded)
-
-
 def test_digests_of_ones_own_catalog_are_taken(tmp_path: Path) -> None:
     facts, loaded = _given(tmp_path, "false", PINNED)
     assert unknown_digests(facts, loaded) == ()
-    refuse_unknown_digests(facts, loaded)

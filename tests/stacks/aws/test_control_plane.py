@@ -25,7 +25,8 @@ _HEAD = "  head: {site: east, role: controller, machine: m7i.4xlarge}\n"
 EKS = BASE.replace(_HEAD, "").replace(
     _SCHEDULER,
     "scheduler: {type: kubernetes, control_plane: eks, service_cidr: 10.96.0.0/16}\n"
-    'software: {kubernetes: "1.34"}',
+    'software: {kubernetes: "1.34"}\n'
+    'smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}',
 )
 THREE = BASE.replace("m7i.4xlarge}", "m7i.4xlarge, count: 3}").replace(
     _SCHEDULER, "scheduler: {type: kubernetes}"

@@ -26,6 +26,7 @@ sites:
 pools:
   train: {site: here, machine: Standard_ND96isr_H100_v5, count: 2}
 scheduler: {type: kubernetes, control_plane: aks, gpu: {driver: container}}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
 software: {kubernetes: "1.34"}
 """
 THREE = AKS.replace(", control_plane: aks", "").replace(

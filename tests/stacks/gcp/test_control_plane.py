@@ -22,6 +22,7 @@ sites:
 pools:
   train: {site: here, machine: a3-megagpu-8g, count: 2}
 scheduler: {type: kubernetes, control_plane: gke}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
 software: {kubernetes: "1.34"}
 """
 THREE = GKE.replace(", control_plane: gke", "").replace(

@@ -1,0 +1,163 @@
+"""What stands in the way of a spec whose every check passed, as far as spec and catalog tell it.
+
+The checks know no provider and no compiler. Here both are asked, without a machine or a network:
+what a provider can't make, what nobody has pinned, and the one part that is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ....schemas.catalog import load_catalog
+from ....schemas.diagnostics import Diagnostic, PathTuple, Severity
+from ....schemas.load import Loaded
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....stacks.registry import provider
+from ...cluster.outcome import Exit, LifecycleError
+
+if TYPE_CHECKING:
+    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+
+CATALOG = "files/addons/addons.yaml"
+"""The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""
+_NAMED = 3
+"""Most images that a message names."""
+
+
+class RefusedSpecError(LifecycleError):
+    """The spec asks for what can't be made; `loaded` carries the text for the excerpts."""
+
+    def __init__(self, loaded: Loaded, *diagnostics: Diagnostic) -> None:
+        """Hold the diagnostics and the text they point into."""
+        super().__init__(*diagnostics, exit_code=Exit.SPEC)
+        self.loaded = loaded
+
+
+def refuse_unmakeable(loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return the warning about what is left out.
+
+    Args:
+        loaded: a spec without errors.
+
+    Raises:
+        RefusedSpecError: a provider can't make what the spec asks for (exit code SPEC).
+    """
+    if loaded.spec is None:
+        return ()
+    errors = list(_of_providers(loaded.spec, loaded))
+    if errors:
+        raise RefusedSpecError(loaded, *errors)
+    return tuple(_left_out(loaded))
+
+
+def offline_findings(loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return all that `validate` says of a spec beside its checks; () where it has errors."""
+    spec = loaded.spec
+    if spec is None:
+        return ()
+    return (*_of_providers(spec, loaded), *_unpinned(spec, loaded), *_left_out(loaded))
+
+
+def unknown_digests(
+    facts: KubernetesFacts, loaded: Loaded, severity: Severity = Severity.ERROR
+) -> tuple[Diagnostic, ...]:
+    """Return a finding for each add-on of which something has no digest, in order of application.
+
+    `up` refuses them; a bundle pins them, which is why a spec that lacks them is no wrong one.
+    """
+    from ....inventory.compile.kubernetes_objects.addons import (  # noqa: PLC0415  # Kubernetes only
+        unfilled,
+    )
+
+    return tuple(
+        _placed(
+            loaded,
+            Diagnostic(
+                code="GC619",
+                severity=severity,
+                summary=f"add-on {name}: no digest is known of {_what(missing)}",
+                path=("scheduler",),
+                hint=f"gcluster bundle {loaded.file} --out DIR; then name DIR/{CATALOG} under "
+                "catalog:",
+            ),
+            key=True,
+        )
+        for name, missing in unfilled(facts).items()
+    )
+
+
+def _of_providers(spec: ClusterSpec, loaded: Loaded) -> Iterator[Diagnostic]:
+    clouds = [name for name, site in spec.sites.items() if site.is_cloud]
+    catalog = load_catalog(loaded.catalogs) if clouds else None
+    for name in clouds:
+        for said in provider(spec.sites[name].provider, catalog).refusals(spec, name):
+            yield _placed(loaded, said)
+
+
+def _unpinned(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return what `up` without a bundle refuses; sites made here have a build of their own."""
+    made_here = any(site.is_made_here for site in spec.sites.values())
+    if not isinstance(spec.scheduler, KubernetesScheduler) or made_here:
+        return ()
+    from ....inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # Kubernetes only
+        kubernetes_facts,
+    )
+    from ....inventory.hosts import ClusterInventory  # noqa: PLC0415  # as above
+
+    hosts = ClusterInventory(cluster=spec.name, hosts=())
+    facts = kubernetes_facts(spec, hosts, load_catalog(loaded.catalogs))
+    return unknown_digests(facts, loaded, Severity.WARNING)
+
+
+def _left_out(loaded: Loaded) -> Iterator[Diagnostic]:
+    """Yield a warning about each part that is checked and that nothing sets up yet."""
+    spec = loaded.spec
+    if spec is None:
+        return
+    found: list[tuple[PathTuple, str]] = [
+        (("pools", name, "software", "slurm"), "another Slurm for single pools")
+        for name, pool in spec.pools.items()
+        if pool.software is not None and pool.software.slurm != "auto"
+    ]
+    found += [
+        (("sites", name, "proxy"), "proxies")
+        for name, site in spec.sites.items()
+        if getattr(site, "proxy", None) is not None
+    ]
+    if spec.monitoring is not None:
+        found.append((("monitoring",), "monitoring"))
+    if spec.storage:
+        from ....inventory.compile.roles import compiled_storage  # noqa: PLC0415  # reads all roles
+
+        kinds = {name: str(each.__struct_config__.tag) for name, each in spec.storage.items()}
+        found += [
+            (("storage", name), f"storage of type {kind}")
+            for name, kind in kinds.items()
+            if kind not in compiled_storage()
+        ]
+    for path, what in found:
+        said = Diagnostic(
+            code="GC951",
+            severity=Severity.WARNING,
+            summary=f"not built yet, so left out: {what}",
+            path=path,
+        )
+        yield _placed(loaded, said, key=True)
+
+
+def _placed(loaded: Loaded, said: Diagnostic, *, key: bool = False) -> Diagnostic:
+    """Return a finding with its place in the text; of a mapping it is the key."""
+    document, path = loaded.document, said.path
+    whole = key or len(path) == len(("pools", "NAME"))
+    span = None if document is None or not path else document.locate(path, key=whole)
+    return msgspec.structs.replace(said, file=loaded.file, span=span)
+
+
+def _what(missing: list[str]) -> str:
+    """Name what lacks a digest: the chart or manifest itself, and some of the images."""
+    named = [name or "the chart or manifest itself" for name in missing]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
