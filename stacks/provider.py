@@ -6,8 +6,7 @@ One test suite (tests/stacks/test_contract.py) runs against every provider in th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -141,6 +140,8 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     """Node -> key of the option that it is bought by; absent: the first, "": it is not made."""
     buys: frozenset[str] = frozenset()
     """Pools whose capacity block may be bought now: somebody asked for it by the pool's name."""
+    offerings: Mapping[str, str] = {}
+    """"POOL/OPTION" -> id of the capacity block on offer that a plan showed: no other is bought."""
     delete_data: frozenset[str] = frozenset()
     """Names of storage of the spec whose data `destroy` removes; all other data it keeps."""
 
@@ -190,6 +191,21 @@ class PurchaseOption(msgspec.Struct, frozen=True, kw_only=True):
     """It is a capacity block to buy for so many hours: paid at once, not refundable."""
     whole: str = ""
     """Why all nodes of a pool are bought by this option or none; "": each node by itself."""
+
+
+class BlockOffering(msgspec.Struct, frozen=True, kw_only=True):
+    """A capacity block that could be bought now."""
+
+    id: str
+    """As the cloud takes it: just this one is bought."""
+    zone: str
+    starts: str
+    """"2026-12-01 11:30 UTC"; "": unknown."""
+    ends: str
+    usd: float | None
+    """Paid at once; None: in another currency, or unknown."""
+    price: str
+    """In the cloud's words."""
 
 
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,6 +387,16 @@ class Provider(ABC):
         """Return a pool's fallback list in the order in which it is tried; offline."""
         return ()
 
+    def block_offering(self, context: SiteContext, pool: str, option: str) -> BlockOffering | None:
+        """Return the capacity block that an option of a pool would buy now; asks, buys nothing.
+
+        None: the option buys none, the pool has one, or none is on offer.
+
+        Raises:
+            ProviderError: the cloud can't be asked, or nothing says which one it shall be.
+        """
+        return None
+
     def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
         """Return the desired resources, each node by the option it is bought by; offline."""
         return self.graph(context.spec, context.site)
@@ -403,37 +429,6 @@ class Provider(ABC):
 
     def _unable(self, what: str) -> ProviderError:
         return provider_error("GC917", f"the {self.name} provider can't {what}")
-
-
-_UNSURE = frozenset({"GC964", "GC966"})
-"""Codes of refusals after which a cloud may have made something: it could not be asked to the end,
-or said what we don't know."""
-
-
-@contextmanager
-def burst(ledger: Ledger, intents: Iterable[str], *, is_left: Callable[[], bool]) -> Iterator[None]:
-    """Close the intents as failed where the body fails, and surely nothing of it is left.
-
-    Args:
-        ledger: has the intents.
-        intents: of the nodes that are being made.
-        is_left: asks the cloud whether there are machines of the burst; that it can't be asked
-            counts as yes.
-    """
-    try:
-        yield
-    except ProviderError as error:
-        if not any(found.code in _UNSURE for found in error.diagnostics) and not _asked(is_left):
-            for intent in intents:
-                ledger.failed(intent, str(error))
-        raise
-
-
-def _asked(is_left: Callable[[], bool]) -> bool:
-    try:
-        return is_left()
-    except ProviderError:
-        return True
 
 
 def priced(

@@ -291,8 +291,12 @@ def _state(option: OptionView) -> str:
 
 
 def purchase(option: OptionView) -> str:
-    """Return what a capacity block costs: "24 h for $2,641.92, paid at once, not refundable"."""
+    """Return what a capacity block costs: "24 h for $2,641.92, paid at once, not refundable".
+
+    Behind it the block that is on offer, where the cloud was asked.
+    """
     price = (
         "a price that is unknown" if option.usd_at_once is None else f"${option.usd_at_once:,.2f}"
     )
-    return f"{option.buy_hours} h for {price}, paid at once, not refundable"
+    which = f" ({option.offering})" if option.offering else ""
+    return f"{option.buy_hours} h for {price}, paid at once, not refundable{which}"

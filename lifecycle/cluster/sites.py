@@ -39,11 +39,12 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
             self, context=msgspec.structs.replace(self.context, image=image)
         )
 
-    def taking(self, purchased: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
-        """Return the same site whose nodes stand on these options; `buys` may be bought for now."""
-        return msgspec.structs.replace(
-            self, context=msgspec.structs.replace(self.context, purchased=purchased, buys=buys)
+    def taking(self, purchased: Mapping[str, str], wishes: OptionOverrides = NO_WISHES) -> OpenSite:
+        """Return the same site whose nodes stand on these options, and buys what is wished for."""
+        context = msgspec.structs.replace(
+            self.context, purchased=purchased, buys=wishes.buy, offerings=wishes.offerings
         )
+        return msgspec.structs.replace(self, context=context)
 
 
 def provider_name(site: Site) -> str:
@@ -106,6 +107,7 @@ def open_sites(
                 emit=emit,
                 purchased=fallback.purchased(decisions, name),
                 buys=wishes.buy,
+                offerings=wishes.offerings,
                 state=cluster.state_url,
                 passphrase=partial(make_passphrase if making else read_passphrase, cluster),
                 delete_data=frozenset(delete_data),

@@ -142,6 +142,8 @@ class OptionView(msgspec.Struct, frozen=True, kw_only=True):
     usd_at_once: float | None
     """What a capacity block costs when it is bought; None: nothing is bought, or unknown."""
     buy_hours: int | None
+    offering: str = ""
+    """The capacity block on offer that is bought; "": the cloud wasn't asked."""
     reason: str = ""
 
 

@@ -12,6 +12,7 @@ from ..down.expiry.expiry_guard import refuse_ended
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other
+from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
 from ..smoke.gate import cached_verdict
 from ..state import Journal
@@ -60,9 +61,8 @@ def _plan(state: UpState) -> None:
     if unknown:
         raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
     state.compiled = compile_for(state.cluster, state.before)
-    state.plan = plan_with_jobs(
-        state.cluster, state.before, state.session, state.compiled, fallbacks
-    )
+    plan = plan_with_jobs(state.cluster, state.before, state.session, state.compiled, fallbacks)
+    state.plan, state.wishes = choose_offerings(plan, state.sites, state.wishes)
 
 
 def _check_plan(state: UpState) -> None:

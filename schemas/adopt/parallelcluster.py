@@ -157,6 +157,10 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
     if market:
         entry["market"] = market
     _placement(resource, queue, entry)
+    in_block = any("capacity_block" in each for each in market)
+    if in_block and entry.pop("placement", "none") != "none":
+        what = "machines of a capacity block stand close together already"
+        draft.leave(f"queue {name}, {own}: PlacementGroup", what)
     _disk(queue.part("ComputeSettings"), entry)
     if resource.take("Efa", "Enabled") is False:
         draft.leave(f"queue {name}, {own}: Efa off", "where a machine has EFA, the pool uses it")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
-from ..provider import Purchase, PurchaseOption
+from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
 from .plan.pools import pool_plan
@@ -29,6 +29,11 @@ class AwsProvider(CloudProvider):
     ) -> tuple[PurchaseOption, ...]:
         """Return the options of a pool, each in all its zones before the next, by the catalog."""
         return purchase_options(spec, site, pool, self._catalog())
+
+    def block_offering(self, context: SiteContext, pool: str, option: str) -> BlockOffering | None:
+        """Return the earliest block on offer in the option's zone, unless the pool has one."""
+        session = cast("Session", self._session(context))
+        return session.block_offering(pool, option)
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances and capacity blocks of the program buy."""

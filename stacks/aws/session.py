@@ -11,7 +11,8 @@ import msgspec
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..console import host_keys
-from ..provider import Leftover, Offer
+from ..provider import BlockOffering, Leftover, Offer, ProviderError
+from ..pulumi.preflight import finding
 from ..pulumi.session import Keys, ListingSession
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
@@ -21,6 +22,7 @@ from .offers import offers
 from .plan.layout import site_plan
 from .plan.purchase import bought_blocks
 from .plan.types import SitePlan
+from .preflight.blocks import block_offering
 from .preflight.questions import preflight
 
 if TYPE_CHECKING:
@@ -64,6 +66,39 @@ class Session(ListingSession[Instance]):
         """Return each option's price, asked now, and what a reservation has left."""
         return offers(self.api, self.plan.pool(pool), self._catalog)
 
+    def before_up(self) -> None:
+        """Refuse to buy a block that no plan showed: its pool is without capacity.
+
+        Raises:
+            ProviderError: GC975, a block was not on offer.
+        """
+        context, plan = self._context, self.plan
+        blocks = bought_blocks(self.api, plan, context.purchased) if context.buys else {}
+        lacking = {
+            plan.names(f"block-{pool.name}"): finding(
+                "GC975",
+                f'pool "{pool.name}": no capacity block ({offer.key}) was on offer when it was '
+                "planned, so none is bought",
+            )
+            for pool in plan.pools
+            if pool.name in context.buys and pool.name not in blocks
+            for offer in pool.purchased(context.purchased).values()
+            if offer.option.buy_hours is not None
+            and f"{pool.name}/{offer.key}" not in context.offerings
+        }
+        if lacking:
+            raise ProviderError(*lacking.values(), lacking=lacking)
+
+    def block_offering(self, pool: str, option: str) -> BlockOffering | None:
+        """Return the earliest block on offer in the option's zone, unless the pool has one."""
+        plan = self.plan.pool(pool)
+        offer = next((each for each in plan.offers if each.key == option), None)
+        if offer is None or offer.option.buy_hours is None:
+            return None
+        if pool in bought_blocks(self.api, self.plan, dict.fromkeys(plan.nodes, option)):
+            return None
+        return block_offering(self.api, plan, offer)
+
     def leftovers(self) -> tuple[Leftover, ...]:
         """Ask for all that carries the site's tags."""
         return leftovers(self.api, self.plan, self._catalog)
@@ -97,6 +132,7 @@ class Session(ListingSession[Instance]):
             purchased=context.purchased,
             blocks=bought_blocks(self.api, self.plan, context.purchased),
             buys=context.buys,
+            offerings=context.offerings,
         )
 
     def _record(self) -> RecordedGraph:

@@ -15,6 +15,7 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
+from ..burst import burst
 from ..provider import (
     ControlPlaneAt,
     Grown,
@@ -25,7 +26,6 @@ from ..provider import (
     ResourceChange,
     ResourceGraph,
     SiteContext,
-    burst,
     provider_error,
 )
 from .command import equip, require

@@ -24,6 +24,7 @@ BLOCK = OptionView(
     is_bound=False,
     usd_at_once=1887.84,
     buy_hours=24,
+    offering="cb-0abc in use1-az4, 2026-12-01 11:30 UTC to 2026-12-02 11:30 UTC",
 )
 FALLBACK_LIST = FallbackListView(site="east", pool="gpu", count=2, purchase_options=(BLOCK,))
 BUYING = msgspec.structs.replace(PLAN, fallback_lists=(FALLBACK_LIST,))
@@ -72,7 +73,7 @@ def test_a_purchase_is_asked_for_by_the_pools_name_with_hours_and_price(
     assert prompts[0].splitlines() == [
         (
             "pool gpu may buy a capacity block of 2 nodes: 24 h for $1,887.84, paid at once, "
-            "not refundable"
+            "not refundable (cb-0abc in use1-az4, 2026-12-01 11:30 UTC to 2026-12-02 11:30 UTC)"
         ),
         "type gpu to do it: ",
     ]

@@ -15,6 +15,7 @@ from typing import Any
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.progress import Reporter, silent
+from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
 from gcluster.lifecycle.state import PurchaseAttempted
@@ -24,6 +25,7 @@ from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import (
+    BlockOffering,
     Grown,
     Leftover,
     Provider,
@@ -78,6 +80,11 @@ class CloudDouble(Provider):
         """Option -> machines that it has left; absent: enough of them."""
         self.bought: list[str] = []
         """Options whose capacity block was paid."""
+        self.on_offer: BlockOffering | None = BlockOffering(
+            id="cb-0abc", zone="use1-az4", starts="", ends="", usd=2641.92, price="2641.92 USD"
+        )
+        self.offered: list[tuple[str, str]] = []
+        """(pool, option) that were asked about."""
         self.says: Callable[[str], str] = lambda _: EC2_SAID
         self.before_each: Callable[[], None] = lambda: None
         """Called before each machine is made: where a process may be killed."""
@@ -103,6 +110,11 @@ class CloudDouble(Provider):
     ) -> tuple[PurchaseOption, ...]:
         """Return AWS's own fallback list."""
         return self._aws.purchase_options(spec, site, pool)
+
+    def block_offering(self, _: SiteContext, pool: str, option: str) -> BlockOffering | None:
+        """Offer what `on_offer` says."""
+        self.offered.append((pool, option))
+        return self.on_offer
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return AWS's own names."""
@@ -158,6 +170,9 @@ class CloudDouble(Provider):
             offer = next(o for o in offers[wanted.pool or ""] if o.key == option)
             if offer.buy_hours is not None and option not in self.bought:
                 assert wanted.pool in context.buys, "nobody asked for this purchase"
+                assert context.offerings[f"{wanted.pool}/{option}"] == "cb-0abc", (
+                    "no plan showed it"
+                )
                 self.bought.append(option)
             if self.stock.get(option, 1) <= 0:
                 name = f"progress-east-{wanted.name}"
@@ -229,6 +244,8 @@ class PurchaseTrial:
         """Describe two nodes on spot, else on demand."""
         self.folder = folder
         self.cloud = CloudDouble(folder / "cloud")
+        self.shown: Plan | None = None
+        """The plan that was last confirmed."""
         self.write()
 
     def write(
@@ -252,10 +269,15 @@ class PurchaseTrial:
         self, report: Reporter = silent, wishes: OptionOverrides = NO_WISHES, allow: str = ""
     ) -> UpResult:
         """Bring it up."""
+
+        def confirm(plan: Plan) -> bool:
+            self.shown = plan
+            return True
+
         return up(
             self.open(),
             report,
-            confirm=lambda _: True,
+            confirm=confirm,
             wishes=wishes,
             allow=frozenset(allow.split()),
         )

@@ -115,7 +115,7 @@ class _SitePurchase:
                 self._record(pool, "skipped", skipped.option, reason=skipped.reason)
 
     def _apply(self, taken: dict[str, str]) -> _Attempt:
-        site = self._site.taking(taken, self._lists.wishes.buy)
+        site = self._site.taking(taken, self._lists.wishes)
         try:
             site.provider.apply(site.context)
         except ProviderError as error:

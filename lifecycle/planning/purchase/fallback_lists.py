@@ -44,6 +44,8 @@ class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):
 
     buy: frozenset[str] = frozenset()
     """Pools whose capacity block may be bought."""
+    offerings: Mapping[str, str] = {}
+    """"POOL/OPTION" -> id of the block on offer that the plan shows."""
     again: frozenset[str] = frozenset()
     """Pools that shall be bought again from the first option, whatever they hold."""
 

@@ -225,6 +225,32 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+@check("GC140", summary="A capacity block would be bought, and nothing says in which zone.")
+def capacity_block_without_zone(context: CheckContext) -> Iterator[Finding]:
+    """A capacity block stands in one zone, is paid at once and can't be moved.
+
+    On offer are blocks in all zones of a region. The right one is in the zone of the pool, where
+    its subnet, its file system and the other pools of its fabric are: name it.
+    """
+    for name, pool, option, path in purchase_options(context):
+        site, facts = context.cloud(pool), context.facts(pool)
+        if not isinstance(option, Option) or option.buy_capacity_block is None or site is None:
+            continue
+        if facts is None or facts.capacity_block is None or zones_of_pool(context, name):
+            continue
+        yield Finding(
+            summary=f'pool "{name}": nothing says in which zone its capacity block shall be',
+            path=(*path, "buy_capacity_block"),
+            hint=f"write {site.zone_key} at the site, or zones: [ID] at the pool",
+            relies_on=(
+                (*path, "buy_capacity_block"),
+                ("pools", name, "zones"),
+                ("pools", name, "site"),
+                ("sites", pool.site, site.zone_key),
+            ),
+        )
+
+
 @check("GC130", summary="A capacity block would be bought, and its price is not given back.")
 def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
     """`buy_capacity_block` spends money that nothing brings back.
@@ -238,6 +264,8 @@ def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
         if not isinstance(option, Option) or option.buy_capacity_block is None or terms is None:
             continue
         days = option.buy_capacity_block.value / _DAY
+        if not zones_of_pool(context, name):
+            continue  # GC140
         if not terms.refundable and (not terms.day_steps or days in terms.day_steps):
             yield Finding(
                 summary=f'pool "{name}": a capacity block of {option.buy_capacity_block} is paid '

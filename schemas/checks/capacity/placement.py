@@ -88,27 +88,28 @@ def placement_of_reserved(context: CheckContext) -> Iterator[Finding]:
 
     A reservation that was made in a cluster placement group is used with that group: name it,
     `placement: GROUP`. One that was made outside of any can't be used in a group, and machines of a
-    capacity block stand close together anyway: leave `placement` out, or write `none`.
+    capacity block stand close together anyway: leave `placement` out, or write `none`. Where the
+    pool has other ways to buy as well, it counts for those alone, and this is a warning.
     """
     for name, pool in context.pools.items():
         site = context.cloud(pool)
         if site is None or site.provider != "aws" or pool.placement in (None, "none"):
             continue
-        owned = [o for o in pool.market if isinstance(o, Option)]
-        blocks = [o for o in owned if o.market == "capacity-block"]
-        reserved = [o for o in owned if o.market == "reservation"]
-        made = pool.placement in ("cluster", "spread")
-        if not blocks and not (reserved and made):
+        owned = [o.market for o in pool.market if isinstance(o, Option)]
+        block, made = "capacity-block" in owned, pool.placement in ("cluster", "spread")
+        if not block and not (made and "reservation" in owned):
             continue
-        what = "capacity block" if blocks else "reservation"
-        group = "" if blocks else "; placement: GROUP if the reservation was made in one"
+        others = len(pool.market) - owned.count("capacity-block") - owned.count("reservation")
+        what = "capacity block" if block else "reservation"
+        group = "" if block else "; placement: GROUP if the reservation was made in one"
         yield Finding(
             summary=f'pool "{name}": machines of a {what} can\'t be placed in '
             f"{'a new group' if made else pool.placement}",
             path=("pools", name, "placement"),
             at_key=True,
-            hint=f"leave placement out{group}",
-            fix=Remove(("pools", name, "placement")),
+            severity=Severity.WARNING if others else Severity.ERROR,
+            hint="it is for the other options alone" if others else f"leave placement out{group}",
+            fix=None if others else Remove(("pools", name, "placement")),
             relies_on=tuple(("pools", name, key) for key in ("placement", "market", "site")),
         )
 

@@ -1,4 +1,4 @@
-"""Whether AWS has the machines that a site asks for: zones, reservations, capacity blocks."""
+"""Whether AWS has the machines that a site asks for: zones, reservations, quotas."""
 
 from __future__ import annotations
 
@@ -50,17 +50,6 @@ class Reservations(Answer, frozen=True):
     """What DescribeCapacityReservations answers."""
 
     capacity_reservations: tuple[Reservation, ...] = ()
-
-
-class _BlockOffering(Answer, frozen=True):
-    availability_zone: str = ""
-    start_date: datetime | None = None
-    upfront_fee: str = ""
-    currency_code: str = "USD"
-
-
-class _BlockOfferings(Answer, frozen=True):
-    capacity_block_offerings: tuple[_BlockOffering, ...] = ()
 
 
 def check_zones(api: Api, pool: PoolPlan) -> Iterator[Diagnostic]:
@@ -142,38 +131,6 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
     elif not group and offer.placement is not None:
         named = offer.placement.removeprefix("existing-")
         yield f"stands in no placement group, so not in {named}; leave placement out"
-
-
-def check_block_offering(
-    api: Api, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
-) -> Iterator[Diagnostic]:
-    """Yield what a capacity block that is to be bought costs, or that there is none.
-
-    A pool whose machines are all there has its block, and buys no other.
-    """
-    hours = offer.option.buy_hours
-    if hours is None or existing.of(pool.name) >= pool.most:
-        return
-    answer = api.ask(
-        _BlockOfferings,
-        "ec2",
-        "describe_capacity_block_offerings",
-        InstanceType=pool.machine,
-        InstanceCount=pool.most,
-        CapacityDurationHours=hours,
-    )
-    lead = f'pool "{pool.name}": a capacity block of {pool.most} {pool.machine} for {hours} h'
-    if not answer.capacity_block_offerings:
-        yield finding("GC975", f"{lead} is not on offer", hint="ask for fewer, or for less time")
-        return
-    first = answer.capacity_block_offerings[0]
-    begins = f", from {first.start_date:%Y-%m-%d %H:%M} UTC" if first.start_date else ""
-    yield finding(
-        "GC975",
-        f"{lead} costs {first.upfront_fee} {first.currency_code} at once{begins}",
-        detail="It is not refundable: the money is gone whether the machines run or not.",
-        severity=Severity.WARNING,
-    )
 
 
 _LOOK_BACK = timedelta(minutes=30)

@@ -13,7 +13,7 @@ from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
 from .. import offers
 from ..api import Api
 from ..hosts import instances
-from . import capacity, existing
+from . import blocks, capacity, existing
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -69,7 +69,7 @@ def _of_pool(
             fits = partial(capacity.check_reservation, api, pool, offer, machines)
             yield Question(f"reservation {option.reservation}", fits)
         if option.buy_hours is not None:
-            block = partial(capacity.check_block_offering, api, pool, offer, machines)
+            block = partial(blocks.check_block_offering, api, pool, offer, machines)
             yield Question(f'capacity blocks for pool "{pool.name}"', block)
     for market in dict.fromkeys(offer.option.market for offer in pool.offers):
         what = f"{market} price of {pool.machine}"

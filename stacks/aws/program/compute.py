@@ -49,6 +49,8 @@ class NodePoolArgs(Args, frozen=True):
     """Fixed node -> what it is bought by, of the nodes that are made."""
     block: str | None
     """Id of a capacity block that was bought for the pool before."""
+    offerings: Mapping[str, str]
+    """Key of each offer -> id of the block on offer that it buys; "": not asked yet."""
     subnets: Mapping[str, pulumi.Input[str]]
     """Key of each offer -> subnet."""
     security_groups: Sequence[pulumi.Input[str]]
@@ -108,14 +110,13 @@ class NodePool(Component[NodePoolArgs]):
 
         Only an offer that nodes are on gets here, and a pool has one block.
         """
-        plan, hours = args.plan, offer.option.buy_hours
-        if hours is None:
+        plan = args.plan
+        if offer.option.buy_hours is None:
             return None
         if args.block is not None:
             return pulumi.Output.from_input(args.block)
-        wanted = CapacityBlockArgs(
-            names=args.names, pool=plan.name, machine=plan.machine, count=plan.most, hours=hours
-        )
+        offering = args.offerings[offer.key] or f"${{the earliest on offer in {offer.zone}}}"
+        wanted = CapacityBlockArgs(names=args.names, pool=plan.name, offering=offering)
         name = args.names(f"block-{plan.name}")
         return CapacityBlock(name, wanted, self.child()).reservation_id
 
@@ -208,23 +209,17 @@ def _market(offer: OfferPlan) -> aws.ec2.InstanceInstanceMarketOptionsArgs | Non
     )
 
 
-OFFERING = "aws:ec2/getCapacityBlockOffering:getCapacityBlockOffering"
-"""The question to AWS that precedes a purchase; recordings answer it with `RECORDED`."""
-RECORDED = {"capacityBlockOfferingId": "${the earliest offering when it is bought}"}
-
-
 class CapacityBlockArgs(Args, frozen=True):
     """What is bought."""
 
     names: Names
     pool: str
-    machine: str
-    count: int
-    hours: int
+    offering: str
+    """Id of the block on offer: chosen before, so that just the one is bought that was shown."""
 
 
 class CapacityBlock(Component[CapacityBlockArgs]):
-    """A capacity block of the earliest offering that fits.
+    """A capacity block that was on offer.
 
     Only the run that buys it has it in its program: later ones find it by its tags and use its id
     (`plan/purchase.py`), so that no update ever buys it again. Then the stack lets go of it and
@@ -236,18 +231,12 @@ class CapacityBlock(Component[CapacityBlockArgs]):
 
     def build(self, args: CapacityBlockArgs) -> None:
         """Buy it, once."""
-        offering = aws.ec2.get_capacity_block_offering_output(
-            capacity_duration_hours=args.hours,
-            instance_count=args.count,
-            instance_type=args.machine,
-            opts=pulumi.InvokeOutputOptions(parent=self),
-        )
         once = pulumi.ResourceOptions(
             ignore_changes=["capacityBlockOfferingId"], retain_on_delete=True
         )
         self.reservation_id = aws.ec2.CapacityBlockReservation(
             args.names(f"block-{args.pool}"),
-            capacity_block_offering_id=offering.capacity_block_offering_id,
+            capacity_block_offering_id=args.offering,
             instance_platform="Linux/UNIX",
             tags={POOL: args.pool},
             opts=self.child(once),

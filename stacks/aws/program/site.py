@@ -20,7 +20,7 @@ from ..plan.layout import site_plan
 from ..plan.types import OfferPlan, PoolPlan, SitePlan
 from .access import PROFILE, RECORDED_PROFILE, Firewall, FirewallArgs, Identities, IdentitiesArgs
 from .budget import Spending, SpendingArgs
-from .compute import OFFERING, RECORDED, NodePool, NodePoolArgs, Placements, PlacementsArgs
+from .compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
 from .control_plane import (
     RECORDED_ZONES,
     ZONES,
@@ -43,6 +43,7 @@ def program(
     purchased: Mapping[str, str] | None = None,
     blocks: Mapping[str, str] | None = None,
     buys: Collection[str] | None = None,
+    offerings: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -55,9 +56,14 @@ def program(
         blocks: pool -> id of the capacity block that was bought for it before.
         buys: pools whose capacity block is bought now if they have none; None: all, as a recording
             shows it. Nodes on the option of a block that is neither there nor bought are not made.
+        offerings: "POOL/OPTION" -> id of the block on offer that is bought.
     """
     plan = site_plan(spec, site, catalog)
-    bought = _Blocks(owned=dict(blocks or {}), buys=None if buys is None else frozenset(buys))
+    bought = _Blocks(
+        owned=dict(blocks or {}),
+        buys=None if buys is None else frozenset(buys),
+        offerings=dict(offerings or {}),
+    )
     return lambda: _Site(plan, authorized_key, purchased or {}, bought).build()
 
 
@@ -66,6 +72,7 @@ class _Blocks(msgspec.Struct, frozen=True):
 
     owned: dict[str, str]
     buys: frozenset[str] | None
+    offerings: dict[str, str]
 
     def serves(self, pool: str) -> bool:
         """Say whether a pool has a block or gets one now."""
@@ -149,6 +156,10 @@ class _Site:
             plan=pool,
             offers=self._bought(pool),
             block=self._blocks.owned.get(pool.name),
+            offerings={
+                offer.key: self._blocks.offerings.get(f"{pool.name}/{offer.key}", "")
+                for offer in pool.offers
+            },
             subnets={
                 offer.key: public if pool.public else network.subnet(offer.zone)
                 for offer in pool.offers
@@ -314,5 +325,5 @@ def record_site(
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,
-        answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE},
+        answers={ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE},
     )

@@ -252,6 +252,23 @@ def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseT
     assert purchase.cloud.bought == [BLOCK]
 
 
+def test_the_block_that_is_bought_is_the_one_that_the_plan_showed(purchase: PurchaseTrial) -> None:
+    purchase.write(f"{BUY}, on-demand")
+    purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
+    assert purchase.shown is not None
+    [view] = [x for x in purchase.shown.fallback_lists if x.pool == "gpu"]
+    block, later = view.purchase_options
+    assert (block.offering, block.usd_at_once) == ("cb-0abc in use1-az4", 2641.92)
+    assert later.offering == ""
+    assert purchase.cloud.offered == [("gpu", BLOCK)]
+
+
+def test_a_pool_that_buys_nothing_has_the_cloud_asked_for_no_block(purchase: PurchaseTrial) -> None:
+    purchase.write(f"{BUY}, on-demand")
+    purchase.up()
+    assert purchase.cloud.offered == []
+
+
 def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(purchase: PurchaseTrial) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.cloud.stock[BLOCK] = 1

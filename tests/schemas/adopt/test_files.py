@@ -102,7 +102,6 @@ def test_queues_become_partitions_and_compute_resources_pools() -> None:
         "machine": "p5.48xlarge",
         "count": 4,
         "market": [{"capacity_block": "cr-0123456789abcdef0"}],
-        "placement": "cluster",
     }
     assert spec["pools"]["mixed-work-g5"]["count"] == {"min": 0, "max": 16}
     assert spec["pools"]["mixed-work-g5"]["market"] == [{"spot_max_usd_per_hour": 4.5}]

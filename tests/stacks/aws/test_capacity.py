@@ -13,8 +13,8 @@ from gcluster.schemas.cost.quotas import QuotaNeed, quota_needs
 from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.preflight.blocks import check_block_offering
 from gcluster.stacks.aws.preflight.capacity import (
-    check_block_offering,
     check_limit,
     check_reservation,
     check_room,

@@ -10,7 +10,8 @@ from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.aws.api import Api, AwsError
 from gcluster.stacks.aws.plan.types import SitePlan
-from gcluster.stacks.aws.preflight.capacity import check_block_offering, check_reservation
+from gcluster.stacks.aws.preflight.blocks import check_block_offering
+from gcluster.stacks.aws.preflight.capacity import check_reservation
 from gcluster.stacks.aws.preflight.existing import check_account, check_groups, check_network
 from gcluster.stacks.aws.preflight.questions import preflight
 

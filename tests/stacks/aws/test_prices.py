@@ -9,7 +9,7 @@ from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.offers import check_price, offers
 from gcluster.stacks.aws.plan.types import SitePlan
-from gcluster.stacks.aws.preflight.capacity import check_block_offering
+from gcluster.stacks.aws.preflight.blocks import check_block_offering
 
 from .conftest import BASE, BUYS, CASES, NONE, Recorded
 

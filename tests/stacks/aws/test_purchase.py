@@ -13,7 +13,6 @@ from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.purchase import bought_blocks, purchase_options, purchases
 from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
-from gcluster.stacks.aws.program.compute import OFFERING, RECORDED
 from gcluster.stacks.aws.program.site import program, record_site
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import SiteContext
@@ -114,8 +113,9 @@ def bought(catalog: Catalog, **how: object) -> Graph:
     spec = spec_of(on("{buy_capacity_block: 7d}"))
     blocks = cast("dict[str, str]", how.get("blocks", {}))
     buys = cast("frozenset[str]", how.get("buys", frozenset()))
-    run = program(spec, SITE, catalog, blocks=blocks, buys=buys)
-    return Graph(record(run, project="p", stack=SITE, answers={OFFERING: RECORDED}))
+    offerings = {f"train/{BLOCK}": "cb-0abc"}
+    run = program(spec, SITE, catalog, blocks=blocks, buys=buys, offerings=offerings)
+    return Graph(record(run, project="p", stack=SITE))
 
 
 def test_nothing_is_bought_unless_it_was_asked_for_by_name(catalog: Catalog) -> None:
@@ -148,7 +148,17 @@ def test_a_plan_without_an_account_shows_what_would_be_bought_and_no_more(
 
 def test_a_block_is_bought_for_the_pool_that_was_named(catalog: Catalog) -> None:
     graph = bought(catalog, buys=frozenset({"train"}))
-    assert [b.name for b in graph.of_type("CapacityBlockReservation")] == ["demo-east-block-train"]
+    block = graph.only("CapacityBlockReservation")
+    assert block.name == "demo-east-block-train"
+    assert block.inputs["capacityBlockOfferingId"] == "cb-0abc"
+    assert graph.recorded.invokes == ()
+    [template] = [t for t in graph.of_type("LaunchTemplate") if BLOCK in t.name]
+    assert template.inputs["instanceMarketOptions"] == {"marketType": "capacity-block"}
+    assert template.inputs["capacityReservationSpecification"] == {
+        "capacityReservationTarget": {
+            "capacityReservationId": "${CapacityBlockReservation/demo-east-block-train.id}"
+        }
+    }
     assert len(graph.of_type("Instance")) == 3
 
 
