@@ -100,7 +100,7 @@ def _number(offer: Offer) -> int:
 
 
 def _threads(offer: Offer) -> int | None:
-    return offer.machine.cpu.threads or None if offer.machine.cpu else None
+    return offer.machine.cpu.threads or None
 
 
 def _gpus(offer: Offer) -> str | None:

@@ -191,6 +191,12 @@ class Draft:
     def machine(self, name: str, sites: list[str], **facts: Any) -> str:
         """Return a machine type of this name; one that the catalog lacks is written beside it."""
         if name not in load_catalog().machines and name not in self._machines:
+            if "cpu" not in facts:
+                facts["cpu"] = {"architecture": "x86_64"}
+                self.leave(
+                    f"machine type {name}, architecture",
+                    "nothing says it, x86_64 is written: aarch64 in machines.yaml where it is ARM",
+                )
             self._machines[name] = {
                 "name": name, "sites": sites, **facts, "source": self.origin, "date": self.date,
             }  # fmt: skip
@@ -227,7 +233,7 @@ def gpu_machine(model: str, count: int, provider: str) -> Machine | None:
         and not machine.simulated
         and (machine.gpu.model.lower(), machine.gpu.count) == (model.lower(), count)
     ]
-    return min(found, key=lambda machine: (machine.cpu is not None, machine.name), default=None)
+    return min(found, key=lambda machine: (bool(machine.cpu.threads), machine.name), default=None)
 
 
 def duration(seconds: int) -> str:

@@ -181,7 +181,7 @@ class Placement(SpecModel, frozen=True):
     """Most nodes in one, without a support request."""
 
 
-class Machine(SpecModel, frozen=True):
+class Machine(SpecModel, frozen=True, kw_only=True):
     """A machine type of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]
@@ -203,7 +203,8 @@ class Machine(SpecModel, frozen=True):
     simulated: bool = False
     """Its GPUs are device files, not devices."""
     gpu: Gpu | None = None
-    cpu: Cpu | None = None
+    cpu: Cpu
+    """Its architecture decides images and packages, so it is never left out."""
     memory_gib: Annotated[float, Meta(gt=0)] | None = None
     """Main memory of the node in GiB."""
     nvlink: Nvlink | None = None

@@ -365,7 +365,7 @@ def need_of(
         vendor=None if gpu is None else gpu.vendor,
         gpu=None if gpu is None else gpu.model,
         capability=None if gpu is None else gpu.compute_capability,
-        architecture=machine.cpu.architecture if machine and machine.cpu else None,
+        architecture=machine.cpu.architecture if machine else None,
         nvswitch=None if gpu is None else _has_nvswitch(gpu.count, nvlink is not None, spans=spans),
         nvlink_domain=spans,
         fabric=fabric,

@@ -148,6 +148,7 @@ def test_a_catalog_of_ones_own_gives_the_price(run: Run, tmp_path: Path) -> None
     (tmp_path / "own.yaml").write_text(
         "apiVersion: gcluster/catalog/v1\nmachines:\n"
         "  - {name: ours, sites: [bare-metal], source: order, date: 2026-01,\n"
+        "     cpu: {architecture: x86_64},\n"
         "     prices: [{usd_per_hour: 18.4, source: internal rate, date: 2026-10}]}\n",
         encoding="utf-8",
     )

@@ -23,6 +23,7 @@ apiVersion: gcluster/catalog/v1
 machines:
   - name: our-hgx
     sites: [bare-metal]
+    cpu: {architecture: x86_64}
     gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8}
     source: purchase order
     date: 2026-01-31
@@ -168,7 +169,7 @@ def test_a_wrong_file_of_ones_own_is_located(run: Run, tmp_path: Path) -> None:
     own.write_text(_OWN.replace("count: 8", "count: eight"), encoding="utf-8")
     done = run("machines", "--catalog", str(own))
     assert done.exit_code == 2
-    assert f"{own}:5:" in done.stderr
+    assert f"{own}:6:" in done.stderr
     assert run("machines", "--catalog", str(tmp_path / "none.yaml")).exit_code == 2
 
 

@@ -18,6 +18,7 @@ apiVersion: gcluster/catalog/v1
 machines:
   - name: ours
     sites: [simulated]
+    cpu: {architecture: x86_64}
     simulated: true
     gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 4}
     source: purchase order
@@ -78,6 +79,7 @@ apiVersion: gcluster/catalog/v1
 machines:
   - name: p5.next
     sites: [aws]
+    cpu: {architecture: x86_64}
     gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8}
     fabric: efa-v2
     nics: [{kind: efa, count: 32, gbps: 100}]

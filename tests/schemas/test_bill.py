@@ -30,6 +30,7 @@ providers:
 machines:
   - name: node
     sites: [gcp]
+    cpu: {architecture: x86_64}
     source: s
     date: 2026-11
     gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8, power_w: 700}
@@ -39,10 +40,11 @@ machines:
     prices:
       - {usd_per_hour: 90, region: us-east9, source: list, date: 2026-11}
       - {usd_per_hour: 30, market: spot, region: us-east9, source: spot page, date: 2026-08-02}
-  - {name: board, sites: [gcp], source: s, date: 2026-11,
+  - {name: board, sites: [gcp], cpu: {architecture: x86_64}, source: s, date: 2026-11,
      gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8, power_w: 700}}
-  - {name: small, sites: [gcp, bare-metal], source: s, date: 2026-11}
+  - {name: small, sites: [gcp, bare-metal], cpu: {architecture: x86_64}, source: s, date: 2026-11}
   - {name: ours, sites: [bare-metal], source: s, date: 2026-01, power_w: 9000,
+     cpu: {architecture: x86_64},
      prices: [{usd_per_hour: 18, source: internal rate, date: 2026-10}]}
 """
 

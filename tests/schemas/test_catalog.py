@@ -60,6 +60,7 @@ apiVersion: gcluster/catalog/v1
 machines:
   - name: our-h100
     sites: [bare-metal]
+    cpu: {architecture: x86_64}
     gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 4}
     source: purchase order
     date: 2026-01-31
@@ -185,7 +186,7 @@ def test_controllers_of_clouds_have_machines_without_a_gpu() -> None:
 def test_what_is_not_known_is_none() -> None:
     board = _CATALOG.machines["hgx-h100-8"]
 
-    assert (board.cpu, board.memory_gib, board.nics, board.power_w) == (None,) * 4
+    assert (board.cpu.vcpus, board.memory_gib, board.nics, board.power_w) == (None,) * 4
     assert board.price() is None
 
 

@@ -20,6 +20,7 @@ providers:
 machines:
   - name: a
     sites: [gcp]
+    cpu: {architecture: x86_64}
     gpu: {vendor: nvidia, model: T1, memory_gib: 10, count: 8}
     nics: [{kind: gvnic, count: 2, gbps: 100}, {kind: gvnic, count: 1, gbps: 10, front_end: true}]
     zones: [moon1-a]
@@ -33,6 +34,7 @@ machines:
     unverified: [nics.0.gbps, prices.1.usd_per_hour]
   - name: b
     sites: [gcp]
+    cpu: {architecture: x86_64}
     gpu: {vendor: nvidia, model: T1, memory_gib: 40, count: 4}
     markets: [spot]
     prices:
@@ -42,6 +44,7 @@ machines:
     date: 2026-11
   - name: c
     sites: [bare-metal, simulated]
+    cpu: {architecture: x86_64}
     cloud: oci
     gpu: {vendor: nvidia, model: T1, memory_gib: 20, count: 16}
     source: S0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Machine, Price, load_catalog
-from gcluster.schemas.catalog.machine import Market
+from gcluster.schemas.catalog.machine import Cpu, Market
 from gcluster.schemas.cost.pools import HOURS_PER_MONTH, Cost, OptionCost, usd_per_hour
 from gcluster.schemas.load import load_text
 
@@ -57,6 +57,7 @@ def test_a_price_of_ones_own_is_multiplied_by_the_machines(tmp_path: Path) -> No
     path = tmp_path / "own.yaml"
     entry = (
         "  - {{name: {name}, sites: [bare-metal], source: s, date: 2026-01, power_w: {watts},\n"
+        "     cpu: {{architecture: x86_64}},\n"
         "     prices: [{{usd_per_hour: {rate}, source: s, date: 2026-01}}]}}\n"
     )
     path.write_text(
@@ -80,6 +81,7 @@ def _node(**prices: float) -> Machine:
         sites=["gcp"],
         source="s",
         date="2026-01",
+        cpu=Cpu(architecture="x86_64"),
         power_w=1000,
         prices=[
             Price(usd_per_hour=rate, source="s", date="2026-01", market=markets[name], region="r1")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Fabric, Machine, Nic, load_catalog
 from gcluster.schemas.catalog.fabric import Floor
-from gcluster.schemas.catalog.machine import Gpu, Nvlink
+from gcluster.schemas.catalog.machine import Cpu, Gpu, Nvlink
 from gcluster.schemas.derived.floor import (
     allreduce_floor,
     floor_gbytes_per_s,
@@ -43,6 +43,7 @@ def machine(speed: float | None = 400, *, busbw: float | None = 480, count: int 
         sites=["bare-metal"],
         source="s",
         date="2026-11",
+        cpu=Cpu(architecture="x86_64"),
         gpu=Gpu(vendor="nvidia", model="H100", memory_gib=80, count=count),
         nvlink=Nvlink(domain_gpus=count, busbw_gbytes_per_s=busbw),
         nics=[
@@ -127,7 +128,7 @@ def test_nics_of_the_front_end_are_not_counted() -> None:
     front = Nic(kind="infiniband", count=1, gbps=None, front_end=True)
     other = Machine(
         name="m", sites=["aws"], source="s", date="2026-11", gpu=of.gpu, nvlink=of.nvlink,
-        nics=[*slow, front],
+        cpu=of.cpu, nics=[*slow, front],
     )  # fmt: skip
 
     assert value(other, 64) == value(of, 64)

@@ -144,3 +144,15 @@ def test_an_editor_refuses_what_the_loader_refuses() -> None:
 def test_without_write_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == render()
+
+
+def test_a_machine_without_an_architecture_is_an_error_at_its_place(tmp_path: Path) -> None:
+    """It was taken for x86, and ARM machines got images and packages that don't start."""
+    text = _MACHINES.replace("NAME", "ours").replace(
+        "    cpu: {architecture: x86_64, vcpus: 64}\n", ""
+    )
+    [found] = load(_spec(tmp_path, "ours", text)).diagnostics
+
+    assert found.is_error
+    assert (found.file, found.span and found.span.line) == (str(tmp_path / "machines.yaml"), 3)
+    assert "cpu" in found.summary

@@ -169,7 +169,7 @@ def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:
     """
     machine, nodes = facts.machine(pool), facts.most(pool)
     found: dict[str, int] = {}
-    if machine.cpu is not None and machine.cpu.threads:
+    if machine.cpu.threads:
         found["cpu"] = machine.cpu.threads * nodes
     if memory := memory_mib(machine, 0):
         found["memory"] = memory * nodes

@@ -33,7 +33,7 @@ def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
         raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
     machine = catalog.machines[pool_spec.machine]
     if pool_spec.cpu is not None:
-        architecture = machine.cpu.architecture if machine.cpu else "x86_64"
+        architecture = machine.cpu.architecture
         shape = msgspec.structs.asdict(pool_spec.cpu)
         sockets = shape.pop("gpus")
         machine = msgspec.structs.replace(machine, cpu=Cpu(architecture=architecture, **shape))
@@ -128,14 +128,14 @@ def _runs(sockets: list[int], *, one_by_one: bool) -> Iterator[tuple[int, int]]:
 
 def mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
     """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
-    if not (machine.cpu and machine.cpu.threads):
+    if not machine.cpu.threads:
         return 0
     return memory_mib(machine, reserved_mib) // machine.cpu.threads
 
 
 def cpus_per_gpu(machine: Machine) -> int:
     """Return a GPU's share of the CPUs; 0: no GPU, or the catalog doesn't say."""
-    return machine.cpu.threads // machine.gpu.count if machine.cpu and machine.gpu else 0
+    return machine.cpu.threads // machine.gpu.count if machine.gpu else 0
 
 
 def memory_mib(machine: Machine, reserved_mib: int) -> int:

@@ -151,7 +151,7 @@ def _cpus(pool: Pool, catalog: Catalog) -> int:
     if pool.cpu is not None:
         return pool.cpu.sockets * pool.cpu.cores * pool.cpu.threads_per_core
     machine = catalog.machines.get(pool.machine or "")
-    return 1 if machine is None or machine.cpu is None else machine.cpu.threads or 1
+    return 1 if machine is None else machine.cpu.threads or 1
 
 
 def _assumed(names: dict[str, str], number: int) -> str | None:

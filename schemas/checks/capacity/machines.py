@@ -162,7 +162,7 @@ def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
 def _missing(pool: Pool, machine: Machine) -> list[str]:
     """Return which of processors and memory neither the pool nor the catalog says."""
     missing = []
-    if pool.cpu is None and (machine.cpu is None or not machine.cpu.threads):
+    if pool.cpu is None and not machine.cpu.threads:
         missing.append("processors")
     if pool.memory is None and machine.memory_gib is None:
         missing.append("memory")

@@ -119,7 +119,7 @@ def mixed_architectures(context: CheckContext) -> Iterator[Finding]:
     for name, pool in context.pools.items():
         image, path = _image(context, name, pool)
         machine = context.machine(pool) if image is not None else None
-        if image is None or machine is None or machine.cpu is None:
+        if image is None or machine is None:
             continue
         architecture = machine.cpu.architecture
         before, other = first.setdefault((context.provider(pool), image), (name, architecture))

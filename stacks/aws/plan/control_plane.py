@@ -59,7 +59,7 @@ def eks_image(
 ) -> ImagePlan:
     """Return what a pool's nodes boot: the pool's image, the site's, else the release's own."""
     image = defaults().eks_image
-    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    architecture = "x86_64" if machine is None else machine.cpu.architecture
     nvidia = machine is not None and machine.gpu is not None and machine.gpu.vendor == "nvidia"
     own = image.parameters[architecture].format(
         release=managed_release(spec, catalog), variant="nvidia" if nvidia else "standard"

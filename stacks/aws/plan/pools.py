@@ -166,7 +166,7 @@ def _image(spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None
     pool_distributions = [pool.software.distribution] if pool.software is not None else []
     known = (name for name in (*pool_distributions, spec.software.distribution) if name != "auto")
     image = defaults().images[next(known, defaults().distribution)]
-    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    architecture = "x86_64" if machine is None else machine.cpu.architecture
     named = pool.image or site.image
     parameter = image.parameters.get(architecture, "")
     return ImagePlan(

@@ -46,6 +46,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     roles: dict[str, str]
     """Our short name -> id of the built-in role."""
     scale_set_machines: ScaleSetMachines
+    single_placement_machines: int
+    """Most machines of a scale set that is one placement group, where InfiniBand works."""
     machine: str
     distribution: str
     user: str

@@ -67,14 +67,15 @@ def plan_pool(spec: ClusterSpec, name: str, site: AzureSite, catalog: Catalog) -
 def _keeps_together(name: str, pool: Pool, machine: Machine) -> bool:
     """Say whether all machines stand in one single placement group, where InfiniBand works."""
     placement = machine.placement
-    fabric = machine.fabric is not None and pool.fabric != "ethernet"
-    together = fabric or pool.placement == "cluster"
-    if not together or placement is None:
+    fabric = pool.fabric or machine.fabric or "ethernet"
+    infiniband = fabric.startswith("infiniband")
+    together = fabric != "ethernet" or pool.placement == "cluster"
+    if not infiniband and (not together or placement is None):
         return False
     if pool.placement in ("none", "spread"):
         what = f"{machine.name} has InfiniBand only within one single placement group"
         raise _refused(name, what, "write placement: cluster, or fabric: ethernet")
-    most = placement.max_nodes
+    most = facts().single_placement_machines if placement is None else placement.max_nodes
     if most is not None and (pool.most or 0) > most:
         what = f"one single placement group holds {most} machines, not {pool.most}"
         raise _refused(name, what, f"make pools of at most {most}")
@@ -145,7 +146,7 @@ def _image(
     resolved = resolved_software(spec, name, catalog).distribution
     distribution = resolved or facts().distribution
     gpu = machine.gpu.vendor if machine.gpu else ""
-    urn = facts().image(distribution, gpu, machine.cpu.architecture if machine.cpu else "x86_64")
+    urn = facts().image(distribution, gpu, machine.cpu.architecture)
     if urn is None:
         what = f"there is no vendor's image of {distribution} for {machine.name}"
         raise _refused(name, what, "name one in `image` of the pool or the site")

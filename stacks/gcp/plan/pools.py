@@ -197,7 +197,7 @@ def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
 
 
 def _image(machine: Machine | None, software: Resolved) -> str | None:
-    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    architecture = "x86_64" if machine is None else machine.cpu.architecture
     return facts().image(software.distribution or "ubuntu-24.04", architecture)
 
 

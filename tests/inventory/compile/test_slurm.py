@@ -29,7 +29,13 @@ FULL = Machine(
     cpu=Cpu(architecture="x86_64", sockets=2, cores=56, threads_per_core=2),
     memory_gib=1000,
 )
-BARE = Machine(name="bare", sites=["bare-metal"], source="test", date="2026-11")
+BARE = Machine(
+    name="bare",
+    sites=["bare-metal"],
+    source="test",
+    date="2026-11",
+    cpu=Cpu(architecture="x86_64"),
+)
 CATALOG = Catalog(machines={"full": FULL, "bare": BARE})
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from ipaddress import ip_network
 
+import msgspec
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
@@ -90,6 +91,24 @@ def test_a_pool_without_fabric_stands_in_as_many_scale_sets_as_hold_it() -> None
         ("tokens", 1000), ("tokens-set2", 1000), ("tokens-set3", 300),
     ]  # fmt: skip
     assert not pool.single_placement
+
+
+@pytest.mark.parametrize(("count", "refused"), [(4, False), (101, True)])
+def test_infiniband_of_a_machine_of_ones_own_is_one_placement_group(
+    count: int, *, refused: bool
+) -> None:
+    """The catalog's own say their placement; one's own may not, and InfiniBand ended at a node."""
+    own = msgspec.structs.replace(CATALOG.machines[FIXED], placement=None)
+    catalog = msgspec.structs.replace(CATALOG, machines={**CATALOG.machines, FIXED: own})
+    text = (CASES / "specs" / f"{FIXED}.yaml").read_text(encoding="utf-8")
+    spec = load_text(text.replace("    count: 4", f"    count: {count}"), check=False).spec
+    assert spec is not None
+    [site] = spec.sites
+    if refused:
+        with pytest.raises(ProviderError, match="holds 100 machines, not 101"):
+            layout(spec, site, catalog)
+    else:
+        assert layout(spec, site, catalog).pool("train").single_placement
 
 
 def test_infiniband_can_not_be_spread() -> None:
