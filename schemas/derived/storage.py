@@ -9,7 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from ..spec import ClusterSpec, LustreStorage, NfsStorage, Pool, Storage
+from ..spec import ClusterSpec, LustreStorage, NfsStorage, Pool, ScratchStorage, Storage
 
 
 def mount_point(storage: Storage) -> str:
@@ -21,7 +21,7 @@ class Mounts:
     """The storage of a spec and the pools that mount it.
 
     A storage with `pools` is mounted by these, one with `site` by all pools of the site, and any
-    other by all pools.
+    other by all pools. Local disks that name no pools are those of the nodes that work.
     """
 
     def __init__(
@@ -107,8 +107,9 @@ class Mounts:
     def of(self, pool: str) -> Iterator[str]:
         """Yield the storage that a pool's nodes mount."""
         everywhere, by_site, by_pool = self._by_pool
-        yield from everywhere
-        yield from by_site.get(self._pools[pool].site, ())
+        for name in (*everywhere, *by_site.get(self._pools[pool].site, ())):
+            if self._may_mount(name, pool):
+                yield name
         yield from by_pool.get(pool, ())
 
     def mounted_by(self, name: str) -> Iterator[str]:
@@ -116,10 +117,15 @@ class Mounts:
         storage = self._storage[name]
         if storage.pools:
             yield from (pool for pool in storage.pools if pool in self._pools)
-        elif storage.site is not None:
-            yield from self._pools_of_site.get(storage.site, ())
         else:
-            yield from self._pools
+            site = storage.site
+            pools = self._pools if site is None else self._pools_of_site.get(site, ())
+            yield from (pool for pool in pools if self._may_mount(name, pool))
+
+    def _may_mount(self, name: str, pool: str) -> bool:
+        """Say whether a pool that isn't named mounts a storage of its site."""
+        works = self._pools[pool].role == "compute"
+        return works or not isinstance(self._storage[name], ScratchStorage)
 
     @cached_property
     def _pools_of_site(self) -> Mapping[str, list[str]]:

@@ -242,14 +242,24 @@ class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag
 class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
     """The nodes' own NVMe disks as one striped file system; empty after each start."""
 
-    UPDATES: ClassVar = updates(in_place="site", destroy="format")
+    UPDATES: ClassVar = updates(in_place="site", destroy="format devices")
     MOUNT_TYPE: ClassVar[str] = ""
 
     site: Annotated[Name | None, Meta(description="Site whose nodes have it; default: all.")] = None
     format: Annotated[
         bool,
-        Meta(description="The disks may be formatted: nothing is wiped without this word."),
+        Meta(
+            description="The disks may be formatted: nothing is without this word, and no disk "
+            "that holds something else at all."
+        ),
     ] = False
+    devices: Annotated[
+        list[FilePath],
+        Meta(
+            description="The disks, by /dev/disk/by-id; default: the cloud's local disks, "
+            "elsewhere every NVMe disk without partitions and file systems."
+        ),
+    ] = field(default_factory=list)
 
 
 Storage: TypeAlias = LustreStorage | NfsStorage | ObjectStorage | GpfsStorage | ScratchStorage

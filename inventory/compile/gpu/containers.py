@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
+from ..storage.disks import scratch_folder
 from ..system.packages import file_variables
 
 COMPONENTS = {"nvidia": "container_toolkit", "amd": "amd_container_toolkit"}
@@ -92,6 +93,8 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
         return []
     runs_here = _runs_containers(node) and node.pool.role == "compute"
     runs: dict[str, Json] = {"enroot_pyxis_runs_containers": runs_here}
+    folder = scratch_folder(node, "enroot")
+    data: dict[str, Json] = {} if folder is None else {"enroot_pyxis_data": folder}
     files: dict[str, Json] = runs | {
         "enroot_pyxis_enroot_version": enroot,
         "enroot_pyxis_enroot_files": {
@@ -107,9 +110,9 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     phases: tuple[tuple[Phase, Stage, dict[str, Json]], ...] = (
         ("preflight", Stage.SCHEDULER, files),
         ("install", Stage.SCHEDULER, files),
-        ("configure", Stage.SCHEDULER, runs),
+        ("configure", Stage.SCHEDULER, runs | data),
         # srun is asked, which knows the plugin when Slurm is there.
-        ("verify", Stage.MONITORING, runs | {"enroot_pyxis_enroot_version": enroot}),
+        ("verify", Stage.MONITORING, runs | data | {"enroot_pyxis_enroot_version": enroot}),
     )
     return [
         Step(stage=stage, role="enroot_pyxis", phase=phase, variables=variables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ....schemas.spec import Storage
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -59,14 +58,8 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
 
 def _mounts(node: NodeFacts) -> list[Json]:
     """Return what the pool mounts, by path: of the pools a storage names, else of its site."""
+    storage = node.spec.storage
     return [
-        {"path": storage.mount, "type": storage.MOUNT_TYPE}
-        for _, storage in sorted(node.spec.storage.items())
-        if _is_mounted(storage, node)
+        {"path": storage[name].mount, "type": storage[name].MOUNT_TYPE}
+        for name in sorted(node.storage.mounts)
     ]
-
-
-def _is_mounted(storage: Storage, node: NodeFacts) -> bool:
-    if storage.pools:
-        return node.name in storage.pools
-    return storage.site in {None, node.pool.site}

@@ -225,12 +225,11 @@ def local_disks_missing(context: CheckContext) -> Iterator[Finding]:
     Without any the folder would lie on the boot disk and fill it. Nothing is said of machine types
     whose disks the catalog doesn't know. Name the pools that have some with `pools`.
     """
-    for name, storage in _scratch(context):
+    for name, _ in _scratch(context):
         without = [
             pool
             for pool in context.mounts.mounted_by(name)
-            if (storage.pools or context.pools[pool].role == "compute")
-            and (machine := context.machine(context.pools[pool])) is not None
+            if (machine := context.machine(context.pools[pool])) is not None
             and machine.nvme_gb == 0
         ]
         if not without:
