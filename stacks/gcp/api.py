@@ -27,6 +27,7 @@ SERVICES = {
     "resources": "https://cloudresourcemanager.googleapis.com/v1",
     "secrets": "https://secretmanager.googleapis.com/v1",
     "storage": "https://storage.googleapis.com/storage/v1",
+    "usage": "https://serviceusage.googleapis.com/v1",
 }
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TIMEOUT_S = 130

@@ -12,6 +12,15 @@ from ....schemas.decoding import decode_yaml
 _FILE = Path(__file__).with_suffix(".yaml")
 
 
+class ServiceNeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a part of a site needs in its project."""
+
+    apis: list[str]
+    """To be enabled."""
+    permissions: list[str] = []
+    """That the login needs there, beside what `up` always needs."""
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file; each entry has its source beside it there."""
 
@@ -31,8 +40,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     node_roles: list[str]
     burst_permissions: list[str]
     up_permissions: list[str]
+    services: dict[str, ServiceNeed]
+    """Part of a site, "always" for all -> what it needs."""
     bulk_limit: int
     spread_domains: int
+    dense_reservations: list[str]
+    """What machine types begin with whose reservations are dense always."""
     accelerators: dict[str, str]
     """Machine type, or what it begins with -> its GPUs as GKE calls them."""
     gke_service_prefix: int
@@ -40,6 +53,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     gke_system_nodes: int
     proxy_range: str
     probe_ranges: list[str]
+
+    def reserves_densely(self, machine: str) -> bool:
+        """Say whether every reservation of a machine type is dense."""
+        return machine.startswith(tuple(self.dense_reservations))
 
     def accelerator(self, machine: str) -> str | None:
         """Return what GKE calls a machine type's GPUs; None where it has none that are known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -123,7 +124,12 @@ def pool_plan(
     zones = zones_of(pool, site, machine, catalog)
     fallback_list = [
         msgspec.structs.replace(option, interfaces=tuple(interfaces(machine, fabric, option.zone)))
-        for option in option_plans(pool, zones, catalog.providers.get("gcp"))
+        for option in option_plans(
+            pool,
+            zones,
+            catalog.providers.get("gcp"),
+            dense=facts().reserves_densely(type_),
+        )
     ]
     hosts = tuple(pool_host_names(name, pool))
     whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
@@ -223,6 +229,38 @@ DENSE: frozenset[Market] = frozenset({"reservation", "capacity-block", "flex-sta
 """Markets whose capacity is placed close together already, so that a policy isn't added."""
 
 
+_RESERVED: frozenset[Market] = frozenset({"reservation", "capacity-block"})
+_RESERVATION = re.compile(
+    r"(?:https://[^/]+/compute/[^/]+/)?"
+    r"(?:projects/(?P<project>[^/]+)/(?:zones/[^/]+/)?reservations/)?"
+    r"(?P<name>[^/]+)(?P<block>/.+)?"
+)
+
+
+class ReservationName(msgspec.Struct, frozen=True, kw_only=True):
+    """A reservation as a spec may name it: alone, by its path, by its URL, or a block of it."""
+
+    project: str
+    """"" for the site's own."""
+    name: str
+    block: str
+    """"/reservationBlocks/B", or "/reservationBlocks/B/reservationSubBlocks/S"; "" for all."""
+
+    def value(self, project: str) -> str:
+        """Return it as affinities name it: NAME, or projects/P/reservations/NAME of others."""
+        own = self.project in {"", project}
+        return ("" if own else f"projects/{self.project}/reservations/") + self.name + self.block
+
+
+def reservation_name(written: str) -> ReservationName:
+    """Return the parts of a reservation's name."""
+    found = _RESERVATION.fullmatch(written)
+    if found is None:
+        return ReservationName(project="", name=written, block="")
+    project, name, block = found.group("project", "name", "block")
+    return ReservationName(project=project or "", name=name, block=block or "")
+
+
 class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One try: a market in a zone."""
 
@@ -232,6 +270,8 @@ class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
     zone: str
     reservation: str | None = None
     """Reservation to take capacity from, as the spec names it."""
+    dense: bool = False
+    """Its reservation is dense: blocks of machines that stand together, which are bound to it."""
     run_seconds: int | None = None
     """How long a flex-start machine runs before it is deleted."""
     interfaces: tuple[InterfacePlan, ...] = ()
@@ -239,7 +279,7 @@ class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def provisioning_model(self) -> ProvisioningModel:
         """What Compute Engine calls the market."""
-        return _MODELS[self.market]
+        return "RESERVATION_BOUND" if self.dense else _MODELS[self.market]
 
     @property
     def affinity(self) -> Affinity:
@@ -252,13 +292,25 @@ class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.market in {"spot", "flex-start", "capacity-block"}
 
 
-def option_plans(pool: Pool, zones: Sequence[str], facts: ProviderFacts | None) -> list[OptionPlan]:
-    """Return the tries in order: the first market in every zone, then the next one."""
+def option_plans(
+    pool: Pool, zones: Sequence[str], facts: ProviderFacts | None, *, dense: bool = False
+) -> list[OptionPlan]:
+    """Return the tries in order: the first market in every zone, then the next one.
+
+    Args:
+        pool: says how it is bought.
+        zones: to try.
+        facts: of Google Cloud.
+        dense: reservations of its machine type are dense always.
+    """
     longest = None if facts is None else facts.flex_start_seconds
     found: list[OptionPlan] = []
     for entry in pool.market or ["on-demand"]:
         found += (_option(entry, zone, longest) for zone in zones)
-    return list(_distinct(found))
+    return [
+        msgspec.structs.replace(option, dense=dense and option.market in _RESERVED)
+        for option in _distinct(found)
+    ]
 
 
 def _option(entry: str | Option, zone: str, flex_start_seconds: list[int] | None) -> OptionPlan:

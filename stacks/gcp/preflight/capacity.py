@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
 from ..plan.layout import SiteLayout
-from ..plan.pools import OptionPlan, PoolPlan
+from ..plan.pools import OptionPlan, PoolPlan, reservation_name
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -50,7 +52,18 @@ class Reservation(Answer, frozen=True):
 
     name: str
     status: str = ""
+    deployment_type: str = ""
+    """DENSE: blocks of machines that stand together."""
+    reservation_mode: str = ""
+    """CALENDAR: it was reserved for a time, at whose end its machines end."""
+    resource_policies: dict[str, str] = msgspec.field(default_factory=dict)
+    """Placement policies that it was made with."""
     specific_reservation: _Count = _Count()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether its machines must be RESERVATION_BOUND."""
+        return self.deployment_type == "DENSE" or self.reservation_mode == "CALENDAR"
 
 
 def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
@@ -118,10 +131,9 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
 
 def reservation(api: Api, option: OptionPlan) -> Reservation | None:
     """Return the reservation of an option; None: its zone has none of this name."""
-    words = (option.reservation or "").split("/")
-    project = words[1] if words[0] == "projects" else api.project
-    name = words[3] if words[0] == "projects" else words[0]
-    path = f"projects/{project}/zones/{option.zone}/reservations/{name}"
+    named = reservation_name(option.reservation or "")
+    project = named.project or api.project
+    path = f"projects/{project}/zones/{option.zone}/reservations/{named.name}"
     try:
         return api.ask(Reservation, path)
     except GoogleError as error:
@@ -145,6 +157,7 @@ def check_reservation(
     if found.status not in {"READY", ""}:
         yield finding("GC984", f"{lead} is {found.status.lower()}, not ready")
         return
+    yield from _unbound(lead, found, pool, option)
     missing = len(pool.hosts) - existing.of(pool.name)
     if found.specific_reservation.free < missing:
         yield finding(
@@ -153,6 +166,38 @@ def check_reservation(
             "be made",
             severity=Severity.WARNING,
             detail="What uses it may be this cluster's own elastic nodes, or another cluster.",
+        )
+
+
+def _unbound(
+    lead: str, found: Reservation, pool: PoolPlan, option: OptionPlan
+) -> Iterator[Diagnostic]:
+    """Yield what keeps machines out of a reservation that stands ready: model and placement.
+
+    Cluster Toolkit's slurm-gcp decides by the same fields (resume.py, November 2026): dense and
+    calendar ones want RESERVATION_BOUND, policies are the reservation's own, and plain ones take
+    none.
+    """
+    if found.is_bound and option.provisioning_model != "RESERVATION_BOUND":
+        kind = "is dense" if found.deployment_type == "DENSE" else "is of calendar mode"
+        yield finding(
+            "GC984",
+            f"{lead} {kind}: its machines must be bound to it",
+            hint=f"write market: [{{capacity_block: {option.reservation}}}]",
+        )
+    own = [policy.rpartition("/")[2] for policy in found.resource_policies.values()]
+    named = (pool.placement.existing or "").rpartition("/")[2]
+    if own and named not in own:
+        yield finding(
+            "GC984",
+            f"{lead} was made with placement policy {own[0]}, which its machines must carry",
+            hint=f"write placement: {own[0]}",
+        )
+    elif named and not own and not found.is_bound:
+        yield finding(
+            "GC984",
+            f"{lead} is a plain one, which takes no placement policy such as {named}",
+            hint="leave placement out",
         )
 
 

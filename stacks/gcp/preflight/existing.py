@@ -10,7 +10,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
 from ..plan.fabric import FabricNetworkPlan
-from ..plan.facts import facts
+from ..plan.facts import ServiceNeed, facts
 from ..plan.layout import SiteLayout
 
 if TYPE_CHECKING:
@@ -22,6 +22,14 @@ _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}
 
 class _Granted(Answer, frozen=True):
     permissions: tuple[str, ...] = ()
+
+
+class _Service(Answer, frozen=True):
+    name: str = ""
+
+
+class _Services(Answer, frozen=True):
+    services: tuple[_Service, ...] = ()
 
 
 class _Utilization(Answer, frozen=True):
@@ -60,7 +68,7 @@ class _Image(Answer, frozen=True):
 
 def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
     """Yield the rights that the login lacks in the project; Google answers for all at once."""
-    wanted = facts().up_permissions
+    wanted = [*facts().up_permissions, *(p for need in _needs(plan) for p in need.permissions)]
     granted = api.ask(
         _Granted,
         f"{api.in_project()}:testIamPermissions",
@@ -77,6 +85,35 @@ def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
             detail="\n".join(missing),
             hint="ask whoever owns the project for a role that has them",
         )
+
+
+def check_services(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
+    """Yield the APIs that the site needs and are not enabled, with the command that does it."""
+    wanted = [name for need in _needs(plan) for name in need.apis]
+    query = {"filter": "state:ENABLED", "pageSize": "200"}
+    pages = api.pages(_Services, f"{api.in_project()}/services", service="usage", query=query)
+    enabled = {each.name.rpartition("/")[2] for page in pages for each in page.services}
+    missing = [name for name in wanted if name not in enabled]
+    if missing:
+        yield finding(
+            "GC1183",
+            f"{len(missing)} APIs that the site needs are not enabled in project {plan.project}: "
+            + ", ".join(missing),
+            hint=f"gcloud services enable {' '.join(missing)} --project {plan.project}",
+        )
+
+
+def _needs(plan: SiteLayout) -> Iterator[ServiceNeed]:
+    """Yield what the parts of a site need in its project."""
+    parts = {
+        "always": True,
+        "names": plan.dns is not None,
+        "buckets": any(bucket.create for bucket in plan.buckets),
+        "lustre": bool(plan.lustre),
+        "gke": plan.control_plane is not None,
+        "budget": plan.budget is not None,
+    }
+    return (need for part, need in facts().services.items() if parts[part])
 
 
 def check_subnet(

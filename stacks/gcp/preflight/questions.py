@@ -42,6 +42,7 @@ def _questions(
     api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
 ) -> Iterator[Question]:
     machines = ExistingMachines(partial(_existing_pools, api, plan))
+    yield Question("the APIs that are enabled", partial(existing.check_services, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     yield Question("the subnet", partial(existing.check_subnet, api, plan, catalog, machines))
     yield Question("private services access", partial(existing.check_peering, plan))

@@ -13,7 +13,7 @@ from ...pulumi.names import POOL, Names, label_key, label_value
 from ..plan.control_plane import GkeGpuPlan, GkePlan
 from ..plan.facts import facts
 from ..plan.layout import SiteLayout
-from ..plan.pools import OptionPlan, PoolPlan
+from ..plan.pools import OptionPlan, PoolPlan, reservation_name
 from .fabric import FabricSubnet
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -234,7 +234,7 @@ def _node_config(args: GkePoolArgs, option: OptionPlan) -> gcp.container.NodePoo
         spot=option.market == "spot" or None,
         flex_start=option.market == "flex-start" or None,
         max_run_duration=None if option.run_seconds is None else f"{option.run_seconds}s",
-        reservation_affinity=_affinity(option),
+        reservation_affinity=_affinity(option, args.project),
         gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
         guest_accelerators=None if gpus is None else [_accelerator(gpus, args.plan)],
         labels=labels,
@@ -246,13 +246,17 @@ def _node_config(args: GkePoolArgs, option: OptionPlan) -> gcp.container.NodePoo
     )
 
 
-def _affinity(option: OptionPlan) -> gcp.container.NodePoolNodeConfigReservationAffinityArgs:
+def _affinity(
+    option: OptionPlan, project: str
+) -> gcp.container.NodePoolNodeConfigReservationAffinityArgs:
     if option.reservation is None:
         return gcp.container.NodePoolNodeConfigReservationAffinityArgs(
             consume_reservation_type=option.affinity
         )
     return gcp.container.NodePoolNodeConfigReservationAffinityArgs(
-        consume_reservation_type=option.affinity, key=_RESERVATION_KEY, values=[option.reservation]
+        consume_reservation_type=option.affinity,
+        key=_RESERVATION_KEY,
+        values=[reservation_name(option.reservation).value(project)],
     )
 
 

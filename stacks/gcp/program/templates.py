@@ -6,7 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from ...pulumi.component import Args
-from ..plan.pools import Affinity, ProvisioningModel
+from ..plan.pools import Affinity, ProvisioningModel, reservation_name
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """Rights come from the account's roles alone; a narrower scope would cut them twice."""
@@ -110,12 +110,13 @@ def _interface(nic: NicArgs) -> gcp.compute.InstanceTemplateNetworkInterfaceArgs
 
 def _scheduling(args: TemplateArgs) -> gcp.compute.InstanceTemplateSchedulingArgs:
     seconds = args.run_seconds
+    bound = args.taken_back or args.provisioning_model == "RESERVATION_BOUND"
     run = None
     if seconds is not None:
         run = gcp.compute.InstanceTemplateSchedulingMaxRunDurationArgs(seconds=seconds)
     return gcp.compute.InstanceTemplateSchedulingArgs(
-        # Machines with GPUs can't move to another host while they run.
-        on_host_maintenance="TERMINATE" if args.has_gpus or args.taken_back else "MIGRATE",
+        # Machines with GPUs, and those that are bound to a block, can't move to another host.
+        on_host_maintenance="TERMINATE" if args.has_gpus or bound else "MIGRATE",
         automatic_restart=not args.taken_back,
         provisioning_model=args.provisioning_model,
         preemptible=args.provisioning_model == "SPOT",
@@ -128,17 +129,8 @@ def _affinity(args: TemplateArgs) -> gcp.compute.InstanceTemplateReservationAffi
     specific = None
     if args.reservation is not None:
         specific = gcp.compute.InstanceTemplateReservationAffinitySpecificReservationArgs(
-            key=_RESERVATION_KEY, values=[reservation_value(args.reservation, args.project)]
+            key=_RESERVATION_KEY, values=[reservation_name(args.reservation).value(args.project)]
         )
     return gcp.compute.InstanceTemplateReservationAffinityArgs(
         type=args.affinity, specific_reservation=specific
     )
-
-
-def reservation_value(reservation: str, project: str) -> str:
-    """Return a reservation as affinities name it: NAME, or projects/P/reservations/NAME of others.
-
-    A block of it (`.../reservationBlocks/B`) stays behind the name.
-    """
-    own = f"projects/{project}/reservations/"
-    return reservation.removeprefix(own)

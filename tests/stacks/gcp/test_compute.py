@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from gcp_cases import MACHINE, TEMPLATE, graph_of, items, part, recorded, spec_of, template
 
-from gcluster.schemas.spec import Pool
+from gcluster.schemas.spec import Option, Pool
+from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
 
@@ -65,6 +66,27 @@ def test_machines_are_bought_as_the_first_option_says(
     assert scheduling.get("instanceTerminationAction") == ends
     assert scheduling["automaticRestart"] is (ends is None)
     assert part(made, "reservationAffinity")["type"] == affinity
+
+
+@pytest.mark.parametrize(
+    ("machine", "model"),
+    [
+        ("a3-megagpu-8g", "STANDARD"),
+        ("a3-ultragpu-8g", "RESERVATION_BOUND"),
+        ("a4-highgpu-8g", "RESERVATION_BOUND"),
+        ("a4x-highgpu-4g", "RESERVATION_BOUND"),
+    ],
+)
+def test_machines_of_a_dense_reservation_are_bound_to_it(machine: str, model: str) -> None:
+    spec = spec_of(machine)
+    owned = msgspec.structs.replace(spec.pools["train"], market=[Option(reservation="r")])
+    spec = msgspec.structs.replace(spec, pools={**spec.pools, "train": owned})
+    made = template(Graph(recorded(spec)), "train")
+    scheduling = part(made, "scheduling")
+    assert (scheduling["provisioningModel"], scheduling["onHostMaintenance"]) == (
+        model, "TERMINATE",
+    )  # fmt: skip
+    assert part(made, "reservationAffinity")["type"] == "SPECIFIC_RESERVATION"
 
 
 def test_a_reservation_of_the_own_project_is_called_by_its_name() -> None:

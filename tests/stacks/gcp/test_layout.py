@@ -15,7 +15,7 @@ from gcluster.schemas.spec.sites import GcpNetwork
 from gcluster.stacks.gcp.plan.fabric import fabric_range
 from gcluster.stacks.gcp.plan.facts import facts
 from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
-from gcluster.stacks.gcp.program.templates import reservation_value
+from gcluster.stacks.gcp.plan.pools import reservation_name
 
 RANGES = facts().fabric_ranges
 
@@ -175,10 +175,15 @@ def test_newer_machines_boot_from_hyperdisk(machine: str) -> None:
         ("projects/p/reservations/r", "r"),
         ("projects/p/reservations/r/reservationBlocks/b", "r/reservationBlocks/b"),
         ("projects/other/reservations/r", "projects/other/reservations/r"),
+        ("projects/p/zones/us-central1-a/reservations/r", "r"),
+        (
+            "https://x/compute/v1/projects/o/zones/z/reservations/r/reservationBlocks/b",
+            "projects/o/reservations/r/reservationBlocks/b",
+        ),
     ],
 )
 def test_a_reservation_is_called_as_affinities_want_it(written: str, value: str) -> None:
-    assert reservation_value(written, "p") == value
+    assert reservation_name(written).value("p") == value
 
 
 def test_a_bucket_is_made_by_one_site_only() -> None:

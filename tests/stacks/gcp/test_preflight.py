@@ -92,6 +92,22 @@ def test_missing_rights_are_listed(google: Google) -> None:
     assert "compute.instances.create" not in found.detail.splitlines()
 
 
+def test_apis_that_are_not_enabled_are_told_with_the_command_that_does_it(google: Google) -> None:
+    assert "GC1183" not in asked(google)
+    enabled = [
+        {"name": f"projects/123/services/{name}.googleapis.com"} for name in ("compute", "dns")
+    ]
+    google.fixed["/usage/projects/acme-ml/services"] = (200, {"services": enabled})
+    found = one(google, "GC1183")
+    assert found.severity is Severity.ERROR
+    assert found.hint == (
+        "gcloud services enable iam.googleapis.com cloudresourcemanager.googleapis.com "
+        "storage.googleapis.com billingbudgets.googleapis.com --project acme-ml"
+    )
+    query = next(query for _, path, query, _ in google.asked if path.startswith("/usage/"))
+    assert query["filter"] == "state:ENABLED"
+
+
 def test_a_zone_without_the_machine_type_is_an_error(google: Google) -> None:
     del google.fixed[f"{ZONE}/machineTypes/a3-ultragpu-8g"]
     found = one(google, "GC983")
@@ -112,6 +128,12 @@ def reserved(**more: object) -> dict[str, object]:
         (reserved() | {"status": "CREATING"}, "is creating"),
         (reserved(instanceProperties={"machineType": "a3-highgpu-8g"}), "for a3-highgpu-8g"),
         (reserved(inUseCount="3"), "has 1 machines free, 2 are still to be made"),
+        (reserved() | {"deploymentType": "DENSE"}, "is dense: its machines must be bound to it"),
+        (reserved() | {"reservationMode": "CALENDAR"}, "is of calendar mode"),
+        (
+            reserved() | {"resourcePolicies": {"0": "https://x/resourcePolicies/near"}},
+            "was made with placement policy near",
+        ),
     ],
 )
 def test_a_reservation_that_does_not_fit_is_told(
