@@ -68,8 +68,10 @@ class NodePool(Component[NodePoolArgs]):
 
     Fixed nodes are instances of their own and not a fleet or a scaling group: gpu003 stays gpu003
     when gpu001 is replaced, a plan shows which node it touches, and a node that fails is not
-    replaced behind the scheduler's back. An elastic pool has a template for each offer, for
-    `elastic.py` to choose from; a fixed one only those of the offers in use.
+    replaced behind the scheduler's back. That is no launch for all or none: docs/aws.md says what
+    was weighed, and `lifecycle/planning/purchase` takes back what fell short. An elastic pool has a
+    template for each offer, for `elastic.py` to choose from; a fixed one only those of the offers
+    in use.
     """
 
     kind = "aws:NodePool"
