@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...schemas.catalog import Machine, Price, Quota
+from ...schemas.catalog.family import Family
 from ...schemas.catalog.figures import Figure, Value, figures, is_unverified
 from ...schemas.catalog.selection import Offer, Wanted, places, short_fabric, short_place
 from ..console import Console, pad, printable, width, wrap
@@ -84,6 +85,35 @@ def _told_price(price: Price | None) -> dict[str, Any] | None:
     return (
         None if price is None else {name: getattr(price, name) for name in price.__struct_fields__}
     )
+
+
+def families_text(families: list[Family], console: Console) -> str:
+    """Return the families of CPU machines by place, and how a size of one is written."""
+    by_place: dict[str, list[str]] = {}
+    for family in families:
+        by_place.setdefault(family.sites[0], []).append(printable(family.name))
+    left = max(map(width, by_place))
+    lines = ["", console.paint("strong", "CPU machines by family: any size is a machine type")]
+    for place, names in by_place.items():
+        begin = f"  {pad(place, left)}  "
+        lines += _wrapped(", ".join(names), begin, " " * width(begin), console)
+    example = families[0].names()[-1]
+    lines.append(console.paint("faint", f"gcluster machines {example}: all about one size"))
+    return console.plain("\n".join(lines))
+
+
+def listed_families(families: list[Family]) -> list[dict[str, Any]]:
+    """Return families for JSON, with the machine types that they stand for."""
+    return [
+        {
+            "name": family.name,
+            "where": family.sites[0],
+            "architecture": family.cpu.architecture,
+            "machines": family.names(),
+            "priced": bool(family.prices),
+        }
+        for family in families
+    ]
 
 
 def _cell(column: _Column, offer: Offer) -> str:

@@ -7,12 +7,19 @@ import typer
 
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
-from ...schemas.catalog.selection import Wanted, offers, unknown_words
+from ...schemas.catalog.selection import Wanted, families_for, offers, unknown_words
 from ...schemas.diagnostics import closest, listing
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.machines import listed, machine_document, machine_text, table
+from ..render.machines import (
+    families_text,
+    listed,
+    listed_families,
+    machine_document,
+    machine_text,
+    table,
+)
 
 MarketWord: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 """The markets of the catalog, repeated here because typer wants them before it is read."""
@@ -71,12 +78,15 @@ def command(  # noqa: PLR0917  # typer passes them by name
             raise _usage(f"{name} is one type: --gpu, --sort and the like are for the list")
         return _show(_named(known, name), fmt)
     _refuse_unknown_words(known, wanted)
-    found = offers(known, wanted, sort)
+    found, families = offers(known, wanted, sort), families_for(known, wanted)
     if fmt is Format.JSON:
-        emit(document({"machines": [listed(offer) for offer in found]}))
+        machines = [listed(offer) for offer in found]
+        emit(document({"machines": machines, "families": listed_families(families)}))
     else:
         say(table(found, wanted, stdout()))
-    return Exit.OK if found else Exit.FAILED
+        if families:
+            say(families_text(families, stdout()))
+    return Exit.OK if found or families else Exit.FAILED
 
 
 def _read(files: list[Path]) -> Catalog:
@@ -96,6 +106,8 @@ def _show(machine: Machine, fmt: Format) -> Exit:
 
 
 def _named(catalog: Catalog, name: str) -> Machine:
+    if name in catalog.machines:  # also any size of a family
+        return catalog.machines[name]
     known = {each.casefold(): each for each in catalog.machines}
     if name.casefold() in known:
         return catalog.machines[known[name.casefold()]]

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
-from . import fabric, load, machine, provider, source
+from . import fabric, family, load, machine, provider, source
 from . import machine as citation
 from . import source as addon
 from .load import CatalogFile
 
 SCHEMA_FILE = Path(__file__).parent.with_name("catalog.schema.json")
-_MODULES = (addon, citation, fabric, load, machine, provider, source)
+_MODULES = (addon, citation, fabric, family, load, machine, provider, source)
 
 
 def catalog_schema() -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Generic, Literal, TypeVar, cast
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -15,12 +15,14 @@ from ..structure.compose import compose
 from ..structure.fit import fit
 from ..structure.source import decode, read_source
 from .fabric import Fabric
+from .family import Family, family_of
 from .machine import Machine
 from .provider import ProviderFacts
 from .source import Addon, ArtefactSource
 
 _HERE = Path(__file__).parent
-_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource | Addon)
+_AnyEntry: TypeAlias = Machine | Family | Fabric | ProviderFacts | ArtefactSource | Addon
+_Entry = TypeVar("_Entry", bound=_AnyEntry)
 
 
 class CatalogFile(SpecModel, frozen=True):
@@ -31,6 +33,8 @@ class CatalogFile(SpecModel, frozen=True):
     ] = msgspec.field(name="apiVersion")
     machines: list[Machine] = msgspec.field(default_factory=list)
     """Machine types."""
+    families: list[Family] = msgspec.field(default_factory=list)
+    """Families of CPU machines, whose sizes are machine types by a rule."""
     fabrics: list[Fabric] = msgspec.field(default_factory=list)
     """Fabric classes."""
     providers: list[ProviderFacts] = msgspec.field(default_factory=list)
@@ -78,10 +82,40 @@ class Entries(Mapping[str, _Entry], Generic[_Entry]):
         return len({*self._files, *self._over})
 
 
+class Machines(Entries[Machine]):
+    """Machine types by name: those with an entry of their own, and the sizes of families.
+
+    Only the former are listed; a family has dozens of sizes.
+    """
+
+    def __init__(self, over: Mapping[str, Machine], families: Mapping[str, Family]) -> None:
+        """Know the entries, and the families for names that have none."""
+        super().__init__("machines", over)
+        self._families = families
+
+    def __getitem__(self, name: str) -> Machine:
+        """Return the machine type; KeyError when there is none."""
+        if super().__contains__(name):
+            return super().__getitem__(name)
+        found = self._of_family(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is such a type; a family's file is read for it."""
+        return super().__contains__(name) or self._of_family(name) is not None
+
+    def _of_family(self, name: object) -> Machine | None:
+        family = self._families.get(family_of(name) or "") if isinstance(name, str) else None
+        return None if family is None else family.machine(str(name))
+
+
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of machine types, fabric classes, providers, sources and add-ons, by name."""
 
     machines: Mapping[str, Machine]
+    families: Mapping[str, Family] = msgspec.field(default_factory=dict)
     fabrics: Mapping[str, Fabric] = msgspec.field(default_factory=dict)
     providers: Mapping[str, ProviderFacts] = msgspec.field(default_factory=dict)
     sources: Mapping[str, ArtefactSource] = msgspec.field(default_factory=dict)
@@ -104,8 +138,10 @@ def load_catalog(
     """
     files = [_read(path) for path in extra]
     files += [_parse(content, name) for name, content in (contents or {}).items()]
+    families = Entries("families", {f.name: f for file in files for f in file.families})
     return Catalog(
-        machines=Entries("machines", {m.name: m for file in files for m in file.machines}),
+        machines=Machines({m.name: m for file in files for m in file.machines}, families),
+        families=families,
         fabrics=Entries("fabrics", {f.name: f for file in files for f in file.fabrics}),
         providers=Entries("providers", {p.name: p for file in files for p in file.providers}),
         sources=Entries("sources", {s.name: s for file in files for s in file.sources}),
@@ -120,8 +156,8 @@ def _own_files(kind: str) -> Mapping[str, Path]:
 
 
 @lru_cache(maxsize=512)
-def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts | ArtefactSource | Addon:
-    entries: list[Machine | Fabric | ProviderFacts | ArtefactSource | Addon]
+def _own_entry(kind: str, path: Path) -> _AnyEntry:
+    entries: list[_AnyEntry]
     entries = getattr(_read(path), kind)
     (entry,) = entries
     return entry

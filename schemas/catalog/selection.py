@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from ..diagnostics import closest
+from .family import Family
 from .machine import Machine, Market, Price
 
 if TYPE_CHECKING:
@@ -83,6 +84,20 @@ def offers(catalog: Catalog, wanted: Wanted, order: Order | None = None) -> list
         if _fits(catalog, machine, wanted)
     ]
     return sorted(found, key=_key(order))
+
+
+def families_for(catalog: Catalog, wanted: Wanted) -> list[Family]:
+    """Return the families of CPU machines that fit, by place and name: none for a GPU."""
+    if wanted.gpu is not None or wanted.region is not None:
+        return []
+    fitting = [
+        family
+        for family in catalog.families.values()
+        if (wanted.cloud is None or any(_is_place(wanted.cloud, place) for place in family.sites))
+        and (wanted.fabric is None or (family.fabric and _same(wanted.fabric, family.fabric)))
+        and (wanted.market is None or wanted.market in (family.markets or ()))
+    ]
+    return sorted(fitting, key=lambda family: (family.sites[0], family.name))
 
 
 def unknown_words(catalog: Catalog, wanted: Wanted) -> Iterator[UnknownWord]:

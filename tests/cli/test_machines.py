@@ -112,7 +112,7 @@ def test_nothing_that_fits_is_exit_code_1(run: Run) -> None:
     assert done.exit_code == 1
     assert done.stdout == "no machine type of the catalog fits\n"
     done = run("machines", "--gpu", "mi300x", "--cloud", "aws", "--format", "json")
-    assert (done.exit_code, json.loads(done.stdout)) == (1, {"machines": []})
+    assert (done.exit_code, json.loads(done.stdout)) == (1, {"machines": [], "families": []})
 
 
 def test_a_region_shows_its_prices_and_says_what_it_does_not_know(run: Run) -> None:
@@ -201,3 +201,19 @@ def test_a_terminal_without_unicode_gets_plain_dashes() -> None:
     text = _table(Wanted(gpu="h100"), Console(unicode=False))
     assert text.isascii()
     assert "- not known" in text
+
+
+def test_families_are_listed_by_place_and_any_size_is_told_about(run: Run) -> None:
+    text = run("machines", "--cloud", "gcp").stdout
+    assert "CPU machines by family" in text
+    assert "n2-standard" in text
+    assert "m7i" not in text.partition("CPU machines by family")[2]
+    assert "16 GiB" in run("machines", "n2-standard-4").stdout
+    known = json.loads(run("machines", "--format", "json").stdout)["families"]
+    [family] = [each for each in known if each["name"] == "c4a-standard"]
+    assert (family["architecture"], family["priced"]) == ("aarch64", False)
+    assert "c4a-standard-8" in family["machines"]
+
+
+def test_who_looks_for_gpus_sees_no_families(run: Run) -> None:
+    assert "by family" not in run("machines", "--gpu", "h100").stdout

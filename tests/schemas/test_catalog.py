@@ -69,7 +69,7 @@ machines:
 
 
 def _entries() -> Iterator[tuple[str, Machine | Fabric | ProviderFacts]]:
-    for kind in ("machines", "fabrics", "providers"):
+    for kind in ("machines", "families", "fabrics", "providers"):
         for name, entry in getattr(_CATALOG, kind).items():
             yield f"{kind}/{name}", entry
 

@@ -12,7 +12,7 @@ from ..context import CheckContext
 from ..registry import Finding, check
 
 if TYPE_CHECKING:
-    from ...catalog import Machine
+    from ...catalog import Catalog, Machine
 
 
 @check("GC102", summary="A pool names a machine type that the catalog does not have.")
@@ -20,7 +20,12 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
     """`machine` must be a machine type of the catalog.
 
     A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
-    hgx-h100-8, not H100:8.
+    hgx-h100-8, not H100:8. Of CPU machines any size of a family is one (m7i.2xlarge,
+    n2-standard-32); `gcluster machines` lists both. One of your own stands in a file beside the
+    spec, which the spec names by `catalog: [machines.yaml]`:
+    `{apiVersion: gcluster/catalog/v1, machines: [{name: our-head, sites: [aws], cpu: {architecture:
+    x86_64, vcpus: 16}, memory_gib: 64, source: where you read it, date: 2026-11}]}`. More about it
+    is in docs/machines.md.
     """
     at_site: dict[str | None, Mapping[str, Machine]] = {}
     for name, pool in context.pools.items():
@@ -35,15 +40,35 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
         suggestion, hint = _suggested_machines(pool.machine, machines), ""
         if suggestion:
             hint = f"a machine type is a whole node: write {listing(suggestion)}"
+        elif sizes := _sizes_of_family(context.catalog, pool.machine):
+            hint = f"its family has {listing(sizes)}"
         elif (close := context.suggest(pool.machine, machines)) is not None:
             suggestion = [close]
         question = f': did you mean "{suggestion[0]}"?' if len(suggestion) == 1 else ""
         yield Finding(
             summary=f'pool "{name}": unknown machine type "{pool.machine}"{question}',
             path=("pools", name, "machine"),
-            hint=hint or f"machine types: {listing(machines)}",
+            hint=hint or _choices(context.catalog, machines, place),
             suggestion=suggestion[0] if len(suggestion) == 1 else None,
         )
+
+
+_OWN = "one of your own: docs/machines.md, A machine of your own"
+
+
+def _sizes_of_family(catalog: Catalog, written: str) -> list[str]:
+    """Return the machine types of the family that a name would be of; none: there is no such."""
+    from ...catalog.family import family_of  # noqa: PLC0415  # only for a name that is wrong
+
+    family = catalog.families.get(family_of(written) or "")
+    return [] if family is None else family.names()
+
+
+def _choices(catalog: Catalog, machines: Mapping[str, Machine], place: str | None) -> str:
+    """Return what may be written at a provider: machine types, sizes of families, one's own."""
+    families = [name for name, family in catalog.families.items() if place in family.sites]
+    any_size = f"; any size of {listing(families)}" if families else ""
+    return f"machine types: {listing(machines)}{any_size}; {_OWN}"
 
 
 def _of_provider(machines: Mapping[str, Machine], place: str | None) -> Mapping[str, Machine]:
