@@ -22,6 +22,7 @@ from .pulumi.recorded import RecordedGraph
 if TYPE_CHECKING:
     from ..schemas.catalog import Machine
     from ..schemas.catalog.machine import Market
+    from .managed_kubernetes import ManagedKubernetes
 
 # ruff: noqa: ARG002  # a default needs none of its arguments
 
@@ -227,6 +228,8 @@ class Provider(ABC):
     """Discriminator in the spec: `provider: NAME`."""
     is_simulated: ClassVar[bool] = False
     """Its nodes exist only in a file: nothing is installed or run on them."""
+    managed_kubernetes: ClassVar[ManagedKubernetes | None] = None
+    """The Kubernetes whose control plane it runs, if the site's type names one."""
     has_stack: ClassVar[bool] = False
     """Its resources are in a Pulumi stack, which has a program, a checkpoint and a lock."""
     has_purchase_options: ClassVar[bool] = False

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ..schemas.spec.sites import SITE_TYPES
+from .managed_kubernetes import ManagedKubernetes
 from .provider import Provider, provider_error
 
 if TYPE_CHECKING:
@@ -26,6 +27,19 @@ def names() -> tuple[str, ...]:
 def clouds() -> tuple[str, ...]:
     """Return the names of the providers that rent machines out, sorted."""
     return tuple(name for name in names() if SITE_TYPES[name].is_cloud)
+
+
+def managed_kubernetes(control_plane: str) -> ManagedKubernetes:
+    """Return the Kubernetes of a cloud that a spec calls `eks`, `gke` or `aks`.
+
+    Raises:
+        ProviderError: no cloud has one of this name.
+    """
+    of = {site.managed_kubernetes: name for name, site in SITE_TYPES.items()}
+    found = provider(of[control_plane]).managed_kubernetes if of.get(control_plane) else None
+    if found is None:
+        raise provider_error("GC917", f'no cloud runs a control plane "{control_plane}"')
+    return found
 
 
 def provider(name: str, catalog: Catalog | None = None) -> Provider:

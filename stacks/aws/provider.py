@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
+from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
@@ -16,10 +17,24 @@ if TYPE_CHECKING:
     from .session import Session
 
 
+EKS = ManagedKubernetes(
+    login=LoginPlugin(
+        program="aws",
+        install="install the AWS CLI, version 2",
+        arguments=lambda plane: (
+            *(("--region", plane.region) if plane.region else ()),
+            *("eks", "get-token", "--cluster-name", plane.name, "--output", "json"),
+        ),
+    ),
+    join_hint="an instance that doesn't join says why on its console: aws ec2 get-console-output",
+)
+
+
 class AwsProvider(CloudProvider):
     """Provider of sites on AWS."""
 
     name = "aws"
+    managed_kubernetes = EKS
 
     def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         return pool_plan(spec, pool, self._catalog()).image.user

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
+from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from .plan.facts import facts
@@ -16,10 +17,29 @@ if TYPE_CHECKING:
     from .session import Session
 
 
+_API_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""Entra's id of AKS' API servers, the same in every tenant (azure.github.io/kubelogin, "Using
+kubelogin with AKS", November 2026)."""
+AKS = ManagedKubernetes(
+    login=LoginPlugin(
+        program="kubelogin",
+        install="az aks install-cli, which brings both",
+        needs=("az",),
+        arguments=lambda _: ("get-token", "--login", "azurecli", "--server-id", _API_SERVER),
+    ),
+    join_hint="az aks nodepool list says how the node pools are",
+    # learn.microsoft.com/azure/aks/node-auto-repair, November 2026
+    repair_hint="AKS restarts and reimages what is not ready by itself. Sooner: gcluster drain it, "
+    "then az aks nodepool delete-machines --resource-group GROUP --cluster-name CLUSTER --name "
+    "POOL --machine-names MACHINE, and gcluster up: the pool gets its size again",
+)
+
+
 class AzureProvider(CloudProvider):
     """Provider of sites on Azure."""
 
     name = "azure"
+    managed_kubernetes = AKS
 
     def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         return described(spec, spec.pools[pool].site).ssh.user or facts().user

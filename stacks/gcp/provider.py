@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...schemas.spec import ClusterSpec, Pool
+from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from .plan.layout import login_user
@@ -15,10 +16,24 @@ if TYPE_CHECKING:
     from .session import Session
 
 
+GKE = ManagedKubernetes(
+    login=LoginPlugin(
+        program="gke-gcloud-auth-plugin",
+        install="gcloud components install gke-gcloud-auth-plugin",
+    ),
+    join_hint="gcloud container node-pools list says how the node pools are",
+    # cloud.google.com/kubernetes-engine/docs/how-to/node-auto-repair, November 2026
+    repair_hint="GKE recreates what is not ready for ten minutes. Sooner: gcluster drain it, then "
+    "gcloud compute instances delete INSTANCE --zone ZONE (the node's name and zone): its node "
+    "pool makes another",
+)
+
+
 class GcpProvider(CloudProvider):
     """Provider of sites on Google Cloud."""
 
     name = "gcp"
+    managed_kubernetes = GKE
 
     def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         return login_user(spec, spec.pools[pool].site)

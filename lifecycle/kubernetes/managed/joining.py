@@ -16,6 +16,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ....stacks.provider import ResourceChange
 from ....stacks.pulumi.checkpoint import KINDS
+from ....stacks.registry import managed_kubernetes
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from .login import missing_programs, refusal
 from .nodes import Seen, managed_site, see
@@ -108,15 +109,8 @@ def _lacking(spec: ClusterSpec, pool: str, count: int, ready: int, seen: Seen) -
         + "; ".join(reasons),
         detail="\n".join(f"{node.name}: {node.why}" for node in unready[:20]),
         path=("pools", pool),
-        hint=_WHERE[managed_by(spec) or "eks"],
+        hint=managed_kubernetes(managed_by(spec) or "").join_hint,
     )
-
-
-_WHERE = {
-    "eks": "an instance that doesn't join says why on its console: aws ec2 get-console-output",
-    "gke": "gcloud container node-pools list says how the node pools are",
-    "aks": "az aks nodepool list says how the node pools are",
-}
 
 
 def repairs_control_plane(

@@ -15,6 +15,7 @@ from ....inventory.hosts import Host
 from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.spec import ClusterSpec
+from ....stacks.registry import managed_kubernetes
 from ...cluster.outcome import Exit, LifecycleError, failure
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from .nodes import ApiNode
 
 _GONE = frozenset({"delete", "replace"})
-_CHOOSE = frozenset({"gke", "aks"})
-"""Clouds that choose themselves which node of a pool goes."""
 
 
 def leaving_nodes(
@@ -51,7 +50,7 @@ def leaving_nodes(
 
 def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]) -> dict[str, int]:
     """Return pool -> how many of its ready nodes go, where the cloud chooses which (pure)."""
-    if managed_by(spec) not in _CHOOSE:
+    if not _repair_hint(spec):
         return {}
     run = managed_pools(spec)
     wanted = Counter(host.pool for host in planned)
@@ -59,41 +58,31 @@ def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]
     return {pool: more for pool, count in ready.items() if (more := count - wanted[pool]) > 0}
 
 
-_INSTEAD = {
-    "gke": "GKE recreates what is not ready for ten minutes. Sooner: gcluster drain it, then "
-    "gcloud compute instances delete INSTANCE --zone ZONE (the node's name and zone): its node "
-    "pool makes another",
-    "aks": "AKS restarts and reimages what is not ready by itself. Sooner: gcluster drain it, then "
-    "az aks nodepool delete-machines --resource-group GROUP --cluster-name CLUSTER --name POOL "
-    "--machine-names MACHINE, and gcluster up: the pool gets its size again",
-}
-"""Their node pools fix nodes themselves (cloud.google.com/kubernetes-engine/docs/how-to/
-node-auto-repair; learn.microsoft.com/azure/aks/node-auto-repair; November 2026)."""
+def _repair_hint(spec: ClusterSpec) -> str:
+    """Return what to do about nodes that the cloud repairs itself; "": the stack does."""
+    managed = managed_by(spec)
+    return "" if managed is None else managed_kubernetes(managed).repair_hint
 
 
-def is_of_eks(spec: ClusterSpec, words: Collection[str]) -> bool:
-    """Say whether nodes were named whose instances EKS' stack makes again.
+def is_of_stack(spec: ClusterSpec, words: Collection[str]) -> bool:
+    """Say whether nodes of the cloud were named whose instances the stack makes again, as of EKS.
 
     Raises:
-        LifecycleError: GC1046: others were named with them, or all are of GKE or AKS.
+        LifecycleError: GC1046: others were named with them, or the cloud repairs its nodes itself.
     """
     managed, pools = managed_by(spec), managed_pools(spec)
     own = [name for name in spec.pools if name not in pools]
     others = [word for word in words if managed is not None and not _is_ours(word, own)]
-    if managed in _INSTEAD and others:
-        raise _refusal(others, f"nodes that {managed} runs are not repaired from here", managed)
+    if others and (hint := _repair_hint(spec)):
+        raise _refusal(others, f"nodes that {managed} runs are not repaired from here", hint)
     if others and len(others) < len(words):
-        raise _refusal(others, "nodes of EKS are repaired apart from machines of ours", "")
+        why = f"nodes of {str(managed).upper()} are repaired apart from machines of ours"
+        raise _refusal(others, why, "name them in a gcluster repair of their own")
     return bool(others)
 
 
-def _refusal(words: Collection[str], why: str, managed: str) -> LifecycleError:
-    return failure(
-        "GC1046",
-        f"{', '.join(words)}: {why}",
-        hint=_INSTEAD.get(managed, "name them in a gcluster repair of their own"),
-        exit_code=Exit.REFUSED,
-    )
+def _refusal(words: Collection[str], why: str, hint: str) -> LifecycleError:
+    return failure("GC1046", f"{', '.join(words)}: {why}", hint=hint, exit_code=Exit.REFUSED)
 
 
 def _is_ours(word: str, pools: list[str]) -> bool:

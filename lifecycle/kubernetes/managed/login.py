@@ -21,6 +21,7 @@ from ....schemas.derived.control_planes import Managed, managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import load
 from ....stacks.provider import ControlPlaneAt
+from ....stacks.registry import managed_kubernetes
 from ...cluster.cluster import SpecError
 from ...nodes.ssh import Answer, SshResult, Unreachable
 from ...planning.preflight.doctor import Need
@@ -31,48 +32,24 @@ FILE = "kubeconfig"
 """Its name in the cluster's folder on this machine."""
 _API = "client.authentication.k8s.io/v1beta1"
 """The version of plugins' answers that all three give (November 2026)."""
-_AKS_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""Entra's id of AKS' API servers, the same in every tenant (azure.github.io/kubelogin, "Using
-kubelogin with AKS", November 2026)."""
 
 
-class Plugin(msgspec.Struct, frozen=True, kw_only=True):
-    """A cloud's login plugin."""
-
-    program: str
-    install: str
-    """How it gets onto this machine, in words."""
-    needs: tuple[str, ...] = ()
-    """Programs that it runs itself."""
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        """Return all that must be on the PATH, kubectl first."""
-        return KUBECTL, self.program, *self.needs
-
-
-PLUGINS: dict[Managed, Plugin] = {
-    "eks": Plugin(program="aws", install="install the AWS CLI, version 2"),
-    "gke": Plugin(
-        program="gke-gcloud-auth-plugin",
-        install="gcloud components install gke-gcloud-auth-plugin",
-    ),
-    "aks": Plugin(
-        program="kubelogin", install="az aks install-cli, which brings both", needs=("az",)
-    ),
-}
+def programs(managed: Managed) -> tuple[str, ...]:
+    """Return all that must be on the PATH, kubectl first."""
+    plugin = managed_kubernetes(managed).login
+    return KUBECTL, plugin.program, *plugin.needs
 
 
 def missing_programs(
     managed: Managed, find: Callable[[str], str | None] = shutil.which
 ) -> tuple[str, ...]:
     """Return the programs that aren't on the PATH of this machine."""
-    return tuple(name for name in PLUGINS[managed].programs if find(name) is None)
+    return tuple(name for name in programs(managed) if find(name) is None)
 
 
 def refusal(managed: Managed, missing: tuple[str, ...]) -> Diagnostic:
     """Return what is said where programs are missing."""
-    plugin = PLUGINS[managed]
+    plugin = managed_kubernetes(managed).login
     installs = []
     if KUBECTL in missing:
         installs.append("kubectl: kubernetes.io/docs/tasks/tools")
@@ -112,20 +89,16 @@ def write_kubeconfig(folder: Path, managed: Managed, plane: ControlPlaneAt) -> P
 
 
 def _exec(managed: Managed, plane: ControlPlaneAt) -> dict[str, Any]:
+    plugin = managed_kubernetes(managed).login
     command: dict[str, Any] = {
         "apiVersion": _API,
-        "command": PLUGINS[managed].program,
+        "command": plugin.program,
         "interactiveMode": "Never",
-        "installHint": PLUGINS[managed].install,
+        "installHint": plugin.install,
     }
-    if managed == "eks":
-        region = ["--region", plane.region] if plane.region else []
-        words = ["eks", "get-token", "--cluster-name", plane.name, "--output", "json"]
-        return command | {"args": [*region, *words]}
-    if managed == "aks":
-        words = ["get-token", "--login", "azurecli", "--server-id", _AKS_SERVER]
-        return command | {"args": words}
-    return command | {"provideClusterInfo": True}
+    if plugin.arguments is None:
+        return command | {"provideClusterInfo": True}
+    return command | {"args": list(plugin.arguments(plane))}
 
 
 class LocalKubectl:
@@ -260,7 +233,7 @@ def needs_of(path: Path, find: Callable[[str], str | None] = shutil.which) -> li
     managed = managed_by(loaded.spec)
     if managed is None:
         return []
-    plugin, missing = PLUGINS[managed], missing_programs(managed, find)
+    plugin, missing = managed_kubernetes(managed).login, missing_programs(managed, find)
     why = {
         KUBECTL: f"asks the control plane that {managed} runs",
         plugin.program: f"logs kubectl in to {managed}",
@@ -273,5 +246,5 @@ def needs_of(path: Path, find: Callable[[str], str | None] = shutil.which) -> li
             name not in missing,
             command=how.get(name, plugin.install),
         )
-        for name in plugin.programs
+        for name in programs(managed)
     ]

@@ -18,7 +18,7 @@ from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter
 from ...cluster.sites import OpenSite, at_each, equip, inventory, open_sites
 from ...down.ledger_check import close_missing
-from ...kubernetes.managed.leaving import is_of_eks
+from ...kubernetes.managed.leaving import is_of_stack
 from ...nodes.ssh import SshSession
 from ...state import acquire
 from ...state.event_types import RepairAction, RepairStep
@@ -60,7 +60,7 @@ def repair(
         raise failure(
             "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
         )
-    if is_of_eks(cluster.spec, words):
+    if is_of_stack(cluster.spec, words):
         return repair_instances(cluster, words, report, confirm=confirm, replace=replace)
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)

@@ -7,13 +7,14 @@ from ipaddress import ip_address, ip_network
 
 from ...derived.control_planes import OLDEST, has, release_of
 from ...diagnostics import PathTuple, Severity
+from ...spec.sites import SITE_TYPES
 from ..context import CheckContext
 from ..network.cidrs import parsed
 from ..registry import Finding, check
 from ..scheduler.services import controller_pools
 
 _CIDR = ("network", "cidr")
-_PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
+_PROVIDERS = {site.managed_kubernetes: name for name, site in SITE_TYPES.items()}
 
 
 @check("GC532", summary="The control planes' address is not a free one of their network.")

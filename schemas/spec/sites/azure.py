@@ -35,6 +35,7 @@ class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag=
 
     UPDATES: ClassVar = updates(replace="subscription region zone_number resource_group network")
 
+    managed_kubernetes: ClassVar[str] = "aks"
     bucket_scheme: ClassVar[str] = "az"
     makes_gateways: ClassVar[bool] = True
     existing_key: ClassVar[str] = "vnet"

@@ -31,6 +31,7 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
 
     UPDATES: ClassVar = updates(replace="project region zone_name network")
 
+    managed_kubernetes: ClassVar[str] = "gke"
     bucket_scheme: ClassVar[str] = "gs"
     egress_mtu: ClassVar[int] = 1460  # docs.cloud.google.com/vpc/docs/mtu, November 2026
     makes_gateways: ClassVar[bool] = True

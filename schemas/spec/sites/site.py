@@ -21,6 +21,8 @@ class SiteModel(SpecModel, frozen=True):
     """Provider whose machine types of the catalog the site has; "": its own."""
     bucket_scheme: ClassVar[str] = ""
     """Scheme of its buckets' URLs; "": it has none."""
+    managed_kubernetes: ClassVar[str] = ""
+    """Its cloud's own Kubernetes, as `scheduler.control_plane` names it; "": it has none."""
     egress_mtu: ClassVar[int] = 1500
     """Largest packet in bytes that leaves its network whole."""
     makes_gateways: ClassVar[bool] = False

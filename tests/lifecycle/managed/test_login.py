@@ -9,7 +9,6 @@ import pytest
 
 from gcluster.lifecycle.kubernetes.managed.joining import managed_findings
 from gcluster.lifecycle.kubernetes.managed.login import (
-    PLUGINS,
     kubeconfig,
     missing_programs,
     needs_of,
@@ -31,7 +30,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("managed", list(PLUGINS))
+@pytest.mark.parametrize("managed", list(COMMANDS))
 def test_the_user_is_a_command_and_nothing_secret(managed: Managed) -> None:
     made = kubeconfig(managed, PLANE)
     assert made["clusters"][0]["cluster"] == {

@@ -14,7 +14,7 @@ from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
-from gcluster.lifecycle.kubernetes.managed.leaving import is_of_eks
+from gcluster.lifecycle.kubernetes.managed.leaving import is_of_stack
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, Seen, with_managed_nodes
 from gcluster.lifecycle.operations.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
@@ -117,18 +117,18 @@ def test_repair_of_a_node_pool_s_node_says_what_to_do_instead(
 ) -> None:
     spec = spec_of(EKS.replace("control_plane: eks", f"control_plane: {cloud}"), check=False)
     with pytest.raises(LifecycleError) as refused:
-        is_of_eks(spec, words)
+        is_of_stack(spec, words)
     [said] = refused.value.diagnostics
     assert said.code == "GC1046"
     assert command in said.hint
 
 
 def test_nodes_of_eks_are_repaired_apart_from_machines_of_ours() -> None:
-    assert not is_of_eks(SPEC, [])
-    assert not is_of_eks(SPEC, ["door"])
-    assert is_of_eks(SPEC, ["ip-10-40-0-11.ec2.internal", "cpu001"])
+    assert not is_of_stack(SPEC, [])
+    assert not is_of_stack(SPEC, ["door"])
+    assert is_of_stack(SPEC, ["ip-10-40-0-11.ec2.internal", "cpu001"])
     with pytest.raises(LifecycleError) as refused:
-        is_of_eks(SPEC, ["door", "ip-10-40-0-11.ec2.internal"])
+        is_of_stack(SPEC, ["door", "ip-10-40-0-11.ec2.internal"])
     assert refused.value.diagnostics[0].code == "GC1046"
 
 
