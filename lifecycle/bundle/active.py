@@ -1,4 +1,4 @@
-"""A cluster that lives on a bundle: checked before anything changes, then brought to its depot."""
+"""A cluster that lives on a bundle: checked before anything changes, then uploaded."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...inventory.compile.system.packages import BUNDLE_FOLDER, DEPOT_ROOT
+from ...inventory.compile.system.packages import BUNDLE_FOLDER, PACKAGE_MIRROR_ROOT
 from ...inventory.hosts import Host
 from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
 from ...schemas.decoding import decode_json
@@ -21,6 +21,7 @@ from ..nodes.ssh.session import Answer
 from .check import sha256
 
 _RECEIVER = Path(__file__).with_name("receive.py")
+_STAGE = "package mirror"
 _LIMIT_S = 6 * 3600
 _BLOCK = 1 << 20
 
@@ -40,7 +41,7 @@ def push_bundle(
     session: SshSession,
     report: Reporter,
 ) -> None:
-    """Bring the bundle to each controller's depot; what is there and right isn't sent again.
+    """Upload the bundle to each controller's package mirror; what is there isn't sent again.
 
     Raises:
         LifecycleError: GC921 a controller can't be reached, GC938 it can't keep the files.
@@ -48,14 +49,14 @@ def push_bundle(
     files = list(_files(bundle, manifest))
     for host in controllers:
         began = time.monotonic()
-        report(StageStarted(name="depot", total=len(files)))
+        report(StageStarted(name=_STAGE, total=len(files)))
         missing = _missing(host, files, session)
         wanted = [file for file in files if file.path in missing]
 
         def report_file(
             done: int, path: str, total: int = len(wanted), name: str = host.name
         ) -> None:
-            report(StageProgress(name="depot", done=done, total=total, detail=f"{name} {path}"))
+            report(StageProgress(name=_STAGE, done=done, total=total, detail=f"{name} {path}"))
 
         if wanted:
             content = _content(bundle, wanted, report_file)
@@ -65,7 +66,7 @@ def push_bundle(
         sent = sum(file.size for file in wanted)
         summary = f"{host.name}: {len(wanted)} of {len(files)} files sent, {sent / 1e6:.1f} MB"
         report(
-            StageFinished(name="depot", ok=True, summary=summary, seconds=time.monotonic() - began)
+            StageFinished(name=_STAGE, ok=True, summary=summary, seconds=time.monotonic() - began)
         )
 
 
@@ -103,7 +104,7 @@ def _content(
 
 def _command(host: Host, what: str) -> str:
     program = _RECEIVER.read_text(encoding="utf-8")
-    words = ["python3", "-c", program, what, f"{DEPOT_ROOT}/{BUNDLE_FOLDER}"]
+    words = ["python3", "-c", program, what, f"{PACKAGE_MIRROR_ROOT}/{BUNDLE_FOLDER}"]
     return as_root(host, words)
 
 

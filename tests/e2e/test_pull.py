@@ -20,7 +20,7 @@ PATIENCE_S = 120
 NODES = ("gpu001", "gpu002")
 _PUSHED = re.compile(r"(\S+) [a-z_]+\.[a-z]+")
 """Progress of a pushed step: "head base.configure"."""
-DEPOT = "/srv/gcluster/depot/converge"
+PACKAGE_MIRROR = "/srv/gcluster/package-mirror/converge"
 STAMPS = "/var/lib/gcluster/stamps"
 
 
@@ -103,7 +103,7 @@ def test_a_node_fixes_itself_beside_a_job_that_does_not_feel_it(pulling: Pulling
 
 
 def test_what_was_not_signed_is_refused_and_named(pulling: Pulling) -> None:
-    pulling.live.on("head", f"sed -i 's/max_failed/min_failed/' {DEPOT}/gpu.signed")
+    pulling.live.on("head", f"sed -i 's/max_failed/min_failed/' {PACKAGE_MIRROR}/gpu.signed")
     before = pulling.live.stamp_times()
     for node in NODES:
         until(lambda node=node: pulling.said(node)["state"] == "refused", PATIENCE_S)  # type: ignore[misc]
@@ -118,4 +118,4 @@ def test_pushing_again_takes_the_nodes_back(pulling: Pulling) -> None:
     assert pulling.up()["failed_hosts"] == {}
     assert pulling.pushed_to >= set(NODES)
     assert pulling.live.on("gpu002", "id -u edsger").strip() == "2003"
-    assert pulling.live.on("head", f"ls {DEPOT} | grep signed || true").strip() == ""
+    assert pulling.live.on("head", f"ls {PACKAGE_MIRROR} | grep signed || true").strip() == ""

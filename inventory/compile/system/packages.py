@@ -1,4 +1,4 @@
-"""The roles package_sources and depot: where the other roles of a node take packages from."""
+"""The roles package_sources and package_mirror: where other roles take packages from."""
 
 from __future__ import annotations
 
@@ -122,11 +122,11 @@ def _repository(
     }
 
 
-DEPOT_PORT = 8480
-DEPOT_ROOT = "/srv/gcluster/depot"
+PACKAGE_MIRROR_PORT = 8480
+PACKAGE_MIRROR_ROOT = "/srv/gcluster/package-mirror"
 """On the controllers; what lies below it is served."""
 BUNDLE_FOLDER = "bundle"
-"""Below the depot's root, what `up --bundle` brought."""
+"""Below the package mirror's root, what `up --bundle` brought."""
 BUNDLE_SOURCE = "bundle"
 """Name of the one artefact source of nodes that live on a bundle."""
 
@@ -141,50 +141,52 @@ def living_on(
         facts: pool -> its nodes.
         controller: address of the first controller; "" while it is only planned.
     """
-    depot = f"http://{controller}:{DEPOT_PORT}"
+    mirror = f"http://{controller}:{PACKAGE_MIRROR_PORT}"
     return {
         name: msgspec.structs.replace(
             node,
             bundle=bundle,
-            bundle_root=f"file://{DEPOT_ROOT}/{BUNDLE_FOLDER}"
+            bundle_root=f"file://{PACKAGE_MIRROR_ROOT}/{BUNDLE_FOLDER}"
             if node.pool.role == "controller"
-            else f"{depot}/{BUNDLE_FOLDER}",
+            else f"{mirror}/{BUNDLE_FOLDER}",
         )
         for name, node in facts.items()
     }
 
 
-@role_compiler("depot")
-def depot_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role depot: on controllers, where nodes take anything from them.
+@role_compiler("package_mirror")
+def package_mirror_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role package_mirror: on controllers, where nodes take anything from them.
 
     They come before everything else of the cluster: the other nodes' packages come from
     there, and the roles of nodes that converge themselves.
     """
     if node.pool.role != "controller" or (node.bundle is None and not node.cluster.pulls):
         return []
-    repositories = [] if node.bundle is None else _depot_repositories(node.bundle, node.bundle_root)
-    served: dict[str, Json] = {"depot_port": DEPOT_PORT}
+    repositories = (
+        [] if node.bundle is None else _mirror_repositories(node.bundle, node.bundle_root)
+    )
+    served: dict[str, Json] = {"package_mirror_port": PACKAGE_MIRROR_PORT}
     return [
-        _step("depot", "install", {"depot_repositories": repositories}),
-        _step("depot", "configure", served),
-        _step("depot", "verify", served),
+        _step("package_mirror", "install", {"package_mirror_repositories": repositories}),
+        _step("package_mirror", "configure", served),
+        _step("package_mirror", "verify", served),
     ]
 
 
-@role_compiler("bundle_source", after=("depot",))
+@role_compiler("bundle_source", after=("package_mirror",))
 def bundle_source_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_sources that make the bundle a pool's only source."""
     if node.bundle is None:
         return []
     variables: dict[str, Json] = {
-        "package_sources_repositories": _depot_repositories(node.bundle, node.bundle_root),
+        "package_sources_repositories": _mirror_repositories(node.bundle, node.bundle_root),
         "package_sources_only": True,
     }
     return [_step("package_sources", phase, variables) for phase in ("install", "verify")]
 
 
-def _depot_repositories(bundle: BundleManifest, root: str) -> list[Json]:
+def _mirror_repositories(bundle: BundleManifest, root: str) -> list[Json]:
     """Return the bundle's repositories as role package_sources takes them."""
     return [
         {

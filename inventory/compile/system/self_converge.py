@@ -1,7 +1,7 @@
 """The role self_converge: nodes that set themselves up, and the desk on the controller they tell.
 
 Past a few hundred nodes one machine can't push to all of them. Each node then pulls a signed
-bundle of its pool's steps from the controller's depot, and tells the desk there how it went. The
+bundle of its pool's steps from the controller's package mirror, and reports to the desk there. The
 desk asks Slurm for one job a node where a step needs the node drained; licences are how many may
 be out of service at once.
 """
@@ -15,7 +15,7 @@ from ...hosts import Host
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
-from .packages import DEPOT_PORT
+from .packages import PACKAGE_MIRROR_PORT
 
 DESK_PORT = 8482
 """TCP port on the controller of the desk, which nodes tell how they are."""
@@ -44,8 +44,8 @@ def licences(spec: ClusterSpec, compute: Mapping[str, Sequence[Host]]) -> list[J
 def self_converge_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role self_converge; none where the spec doesn't ask for it.
 
-    The first controller has the depot and the desk. Simulated nodes share one machine and look
-    often.
+    The first controller has the package mirror and the desk. Simulated nodes share a machine and
+    poll often.
     """
     role = node.pool.role
     if not node.cluster.pulls:
@@ -64,7 +64,7 @@ def self_converge_steps(node: NodeFacts) -> list[Step]:
         "self_converge_role": "node",
         "self_converge_cluster": node.spec.name,
         "self_converge_pool": node.name,
-        "self_converge_depot": f"http://{_bracketed(address)}:{DEPOT_PORT}/converge",
+        "self_converge_mirror": f"http://{_bracketed(address)}:{PACKAGE_MIRROR_PORT}/converge",
         "self_converge_desk": f"http://{_bracketed(address)}:{DESK_PORT}/report",
         "self_converge_interval": _LOOK_EVERY_SIMULATED_S
         if node.cluster.simulated

@@ -43,7 +43,7 @@ class PoolBundle(msgspec.Struct, frozen=True, kw_only=True):
 
     pool: str
     file: str
-    """Name in the depot; it holds the hash, so an old and a new one lie side by side."""
+    """Name in the package mirror; it holds the hash, so an old and a new one lie side by side."""
     content: bytes
     steps: tuple[dict[str, Any], ...]
     """Key, digest, drain, pushed: in the order they run."""
@@ -130,7 +130,7 @@ def manifest(  # what a manifest says
     Args:
         cluster: its name.
         bundle: of the pool.
-        runtime: file in the depot and SHA-256 of the Ansible archive.
+        runtime: file in the package mirror and SHA-256 of the Ansible archive.
         serial: counts what was published; a node takes no smaller one than it has seen.
         max_failed: nodes that may fail before no other is drained.
     """

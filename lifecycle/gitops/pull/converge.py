@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SERIAL_KEY = "converge/serial"
 """In the state: the number of what was last published. A node takes no smaller one again."""
 
-_FIRST_CONTACT = frozenset({"base", "package_sources", "depot"})
+_FIRST_CONTACT = frozenset({"base", "package_sources", "package_mirror"})
 """Roles that a node needs before it can look after itself, beside those with a secret."""
 
 
@@ -159,9 +159,9 @@ class PullWork:
         serial = int(cluster.store.get(SERIAL_KEY) or b"0") + 1
         cluster.store.put(SERIAL_KEY, str(serial).encode())
         ansible = runtime(places.private_directory(places.cache_home()))
-        depot = MirrorFolder(self._session, controller)
+        mirror = MirrorFolder(self._session, controller)
         with cluster.vault.materialise([KEY_SECRET]) as files:
-            when = depot.publish(cluster.spec, bundles, ansible, serial, files[KEY_SECRET])
+            when = mirror.publish(cluster.spec, bundles, ansible, serial, files[KEY_SECRET])
         return serial, when
 
 

@@ -1,4 +1,4 @@
-"""The depot on the controller, as `up` fills it: archives first, then the manifests."""
+"""The package mirror on the controller, as `up` fills it: archives first, then the manifests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ....inventory.compile.system.packages import DEPOT_ROOT
+from ....inventory.compile.system.packages import PACKAGE_MIRROR_ROOT
 from ....inventory.hosts import Host
 from ....schemas.spec import ClusterSpec
 from ...cluster.outcome import failure
@@ -17,7 +17,7 @@ from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
 from .bundle import PoolBundle, manifest, signed
 
-FOLDER = f"{DEPOT_ROOT}/converge"
+FOLDER = f"{PACKAGE_MIRROR_ROOT}/converge"
 _LIMIT_S = 300
 
 # What begins with a dot is not served. A manifest is moved in last, and so names what is there.

@@ -19,19 +19,19 @@ from gcluster.lifecycle.gitops.pull.bundle import manifest, pool_bundles, runtim
 if TYPE_CHECKING:
     from testinfra.host import Host
 
-DEPOT = "/srv/gcluster/depot/converge"
+PACKAGE_MIRROR = "/srv/gcluster/package-mirror/converge"
 FITS_A_COMMAND_LINE = 120_000
 FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
 
 def put(host: Host, name: str, content: bytes) -> None:
-    """Put a file into the depot: on a command line where it fits one."""
+    """Put a file into the package mirror: on a command line where it fits one."""
     text = base64.b64encode(content).decode()
     if len(text) < FITS_A_COMMAND_LINE:
-        host.check_output("printf %%s %s | base64 -d > %s/%s", text, DEPOT, name)
+        host.check_output("printf %%s %s | base64 -d > %s/%s", text, PACKAGE_MIRROR, name)
         return
     (FOLDER / name).write_bytes(content)
-    copy = f"src={FOLDER / name} dest={DEPOT}/{name} mode=0644"
+    copy = f"src={FOLDER / name} dest={PACKAGE_MIRROR}/{name} mode=0644"
     inventory = os.environ["MOLECULE_INVENTORY_FILE"]
     words = ["ansible", "--inventory", inventory, "all", "-m", "ansible.builtin.copy", "-a", copy]
     subprocess.run(words, check=True, capture_output=True)
@@ -46,7 +46,7 @@ def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
     bundle = pool_bundles(CompiledCluster(cluster="demo", groups=(group,)), ["gpu"], {})[0]
     ansible = runtime(FOLDER)
     digest = hashlib.sha256(ansible).hexdigest()
-    if not host.file(f"{DEPOT}/ansible.tar.gz").exists:
+    if not host.file(f"{PACKAGE_MIRROR}/ansible.tar.gz").exists:
         put(host, "ansible.tar.gz", ansible)
     put(host, bundle.file, bundle.content)
     text = manifest("demo", bundle, ("ansible.tar.gz", digest), serial, 0)
@@ -78,20 +78,20 @@ def test_a_second_look_does_nothing(host: Host) -> None:
 def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind: str) -> None:
     publish(host, 2 if kind == "manifest" else 3, "eve")
     name = "gpu.signed" if kind == "manifest" else "bundle-*.tar.gz"
-    host.check_output(f"cd {DEPOT} && sed -i 's/base/bose/; 1s/^/x/' {name}")
+    host.check_output(f"cd {PACKAGE_MIRROR} && sed -i 's/base/bose/; 1s/^/x/' {name}")
     told = look(host)
     assert told["state"] == "refused"
     assert told["reason"]
     assert not host.user("eve").exists
 
 
-def test_a_depot_that_is_away_is_told_and_the_next_look_goes_on(host: Host) -> None:
-    host.check_output("mv %s %s.away", DEPOT, DEPOT)
+def test_a_package_mirror_that_is_away_is_told_and_the_next_look_goes_on(host: Host) -> None:
+    host.check_output("mv %s %s.away", PACKAGE_MIRROR, PACKAGE_MIRROR)
     try:
         assert look(host)["state"] == "away"
     finally:
-        host.check_output("mv %s.away %s", DEPOT, DEPOT)
-    host.check_output("rm -f %s/bundle-*", DEPOT)
+        host.check_output("mv %s.away %s", PACKAGE_MIRROR, PACKAGE_MIRROR)
+    host.check_output("rm -f %s/bundle-*", PACKAGE_MIRROR)
     publish(host, 4, "bob")
     assert look(host)["state"] == "converged"
     assert host.user("bob").exists

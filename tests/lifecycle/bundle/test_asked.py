@@ -21,9 +21,9 @@ def needs(example: str, *only: str) -> dict[str, PoolNeeds]:
     return {pool.pool: pool for pool in needs_of(spec, load_catalog(), only)}
 
 
-def test_the_controller_asks_for_the_depot_s_server_and_nodes_do_not() -> None:
+def test_the_controller_asks_for_the_package_mirror_s_server_and_nodes_do_not() -> None:
     found = needs("local.yaml")
-    nginx = Asked(role="depot", what="nginx")
+    nginx = Asked(role="package_mirror", what="nginx")
     assert nginx in found["head"].packages
     assert nginx not in found["gpu"].packages
     assert Asked(role="slurm", what="slurmd") in found["gpu"].packages

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.bundle import mirror as depot
+from gcluster.lifecycle.bundle import mirror
 
-PROGRAM = Path(depot.__file__).with_name("receive.py")
+PROGRAM = Path(mirror.__file__).with_name("receive.py")
 FILES = {"apt/a.deb": b"a" * 3000, "files/b": b"b", "manifest.json": b"{}"}
 
 

@@ -122,7 +122,7 @@ def test_an_image_that_nobody_pinned_is_refused_before_anything_is_fetched(root:
     assert ["kube-vip" in said.summary for said in refusals(asked)] == [True]
 
 
-def test_nodes_take_it_from_the_depot_and_control_planes_from_their_disk() -> None:
+def test_nodes_take_it_from_the_package_mirror_and_control_planes_from_their_disk() -> None:
     spec = spec_of()
     at = bundled_at(OURS.planned().manifest)
     groups = {
@@ -133,7 +133,7 @@ def test_nodes_take_it_from_the_depot_and_control_planes_from_their_disk() -> No
         name: steps["kubernetes.install"]["kubernetes_archive"] for name, steps in groups.items()
     }
     head, gpu = (json.dumps(archives[name]) for name in ("head", "gpu"))
-    assert f'"file:///srv/gcluster/depot/bundle/{BUNDLED}/{IMAGES}"' in head
+    assert f'"file:///srv/gcluster/package-mirror/bundle/{BUNDLED}/{IMAGES}"' in head
     assert f':8480/bundle/{BUNDLED}/{IMAGES}"' in gpu
     for steps in groups.values():
         assert steps["containerd.configure"]["containerd_mirrors"] == {

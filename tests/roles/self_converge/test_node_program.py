@@ -21,14 +21,18 @@ from self_converge import bundle, node, settings, slurm, stamps  # the path come
 DIGEST = "a" * 64
 
 
-class Depot:
+class Mirror:
     """A folder that a real HTTP server serves, and the key whose signature the node knows."""
 
     def __init__(self, folder: Path, address: str) -> None:
         """Make the key; nothing is published yet."""
         self.folder = folder
         self.settings = settings.Settings(
-            cluster="demo", pool="gpu", depot=address, desk="http://127.0.0.1:1", interval=5
+            cluster="demo",
+            pool="gpu",
+            mirror=address,
+            desk="http://127.0.0.1:1",
+            interval=5,
         )
         self.key = folder.parent / "key"
         self.key.touch(mode=0o600)
@@ -47,14 +51,14 @@ class Depot:
 
 
 @pytest.fixture
-def depot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Depot]:
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     served = tmp_path / "served"
     served.mkdir()
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
     monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    made = Depot(served, f"http://127.0.0.1:{server.server_port}")
+    made = Mirror(served, f"http://127.0.0.1:{server.server_port}")
     trusted = tmp_path / "signers"
     trusted.write_bytes(signers(made.key.read_bytes(), "demo"))
     carried = tmp_path / "stamps"
@@ -72,37 +76,39 @@ def stamp(key: str, digest: str = DIGEST) -> None:
     (stamps.STAMPS / key).write_text(digest + "\n")
 
 
-def test_a_node_that_carries_every_stamp_has_converged(depot: Depot) -> None:
-    depot.publish(3)
+def test_a_node_that_carries_every_stamp_has_converged(mirror: Mirror) -> None:
+    mirror.publish(3)
     stamp("base.configure")
-    assert (depot.look().state, depot.look().serial) == ("converged", 3)
+    assert (mirror.look().state, mirror.look().serial) == ("converged", 3)
 
 
-def test_a_manifest_that_was_changed_on_the_way_is_refused(depot: Depot) -> None:
-    depot.publish(3)
-    path = depot.folder / "gpu.signed"
+def test_a_manifest_that_was_changed_on_the_way_is_refused(mirror: Mirror) -> None:
+    mirror.publish(3)
+    path = mirror.folder / "gpu.signed"
     path.write_bytes(path.read_bytes().replace(b"base.configure", b"base.install__"))
-    found = depot.look()
+    found = mirror.look()
     assert found.state == "refused"
     assert "not signed by this cluster" in found.reason
 
 
-def test_a_manifest_of_another_key_is_refused(depot: Depot) -> None:
-    depot.key.write_bytes(signing_key())
-    depot.publish(3)
-    assert "not signed by this cluster" in depot.look().reason
+def test_a_manifest_of_another_key_is_refused(mirror: Mirror) -> None:
+    mirror.key.write_bytes(signing_key())
+    mirror.publish(3)
+    assert "not signed by this cluster" in mirror.look().reason
 
 
-def test_an_old_manifest_is_never_taken_again(depot: Depot, tmp_path: Path) -> None:
-    depot.publish(3)
+def test_an_old_manifest_is_never_taken_again(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.publish(3)
     settings.write_atomically(tmp_path / "state/state.json", b'{"serial": 4}')
-    assert "number 3, and 4 was here before" in depot.look().reason
+    assert "number 3, and 4 was here before" in mirror.look().reason
 
 
-def test_a_bundle_that_is_not_what_was_signed_is_not_unpacked(depot: Depot, tmp_path: Path) -> None:
-    depot.publish(3)
-    (depot.folder / f"bundle-{'b' * 64}.tar.gz").write_bytes(b"something else")
-    found = depot.look()
+def test_a_bundle_that_is_not_what_was_signed_is_not_unpacked(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    mirror.publish(3)
+    (mirror.folder / f"bundle-{'b' * 64}.tar.gz").write_bytes(b"something else")
+    found = mirror.look()
     assert (found.state, "not what the manifest was signed for" in found.reason) == (
         "refused",
         True,
@@ -110,14 +116,17 @@ def test_a_bundle_that_is_not_what_was_signed_is_not_unpacked(depot: Depot, tmp_
     assert not (tmp_path / "state/bundle" / ("b" * 64)).exists()
 
 
-def test_a_depot_that_is_away_is_told(depot: Depot) -> None:
-    assert depot.look().state == "away"
-    assert "nothing is published" in depot.look().reason
+def test_a_package_mirror_that_is_away_is_told(mirror: Mirror) -> None:
+    assert mirror.look().state == "away"
+    assert "nothing is published" in mirror.look().reason
 
 
-def test_a_step_that_comes_over_ssh_is_waited_for(depot: Depot) -> None:
-    depot.publish(3, pushed=True)
-    assert (depot.look().state, depot.look().step) == ("blocked", "base.configure")
+def test_a_step_that_comes_over_ssh_is_waited_for(mirror: Mirror) -> None:
+    mirror.publish(3, pushed=True)
+    assert (mirror.look().state, mirror.look().step) == (
+        "blocked",
+        "base.configure",
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,12 +139,12 @@ def test_a_step_that_comes_over_ssh_is_waited_for(depot: Depot) -> None:
     ids=["idle", "busy", "slurm is silent"],
 )
 def test_a_node_in_service_waits_where_a_job_could_feel_it(
-    depot: Depot, monkeypatch: pytest.MonkeyPatch, use: Any, why: str
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, use: Any, why: str
 ) -> None:
-    depot.publish(3, drain=True)
+    mirror.publish(3, drain=True)
     stamp("slurm.join")
     monkeypatch.setattr(node, "_use", lambda _: use)
-    found = depot.look()
+    found = mirror.look()
     assert (found.state, why in found.reason) == ("waiting", True)
 
 
@@ -147,7 +156,7 @@ def test_a_grant_counts_only_while_its_job_alone_is_there() -> None:
     assert said == [False, True, True]
 
 
-@pytest.mark.usefixtures("depot")
+@pytest.mark.usefixtures("mirror")
 def test_stamps_are_read_as_they_are_over_ssh() -> None:
     stamp("base.configure")
     stamp("base.install", "no digest")

@@ -30,12 +30,12 @@ class Refused(Exception):  # noqa: N818  # it says what happened
 
 
 class Away(Exception):  # noqa: N818  # it says what happened
-    """There is nothing to look at: the depot doesn't answer, or nothing is published."""
+    """There is nothing to look at: the package mirror doesn't answer, or nothing is published."""
 
 
 def manifest(settings: Settings) -> dict[str, Any]:
     """Return the pool's manifest; raises Away and Refused."""
-    raw = _get(f"{settings.depot}/{settings.pool}.signed", lambda body: body.read(MANIFEST_LIMIT))
+    raw = _get(f"{settings.mirror}/{settings.pool}.signed", lambda body: body.read(MANIFEST_LIMIT))
     known = STATE / "manifest.signed"
     if not (known.exists() and known.read_bytes() == raw):
         _prove(raw, settings)
@@ -101,7 +101,7 @@ def unpacked(settings: Settings, what: dict[str, str], keep: str) -> Path:
         shutil.rmtree(old)
     half = Path(tempfile.mkdtemp(prefix=".half-", dir=kind))
     with tempfile.TemporaryFile(dir=kind) as archive:
-        digest = _get("{}/{}".format(settings.depot, what["file"]), lambda b: _copy(b, archive))
+        digest = _get("{}/{}".format(settings.mirror, what["file"]), lambda b: _copy(b, archive))
         if digest != what["sha256"]:
             raise Refused("{} is not what the manifest was signed for".format(what["file"]))
         archive.seek(0)
@@ -122,14 +122,16 @@ def _copy(body: BinaryIO, into: BinaryIO) -> str:
 
 
 def _get(url: str, take: Callable[[Any], Any]) -> Any:
-    """Read a URL without any proxy: the depot is on the cluster's own network."""
+    """Read a URL without any proxy: the package mirror is on the cluster's own network."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=TIMEOUT_S) as body:
             return take(body)
     except urllib.error.HTTPError as error:
-        what = "nothing is published" if error.code == NOT_FOUND else "the depot says " + str(error)
+        what = (
+            "nothing is published" if error.code == NOT_FOUND else "the mirror says " + str(error)
+        )
         raise Away(f"{what}: {url}") from error
     except OSError as error:
         reason = getattr(error, "reason", error)
-        raise Away(f"the depot can't be reached: {url}: {reason}") from error
+        raise Away(f"the package mirror can't be reached: {url}: {reason}") from error

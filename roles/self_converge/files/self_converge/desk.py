@@ -26,7 +26,7 @@ from self_converge.settings import GRANTED_UNIT, JOB_PREFIX, read_json, write_at
 REPORTS = Path("/var/lib/gcluster/reports")
 SILENT = REPORTS / "desk.silent"
 """Why Slurm is asked for nothing, where that is so: `up` shows it while nodes wait."""
-PUBLISHED = Path("/srv/gcluster/depot/converge")
+PUBLISHED = Path("/srv/gcluster/package-mirror/converge")
 SETTINGS = Path("/etc/gcluster/converge-desk.json")
 TURN_S = 2.0
 FORBIDDEN = 403

@@ -47,7 +47,7 @@ class Outcome:
 
     state: str
     """converged, converging, failed, waiting (for a grant), blocked (by a pushed step), refused,
-    away (no depot, or nothing published)."""
+    away (no package mirror, or nothing published)."""
     serial: int = 0
     reason: str = ""
     step: str = ""

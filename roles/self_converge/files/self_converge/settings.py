@@ -30,7 +30,7 @@ class Settings:
 
     cluster: str
     pool: str
-    depot: str
+    mirror: str
     """URL of the folder with the pool's manifest and its bundle."""
     desk: str
     """URL that takes reports."""

@@ -1,17 +1,17 @@
 #!/usr/bin/python
-"""Fail unless the depot sends the bytes of its folder, starts with the machine, and takes nothing."""
+"""Fail unless the package mirror sends the bytes of its folder, starts with the machine, and takes nothing."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: depot_check
-short_description: Check that the depot serves its folder and takes nothing
+module: package_mirror_check
+short_description: Check that the package mirror serves its folder and takes nothing
 description:
-  - Fails unless the depot sends the bytes that lie in its folder, starts with the machine, and takes no files.
+  - Fails unless the package mirror sends the bytes that lie in its folder, starts with the machine, and takes no files.
 author: The gcluster authors
 options:
   port:
-    description: The depot's port.
+    description: The package mirror's port.
     type: int
     required: true
   addresses:
@@ -27,7 +27,7 @@ attributes:
 
 EXAMPLES = r"""
 - name: Ask the server for the files of the folder
-  gcluster.cluster.depot_check:
+  gcluster.cluster.package_mirror_check:
     port: 8080
     addresses: [0.0.0.0]
 """
@@ -52,8 +52,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.node import run
 from ..module_utils.state import exit_with_differences
 
-ROOT = Path("/srv/gcluster/depot")
-UNIT = "gcluster-depot.service"
+ROOT = Path("/srv/gcluster/package-mirror")
+UNIT = "gcluster-package-mirror.service"
 SAMPLE = 1 << 20
 ANY = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}  # noqa: S104  # asked, not served
 

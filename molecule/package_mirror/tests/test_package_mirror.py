@@ -1,4 +1,4 @@
-"""The depot serves its folder to everyone, lets nobody write, and runs without rights."""
+"""The package mirror serves its folder to everyone, lets nobody write, and runs without rights."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from conftest import Play
     from testinfra.host import Host
 
+ROOT = "/srv/gcluster/package-mirror"
 URL = "http://127.0.0.1:8480"
 
 
@@ -23,7 +24,7 @@ def answer(host: Host, method: str, path: str) -> str:
 
 
 def test_a_file_that_is_put_there_is_served_at_once(host: Host) -> None:
-    host.check_output("cd /srv/gcluster/depot && mkdir -p pool && echo new >pool/a.deb")
+    host.check_output("cd /srv/gcluster/package-mirror && mkdir -p pool && echo new >pool/a.deb")
     assert answer(host, "GET", "/pool/a.deb") == "200 new"
 
 
@@ -42,15 +43,15 @@ def test_a_file_that_is_put_there_is_served_at_once(host: Host) -> None:
 def test_nothing_but_finished_files_of_the_folder_can_be_had(
     host: Host, method: str, path: str, status: str
 ) -> None:
-    host.check_output("cd /srv/gcluster/depot && touch .incoming && ln -sfn /etc/passwd passwd")
+    host.check_output(f"cd {ROOT} && touch .incoming && ln -sfn /etc/passwd passwd")
     try:
         assert answer(host, method, path).split()[0] == status
     finally:
-        host.check_output("rm -f /srv/gcluster/depot/passwd /srv/gcluster/depot/.incoming")
+        host.check_output(f"rm -f {ROOT}/passwd {ROOT}/.incoming")
 
 
 def test_it_runs_as_nobody_in_particular_and_without_capabilities(host: Host) -> None:
-    pid = host.check_output("systemctl show -P MainPID gcluster-depot.service")
+    pid = host.check_output("systemctl show -P MainPID gcluster-package-mirror.service")
     status = host.check_output(f"cat /proc/{pid}/status")
     assert "CapEff:\t0000000000000000" in status
     assert "Uid:\t0" not in status
@@ -68,7 +69,7 @@ def test_a_port_that_is_taken_is_told_and_the_next_run_fixes_it(host: Host, conv
     try:
         run = converge(port=8481)
         assert run.returncode != 0
-        assert "/srv/gcluster/depot/README" in run.stdout
+        assert "/srv/gcluster/package-mirror/README" in run.stdout
     finally:
         host.check_output("systemctl stop squatter.service")
     assert converge().returncode == 0

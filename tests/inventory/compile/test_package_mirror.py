@@ -45,12 +45,12 @@ def compiled() -> CompiledCluster:
     return compile_cluster(spec, inventory(spec, hosts), CATALOG, BUNDLE)
 
 
-def test_only_the_controllers_have_a_depot_and_it_comes_before_everything(
+def test_only_the_controllers_have_a_package_mirror_and_it_comes_before_everything(
     compiled: CompiledCluster,
 ) -> None:
     first, *others = compiled.groups
-    assert first.steps[0].key == "depot.install"
-    assert all(step.role != "depot" for group in others for step in group.steps)
+    assert first.steps[0].key == "package_mirror.install"
+    assert all(step.role != "package_mirror" for group in others for step in group.steps)
 
 
 def test_every_node_has_the_bundle_as_its_one_source_before_any_other_role(
@@ -58,7 +58,7 @@ def test_every_node_has_the_bundle_as_its_one_source_before_any_other_role(
 ) -> None:
     roots = {}
     for group in compiled.groups:
-        steps = [step for step in group.steps if step.role != "depot"]
+        steps = [step for step in group.steps if step.role != "package_mirror"]
         assert steps[0].key == "package_sources.install"
         assert [s.key for s in steps].count("package_sources.install") == 1
         assert steps[0].variables["package_sources_only"] is True
@@ -66,5 +66,5 @@ def test_every_node_has_the_bundle_as_its_one_source_before_any_other_role(
         assert repository["key_fingerprint"] == "A" * 40
         roots[group.name] = repository["url"].split("/bundle/")[0]
     controller, *others = roots.values()
-    assert controller == "file:///srv/gcluster/depot"
+    assert controller == "file:///srv/gcluster/package-mirror"
     assert all(url.startswith("http://") and url.endswith(":8480") for url in others)
