@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import urllib.parse
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,24 @@ OURS = "gcluster-"
 HEAD = "# Written by gcluster. Changes made here are lost; change the spec.\n"
 PREFERRED, OTHERWISE = 600, 100
 DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def this_distribution() -> tuple[str, str]:
+    """Return the distribution as specs write it, and the architecture."""
+    lines = Path("/etc/os-release").read_text().splitlines()
+    options = dict(line.split("=", 1) for line in lines if "=" in line)
+    options = {key: value.strip("\"'") for key, value in options.items()}
+    name, version = options["ID"], options.get("VERSION_ID", "")
+    if name in {"rhel", "rocky", "almalinux", "centos"}:
+        name, version = "el", version.split(".")[0]
+    return f"{name}-{version}", os.uname().machine
+
+
+def reasons(text: str) -> str:
+    """Return the lines of a failed update that say why."""
+    lines = [line.strip() for line in text.splitlines()]
+    errors = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
+    return "; ".join(dict.fromkeys(errors or lines[-3:]))
 
 
 def uses_apt() -> bool:
@@ -166,6 +185,22 @@ def repository_files(repository: Repository, architecture: str, sources: Path) -
             APT_PREFERENCES / f"{OURS}{name}": apt_preferences(repository),
         }
     return {DNF_REPOSITORIES / f"{OURS}{name}.repo": dnf_repository(repository, key)}
+
+
+def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
+    """Return files of ours for repositories that are no longer asked for, or elsewhere."""
+    other = APT_SOURCES if sources == APT_ONLY_SOURCES else APT_ONLY_SOURCES
+    if uses_apt():
+        yield from sorted(other.glob(f"{OURS}*.sources"))
+    apt = {sources: ".sources", APT_KEYS: ".gpg", APT_PREFERENCES: ""}
+    folders = apt if uses_apt() else {DNF_REPOSITORIES: ".repo"}
+    for folder, suffix in folders.items():
+        for path in sorted(folder.glob(f"{OURS}*{suffix}")):
+            name = path.name.removeprefix(OURS).removesuffix(suffix)
+            # Roles keep pins of versions beside those of repositories.
+            ours = suffix or "Pin: origin" in path.read_text()
+            if name not in kept and ours:
+                yield path
 
 
 def replace(path: Path, content: bytes) -> None:

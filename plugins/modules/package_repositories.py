@@ -100,12 +100,10 @@ changes:
   sample: [changed /etc/apt/sources.list.d/gcluster-vendor.sources]
 """
 
-import os
 import re
 import tempfile
 import urllib.error
 import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,18 +116,19 @@ from ..module_utils.repositories import (
     APT_KEYS,
     APT_LIST,
     APT_ONLY_SOURCES,
-    APT_PREFERENCES,
     APT_SOURCES,
     DNF_KEYS,
-    DNF_REPOSITORIES,
     HEAD,
     OURS,
     Repository,
     apt_url,
     entries,
     key_path,
+    reasons,
     replace,
     repository_files,
+    stale_files,
+    this_distribution,
     uses_apt,
     without_ours,
 )
@@ -142,17 +141,6 @@ FETCH_TIMEOUT_S, TIMEOUT_S = 60, 3600
 
 class Refused(Exception):  # noqa: N818  # it says what happened
     """The repository can't be trusted or reached."""
-
-
-def this_distribution() -> tuple[str, str]:
-    """Return the distribution as specs write it, and the architecture."""
-    lines = Path("/etc/os-release").read_text().splitlines()
-    options = dict(line.split("=", 1) for line in lines if "=" in line)
-    options = {key: value.strip("\"'") for key, value in options.items()}
-    name, version = options["ID"], options.get("VERSION_ID", "")
-    if name in {"rhel", "rocky", "almalinux", "centos"}:
-        name, version = "el", version.split(".")[0]
-    return f"{name}-{version}", os.uname().machine
 
 
 def fetched_key(repository: Repository, folder: Path) -> bytes:
@@ -235,13 +223,6 @@ def try_dnf(name: str, text: str, keyring: bytes, folder: Path) -> None:
         raise Refused(f"{name}: dnf refuses it, so it was not added: {reasons(output)}")
 
 
-def reasons(text: str) -> str:
-    """Return the lines of a failed update that say why."""
-    lines = [line.strip() for line in text.splitlines()]
-    errors = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
-    return "; ".join(dict.fromkeys(errors or lines[-3:]))
-
-
 def changes_of(repository: Repository, architecture: str, sources: Path, folder: Path) -> Files:
     """Return path -> content of what must change for a repository, after it was tried."""
     key = key_path(repository["name"])
@@ -257,22 +238,6 @@ def changes_of(repository: Repository, architecture: str, sources: Path, folder:
         text = next(iter(files.values())).decode()
         (try_apt if uses_apt() else try_dnf)(repository["name"], text, keyring, folder)
     return changed
-
-
-def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
-    """Return files of ours for repositories that are no longer asked for, or elsewhere."""
-    other = APT_SOURCES if sources == APT_ONLY_SOURCES else APT_ONLY_SOURCES
-    if uses_apt():
-        yield from sorted(other.glob(f"{OURS}*.sources"))
-    apt = {sources: ".sources", APT_KEYS: ".gpg", APT_PREFERENCES: ""}
-    folders = apt if uses_apt() else {DNF_REPOSITORIES: ".repo"}
-    for folder, suffix in folders.items():
-        for path in sorted(folder.glob(f"{OURS}*{suffix}")):
-            name = path.name.removeprefix(OURS).removesuffix(suffix)
-            # Roles keep pins of versions beside those of repositories.
-            ours = suffix or "Pin: origin" in path.read_text()
-            if name not in kept and ours:
-                yield path
 
 
 def turn_off_others(accepted: list[Repository], kept: set[str] | None, *, act: bool) -> list[str]:
