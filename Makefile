@@ -92,7 +92,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -113,6 +113,10 @@ test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, oper
 .PHONY: test-slurm-core
 test-slurm-core: environment ## run the core of test-slurm and prove-burst
 	@pytest -q -m core tests/e2e $(REPORT)
+
+.PHONY: test-slurm-build
+test-slurm-build: environment ## build Slurm from its source on a node, and bring a cluster to it (minutes)
+	@pytest -q -m slurm_build tests/e2e/test_slurm_build.py $(REPORT)
 
 .PHONY: test-kubernetes
 test-kubernetes: environment bundle-kubernetes ## bring Kubernetes up on a control plane and a node, and break it

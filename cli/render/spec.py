@@ -16,6 +16,7 @@ _ORIGINS = {
     "cluster": "one for the cluster",
     "distribution": "the distribution's package",
 }
+_INSTALLED = {"built": "built by the cluster", "distribution": "the distribution's package"}
 _MARK = "*"
 """Behind a version that the set's evidence doesn't say together with the others."""
 
@@ -56,7 +57,10 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
 
 def _row(component: ResolvedComponent) -> tuple[str, str, str]:
     version = component.version if component.verified else f"{component.version}{_MARK}"
+    version = version or "whatever is there"
     origin = _ORIGINS[component.origin]
+    if component.install and component.origin != "distribution":
+        origin = f"{origin}; {_INSTALLED[component.install]}"
     return component.name, version, f"{origin}; {component.source}" if component.source else origin
 
 

@@ -117,6 +117,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes stand for machines that they are not: claimed CPUs and memory, made-up GPUs."""
     pulls: bool = False
     """Compute nodes converge themselves."""
+    builds_slurm: bool = False
+    """Some pool's Slurm is built here, and taken from the controllers."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,14 +252,28 @@ def node_facts(
         )
         for name, pool in spec.pools.items()
     }
-    if not any(node.is_machine for node in found.values()):
+    if not any(node.is_machine for node in found.values()) and not _asks_for_slurm(spec):
         return found
 
     resolved = resolved_pools(spec, catalog)
     return {
-        name: msgspec.structs.replace(node, software=resolved[name]) if node.is_machine else node
+        name: msgspec.structs.replace(
+            node, software=resolved[name] if node.is_machine else _only_slurm(resolved[name])
+        )
         for name, node in found.items()
     }
+
+
+def _asks_for_slurm(spec: ClusterSpec) -> bool:
+    """Whether a version of Slurm is written."""
+    asked = (spec.software, *(pool.software for pool in spec.pools.values()))
+    return any(one is not None and one.slurm not in {"auto", "distribution"} for one in asked)
+
+
+def _only_slurm(resolved: Resolved) -> Resolved:
+    """Return what containers and simulated nodes have of it: Slurm is real there."""
+    slurm = tuple(c for c in resolved.components if c.key == "slurm")
+    return msgspec.structs.replace(_NONE, distribution=resolved.distribution, components=slurm)
 
 
 def with_cluster(
@@ -284,6 +300,11 @@ def with_cluster(
         found_by_name=hosts_of("controller", "login"),
         simulated=is_simulated(spec, catalog),
         pulls=pulls(spec, inventory),
+        builds_slurm=any(
+            component.key == "slurm" and component.install == "built"
+            for node in nodes.values()
+            for component in node.software.components
+        ),
     )
     return {name: msgspec.structs.replace(nodes[name], cluster=cluster) for name in pools}
 

@@ -18,7 +18,7 @@ from .addons import addons_missing, addons_of
 from .fetch import is_complete
 from .keys import signed_by
 from .kubernetes import kubernetes_missing
-from .requirements import kubernetes_of, needs_of
+from .requirements import kubernetes_of, needs_of, refuse_built_slurm
 
 
 def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:
@@ -133,6 +133,7 @@ def refuse_incomplete(
         LifecycleError: GC937 for each package and file that is missing, with its role; GC1050,
             GC1051: it has no Kubernetes for these nodes; GC1002 for each image of an add-on.
     """
+    refuse_built_slurm(spec, catalog)
     found: dict[str, Diagnostic] = {}
     for pool in needs_of(spec, catalog):
         distribution = pool.distribution or next(

@@ -37,7 +37,13 @@ from .apt import AptRoot, Found
 from .fetch import INCOMING, RequiredFile, fetch_all
 from .keys import BundleKey
 from .kubernetes import bundle_kubernetes
-from .requirements import PoolNeeds, kubernetes_of, needs_of, refuse_unclear
+from .requirements import (
+    PoolNeeds,
+    kubernetes_of,
+    needs_of,
+    refuse_built_slurm,
+    refuse_unclear,
+)
 from .write import Part, indexed, prune, sign
 
 
@@ -74,6 +80,8 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         raise SpecError(loaded)
     _refuse_foreign(out)
     catalog = load_catalog(loaded.catalogs)
+    if not only or {"slurm", "slurmdbd"}.intersection(only):
+        refuse_built_slurm(loaded.spec, catalog)
     needs = needs_of(loaded.spec, catalog, only)
     with_kubernetes = not only or "kubernetes" in only
     kubernetes = kubernetes_of(loaded.spec, catalog) if with_kubernetes else None

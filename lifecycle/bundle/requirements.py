@@ -10,6 +10,7 @@ import msgspec
 from ...inventory.compile import Group, Step, compile_cluster
 from ...inventory.compile.node import NodeFacts, node_facts
 from ...inventory.compile.roles import role_compilers
+from ...inventory.compile.slurm.packages import slurm_build
 from ...inventory.hosts import ClusterInventory
 from ...schemas.bundle import Asked, BundleManifest
 from ...schemas.catalog import Catalog
@@ -17,7 +18,7 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.local.image import recipe
 from ...stacks.registry import provider
-from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.sites import inventory, provider_name
 from ..nodes.converge.role_files import role_path
 from .kubernetes import RequiredKubernetes, refusals, required_kubernetes
@@ -113,6 +114,24 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
             unclear=tuple(sorted(reader.unclear)),
         )
     return [found[name] for name in spec.pools if name in found]
+
+
+def refuse_built_slurm(spec: ClusterSpec, catalog: Catalog) -> None:
+    """Let specs pass whose Slurm is the distribution's: a bundle has no compiler and no source.
+
+    Raises:
+        LifecycleError: GC939, with what to write.
+    """
+    facts = node_facts(spec, catalog, _hosts(spec, catalog))
+    built = {node.name: found.version for node in facts.values() if (found := slurm_build(node))}
+    if built:
+        pools, version = ", ".join(sorted(built)), next(iter(built.values()))
+        raise failure(
+            "GC939",
+            f"Slurm {version} of {pools} is built on a node, and bundles have none that is built",
+            hint="write software: {slurm: distribution}",
+            exit_code=Exit.REFUSED,
+        )
 
 
 def kubernetes_of(spec: ClusterSpec, catalog: Catalog) -> RequiredKubernetes | None:

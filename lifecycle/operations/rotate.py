@@ -40,6 +40,7 @@ from ..nodes.converge.stamps import read_stamps
 from ..nodes.converge.watch import reasons
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..scheduler.base import Scheduler
+from ..scheduler.slurm_build import vouch_for_packages
 from ..secrets.makers import maker, provided_secrets, rotate_tunnel_keys
 from ..secrets.vault import SecretVault, munge_key
 from ..up.run import Run
@@ -260,6 +261,7 @@ def rotate_munge(
             detail="every machine has its old key again",
         )
     session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
+    vouch_for_packages(session, controllers, key)
     _emit(report, "waiting until the controller has heard from every node")
     nodes = [host.name for host in ready if host.role == "compute" and host.name not in deaf]
     wait_for_answers(service, nodes, Clock())

@@ -34,6 +34,7 @@ from .changes import Disruption, Plan, RemovedNode, StepChange
 from .guards import guards, removed_nodes, served
 from .job_impact import ask_job_impact
 from .purchase.fallback_lists import FallbackLists, committed_usd, fallback_views
+from .slurm_upgrade import slurm_upgrade_findings
 from .spec_fields import field_lines
 
 NOT_THERE = "this node isn't there yet"
@@ -126,7 +127,12 @@ def plan_with_jobs(
     )
     plan = _plan(cluster, observation, pending, fallbacks, jobs=jobs, accounting=accounting)
     before = Journal(cluster.events).built()
-    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled.cluster)))
+    refused = slurm_upgrade_findings(cluster.applied_spec, before, cluster.spec, cluster.catalog)
+    plan = replace(
+        plan,
+        upgrades=upgrade_lines(before, built(compiled.cluster)),
+        diagnostics=(*plan.diagnostics, *refused),
+    )
     if scope is None and isinstance(cluster.spec.scheduler, KubernetesScheduler):
         plan = _with_kubernetes(cluster, plan, observation, session)
     return _guarded(cluster, plan, observation, session, rolls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...inventory.compile.slurm.daemons import MUNGE_SECRET
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.phases import KUBERNETES_PHASES
 from ..operations.queue_state import bring_queue
@@ -37,6 +38,24 @@ def _restore_queue(state: UpState) -> None:
     bring_queue(state.cluster, state.after.existing, state.session, state.report)
 
 
+def _build_slurm(state: UpState) -> None:
+    """Begin to build Slurm's packages; nodes wait for them where they need them."""
+    cluster, compiled = state.cluster, state.compiled.cluster
+    if not any(step.role == "slurm_packages" for g in compiled.groups for step in g.steps):
+        return
+    from .slurm_build import build_slurm  # noqa: PLC0415  # only where something is built
+
+    cluster.make_secrets(compiled)
+    build_slurm(
+        compiled,
+        [h for h in state.after.existing.hosts if h.name not in state.after.unreachable],
+        state.session,
+        state.report,
+        munge_key=cluster.vault.reveal(MUNGE_SECRET),
+        serving=frozenset(n for n, steps in state.after.stamps.items() if "slurm.join" in steps),
+    )
+
+
 def _settle_accounts(state: UpState) -> None:
     state.settled(settle(state.cluster, state.after, state.session, state.report))
 
@@ -55,6 +74,11 @@ SLURM_PHASES = SchedulerPhases(
             "restore queue",
             _restore_queue,
             "The state names the queue to restore until a controller has it.",
+        ),
+        Phase(
+            "build Slurm",
+            _build_slurm,
+            "A build goes on on its node, and is followed; what the depot has isn't built again.",
         ),
     ),
     after_nodes=(

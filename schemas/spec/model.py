@@ -121,6 +121,15 @@ OwnVersion: TypeAlias = Annotated[
 ]
 """A version; or preinstalled: the hosts or the image bring it, and nothing of it is installed."""
 
+SlurmVersion: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(auto|distribution|[0-9]+([.+~:-][A-Za-z0-9]+)*)$(?!\n)",
+        examples=["auto", "25.11", "25.11.8", "distribution"],
+    ),
+]
+"""As `Version`, or distribution: the distribution's own package, whatever version that is."""
+
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
 """The value of a tag or label."""
 

@@ -4,7 +4,17 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from .model import Cidr, FilePath, Fingerprint, OwnVersion, SpecModel, Url, Version, updates
+from .model import (
+    Cidr,
+    FilePath,
+    Fingerprint,
+    OwnVersion,
+    SlurmVersion,
+    SpecModel,
+    Url,
+    Version,
+    updates,
+)
 from .units import ByteSize
 
 
@@ -43,7 +53,13 @@ class Software(SpecModel, frozen=True):
     ofed: Annotated[Version, Meta(description="DOCA-OFED (InfiniBand and RoCE).")] = "auto"
     mpi: Annotated[Version, Meta(description="Open MPI.")] = "auto"
     lustre: Annotated[Version, Meta(description="Lustre, of clients and of servers.")] = "auto"
-    slurm: Annotated[Version, Meta(description="Slurm.")] = "auto"
+    slurm: Annotated[
+        SlurmVersion,
+        Meta(
+            description="Slurm, or how its version begins: the distribution's own package where it "
+            "is that, else built from SchedMD's source. distribution: whatever that has."
+        ),
+    ] = "auto"
     kubernetes: Annotated[Version, Meta(description="Kubernetes.")] = "auto"
     containers: Annotated[
         Literal["auto", "pyxis", "none"],

@@ -210,6 +210,14 @@ class SlurmPackage(SpecModel, frozen=True):
     date: Date
 
 
+class SlurmRelease(SpecModel, frozen=True):
+    """The release of Slurm that machines get where neither spec nor set says one."""
+
+    version: Exact
+    source: str
+    date: Date
+
+
 class Companion(SpecModel, frozen=True):
     """A version for what no tested set says, taken where a pool uses something that needs it."""
 
@@ -269,6 +277,7 @@ class Lock(SpecModel, frozen=True):
     kernels: list[Kernels] = field(default_factory=list)
     distributions: list[NodeImage] = field(default_factory=list)
     slurm_packages: list[SlurmPackage] = field(default_factory=list)
+    slurm_default: SlurmRelease | None = None
     companions: list[Companion] = field(default_factory=list)
     features: list[Feature] = field(default_factory=list)
     skews: list[Skew] = field(default_factory=list)

@@ -12,6 +12,7 @@ from ..diagnostics import PathTuple
 from ..spec import ClusterSpec, KubernetesScheduler, Pool, Scheduler, Site, SlurmScheduler, Software
 from .lock import Lock, Need, SchedulerType, load_lock, need_of, parts
 from .resolve import Resolved, ResolvedComponent, asked_versions, resolve_need
+from .slurm import settled, slurm_sources
 
 _CLUSTER_WIDE = ("slurm", "kubernetes")
 """Components whose daemons talk to each other across pools."""
@@ -28,6 +29,8 @@ class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
     """Versions that are written for it, by component."""
     need: Need
     resolved: Resolved
+    is_real: bool = True
+    """Whether its nodes are machines of their own: no containers made here, no simulated type."""
 
     def where(self, key: str) -> PathTuple:
         """Return where a value of `software` that holds here is written."""
@@ -58,6 +61,8 @@ def pool_stacks(
     """Return every pool with its software, in the order of the spec; alike pools resolve once."""
     found: dict[str, PoolStack] = {}
     known: dict[tuple[Software, Need], Resolved] = {}
+    machines = [catalog.machines.get(p.machine) for p in pools.values() if p.machine is not None]
+    only_simulated = bool(machines) and all(m is not None and m.simulated for m in machines)
     for name, pool in pools.items():
         machine = None if pool.machine is None else catalog.machines.get(pool.machine)
         site = sites.get(pool.site)
@@ -79,6 +84,10 @@ def pool_stacks(
             asked=asked_versions(own),
             need=need,
             resolved=resolved,
+            is_real=not (
+                (site is not None and site.is_made_here)
+                or (machine.simulated if machine is not None else only_simulated)
+            ),
         )
     return found
 
@@ -106,7 +115,8 @@ def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
         catalog=catalog,
         lock=lock,
     )
-    return with_cluster_versions(stacks, lock)
+    sources = slurm_sources(catalog.sources, spec.software)
+    return settled(with_cluster_versions(stacks, lock), stacks, lock, sources)
 
 
 def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[str, Resolved]:
@@ -121,7 +131,12 @@ def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[s
 
 def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | None:
     """Return what pools without a version take: the newest asked for, else the first GPUs'."""
-    found = [(s, c) for s in stacks.values() for c in s.resolved.components if c.key == key]
+    found = [
+        (stack, component)
+        for stack in stacks.values()
+        for component in stack.resolved.components
+        if component.key == key and component.origin != "distribution"
+    ]
     asked = [component for _, component in found if component.origin == "asked"]
     if asked:
         return max(asked, key=lambda component: parts(component.version))

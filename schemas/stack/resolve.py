@@ -36,6 +36,9 @@ PREINSTALLED = "preinstalled"
 """Written for a version: the nodes bring the component, and nothing of it is installed."""
 _WITH_DRIVER = frozenset({"fabric_manager", "imex"})
 
+Install: TypeAlias = Literal["", "built", "distribution"]
+"""Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
+
 
 class ResolvedComponent(msgspec.Struct, frozen=True, kw_only=True):
     """A component and its version."""
@@ -48,6 +51,7 @@ class ResolvedComponent(msgspec.Struct, frozen=True, kw_only=True):
     """False: the set's evidence doesn't say this version together with the others."""
     source: str = ""
     """Where the version comes from, when not from the set's evidence."""
+    install: Install = ""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +84,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def versions(self) -> dict[str, str]:
         """Every version the nodes get, by component."""
-        return {component.key: component.version for component in self.components}
+        return {c.key: c.version for c in self.components if c.version}
 
     def version(self, key: str) -> str | None:
         """Return a component's version; None when nothing says it."""
@@ -201,14 +205,16 @@ def resolve(
     return resolve_need(software, need, lock)
 
 
+_NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
+
+
 def asked_versions(software: Software) -> dict[str, str]:
     """Return the versions that are written, by component."""
     given = msgspec.structs.asdict(software)
     return {
         key: version
         for key, version in given.items()
-        if version not in {"auto", PREINSTALLED}
-        and key not in {"distribution", "containers", "sources"}
+        if version not in {"auto", PREINSTALLED, "distribution"} and key not in _NO_VERSIONS
     }
 
 

@@ -1,4 +1,4 @@
-"""Two controllers: one dies, the other goes on with the same queue; and another version of Slurm.
+"""Two controllers: one dies, the other goes on with the same queue.
 
 The machines are containers. The state that the controllers share is one folder that both see, and
 a double of `mount.nfs` mounts it: the kernel under containers has no NFS. systemd's mount units,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.local, pytest.mark.slurm]
 
 HEADS = ("head01", "head02")
-SECOND = "24.11.6"
 SAVED_S = 330
 """Slurm's PERIODIC_CHECKPOINT (300 s), after which what it knows of accounts is saved."""
 TAKEN_OVER_S = 240
@@ -83,32 +82,6 @@ JOB = {
         "time_limit": {"set": True, "number": 60},
     },
 }
-
-NEXT = """
-set -e
-mkdir -p /srv/next/made && cd /srv/next/made
-apt-get -qq update
-of_slurm=$(dpkg-query -W -f '${source:Package} ${Package}\\n' | awk '$1 == "slurm-wlm" {print $2}')
-apt-get -qq download $of_slurm
-was=$(dpkg-query -W -f '${Version}' slurmctld)
-for file in *.deb; do
-  rm -rf tree && dpkg-deb -R "$file" tree
-  sed -i "s/$was/VERSION-1/g" tree/DEBIAN/control
-  dpkg-deb -Znone --root-owner-group -b tree "../${file%%_*}.deb" >/dev/null
-done
-cd .. && rm -rf made
-for file in *.deb; do
-  dpkg-deb -f "$file"
-  printf 'Filename: ./%s\\nSize: %s\\n' "$file" "$(stat -c %s "$file")"
-  printf 'SHA256: %s\\n\\n' "$(sha256sum "$file" | cut -d' ' -f1)"
-done >Packages
-"""
-"""Makes the packages of Slurm that are installed again, the same programs with another version."""
-KNOW_NEXT = (
-    "echo 'deb [trusted=yes] file:/srv/next ./' > /etc/apt/sources.list.d/next.list && "
-    "apt-get -qq update"
-)
-STARTED = "systemctl show --property ActiveEnterTimestampMonotonic --value"
 
 
 class Pair:
@@ -233,40 +206,3 @@ def test_the_first_controller_takes_the_queue_back_when_it_is_there_again(pair: 
         until(lambda: pair.jobs("gpu01") == before)
     finally:
         pair.on("head02", "systemctl start slurmctld")
-
-
-def test_another_version_comes_to_slurmdbd_then_slurmctld_then_the_drained_node(
-    pair: Pair, tmp_path: Path
-) -> None:
-    """No two versions that could be upgraded are to be had: the same programs are packed again."""
-    pair.on("head01", "scancel --user=ada")
-    pair.on("head01", NEXT.replace("VERSION", SECOND))
-    podman("cp", f"{pair.room.name}-head01:/srv/next", str(tmp_path))
-    for host in pair.room.hosts:
-        if host != "head01":
-            podman("cp", str(tmp_path / "next"), f"{pair.room.name}-{host}:/srv/")
-        pair.on(host, KNOW_NEXT)
-    pair.spec["software"] = {"slurm": SECOND}
-    pair.write()
-    send = "cd /tmp && runuser -u ada -- sbatch --parsable --output=/dev/null"
-    waited_for = pair.on("head01", f"{send} --wrap 'sleep 20'")
-    queued = pair.on("head01", f"{send} --hold --wrap true")
-    until(lambda: any(line.startswith(f"{waited_for} RUN") for line in pair.jobs("head01")), 60)
-
-    plan = pair.live.json("plan", str(pair.live.spec), expect=None)
-    steps = {step["step"]: step for step in plan["steps"] if step["hosts"] == "gpu01"}
-    assert steps["slurm.install"]["disruption"] == "rolling"
-    pair.live.json("up", str(pair.live.spec), "--yes")
-
-    has = "dpkg-query -W -f '${Version}' slurm-client"
-    assert {pair.on(host, has) for host in pair.room.hosts} == {f"{SECOND}-1"}
-    slurmdbd = [int(pair.on(host, f"{STARTED} slurmdbd")) for host in HEADS]
-    slurmctld = [int(pair.on(host, f"{STARTED} slurmctld")) for host in HEADS]
-    assert max(slurmdbd) < min(slurmctld)
-    assert max(slurmctld) < int(pair.on("gpu01", f"{STARTED} slurmd"))
-    ended = pair.on(
-        "head01", f"sacct --noheader --allocations --job={waited_for} --format=State%20"
-    )
-    assert ended.strip() == "COMPLETED"
-    assert pair.jobs("head01") == [f"{queued} PENDING"]
-    assert pair.on("gpu01", "sinfo --noheader --Node --format=%T") == "idle"

@@ -64,7 +64,7 @@ class Stack:
                     "hosts": [hosts[name] for name in GPUS],
                 },
             },
-            "software": {"distribution": "debian-13", "driver": FIRST},
+            "software": {"distribution": "debian-13", "driver": FIRST, "slurm": "distribution"},
             "scheduler": {"type": "slurm"},
             "users": [{"name": "ada", "uid": 2001}],
             "smoke": {"allreduce": {"sizes": "8B..64KiB", "iterations": 1}},

@@ -43,6 +43,8 @@ class Controller:
         environment = {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
             "GCLUSTER_SLURM_CONF": str(self.folder / "slurm.conf"),
+            "GCLUSTER_SLURMCTLD_SEEN": str(self.folder / "seen"),
+            "GCLUSTER_SLURMCTLD_BACKUPS": str(self.folder / "kept"),
         }
         return subprocess.run(
             [PROGRAM, *words], env=environment, capture_output=True, text=True, check=False
@@ -157,3 +159,31 @@ def test_a_second_controller_begins_alone_where_the_first_never_comes(
     alone = controller.run("check", controller.folder)
     assert alone.returncode == 0
     assert "head01 has not named the cluster" in alone.stderr
+
+
+def test_what_another_version_would_write_anew_is_kept_before_its_first_start(
+    controller: Controller,
+) -> None:
+    kept = controller.folder / "kept"
+    (controller.own / "job_state").unlink()
+    controller.has("slurmctld", "echo slurm-wlm 24.11.5")
+    assert controller.run("before-upgrade").returncode == 0
+    assert not kept.exists(), "there is no queue yet"
+    (controller.own / "job_state").write_text("of 24.11")
+    assert controller.run("before-upgrade").returncode == 0
+    assert not kept.exists(), "it is the same version"
+
+    controller.has("slurmctld", "echo slurm 25.11.8")
+    done = controller.run("before-upgrade")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    (archive,) = kept.iterdir()
+    assert archive.name.startswith("24.11.5-")
+    assert archive.name.endswith("-before-25.11.8.tar.gz")
+    listed = subprocess.run(
+        ["tar", "-tzf", archive], capture_output=True, text=True, check=True
+    ).stdout
+    assert "own/job_state" in listed
+    assert "slurm.conf" in listed
+    assert controller.run("before-upgrade").returncode == 0
+    assert len(list(kept.iterdir())) == 1

@@ -18,7 +18,7 @@ class Host:
     def __init__(self, folder: Path) -> None:
         """Install 24.11.5."""
         self.folder = folder
-        self.has("dpkg-query", "printf 24.11.5-1")
+        self.has("dpkg-query", 'case "$*" in *smd*) exit 1 ;; esac; printf "installed 24.11.5-1"')
         self.has("scontrol", "echo Slurmctld is UP")
         self.has("sleep", "true")
         self.daemon = self.has("slurmdbd", "")
@@ -97,3 +97,19 @@ def test_a_controller_that_does_not_answer_afterwards_is_an_error(host: Host) ->
     done = host.run("24.11.5", "slurmctld")
     assert done.returncode == 1
     assert "doesn't answer" in done.stderr
+
+
+def test_a_daemon_that_packages_of_another_name_have_ended_is_started_again(host: Host) -> None:
+    host.has("dpkg-query", 'case "$*" in *smd*) printf "installed 25.11.8-1" ;; *) exit 1 ;; esac')
+    runs = host.folder / "runs"
+    host.has(
+        "systemctl",
+        f"""case "$*" in
+          is-active*slurmdbd) test -e {runs} ;;
+          is-enabled*slurmdbd) ;;
+          start*slurmdbd) touch {runs} ;;
+          *) exit 3 ;;
+        esac""",
+    )
+    done = host.run("25.11.8")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "slurmdbd\n", "")

@@ -160,9 +160,9 @@ def test_the_newest_slurm_that_any_pool_asks_for_is_the_controllers() -> None:
     pools = resolved_pools(_spec(text), CATALOG)
 
     assert {name: found.version("slurm") for name, found in pools.items()} == {
-        "head": "24.11",
-        "train": "24.11",
-        "old": "24.05",
+        "head": "24.11.7",
+        "train": "24.11.7",
+        "old": "24.05.7",
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..node import NodeFacts
 from ..roles import role_compiler
+from ..slurm.packages import slurm_build
 from ..steps import Json, Phase, Stage, Step
 from ..storage.disks import scratch_folder
 from ..system.packages import file_variables
@@ -107,14 +108,22 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
         "enroot_pyxis_pyxis_version": pyxis,
         "enroot_pyxis_pyxis_file": file_variables(node, "pyxis", "source", pyxis),
     }
+    build = slurm_build(node)
+    built: dict[str, Json] = {"enroot_pyxis_slurm_version": build.version} if build else {}
     phases: tuple[tuple[Phase, Stage, dict[str, Json]], ...] = (
         ("preflight", Stage.SCHEDULER, files),
-        ("install", Stage.SCHEDULER, files),
+        ("install", Stage.SCHEDULER, files | built),
         ("configure", Stage.SCHEDULER, runs | data),
         # srun is asked, which knows the plugin when Slurm is there.
         ("verify", Stage.MONITORING, runs | data | {"enroot_pyxis_enroot_version": enroot}),
     )
     return [
-        Step(stage=stage, role="enroot_pyxis", phase=phase, variables=variables)
+        Step(
+            stage=stage,
+            role="enroot_pyxis",
+            phase=phase,
+            variables=variables,
+            from_depot=phase == "install" and bool(built),
+        )
         for phase, stage, variables in phases
     ]

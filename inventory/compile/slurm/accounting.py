@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ....schemas.spec.scheduler import Accounting
@@ -13,7 +15,8 @@ from ...hosts import Host
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
-from .scheduling import AUTO, priority_variables, written_partitions
+from .packages import install_variables
+from .scheduling import priority_variables, written_partitions
 
 SLURMDBD_PORT = 6819
 """DbdPort, Slurm's own default."""
@@ -128,7 +131,7 @@ _PREFLIGHT = (
 )
 
 
-@role_compiler("slurmdbd", after=("munge",))
+@role_compiler("slurmdbd", after=("munge", "slurm_packages"))
 def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role slurmdbd for the hosts of a pool; none where none of them runs it.
 
@@ -139,7 +142,7 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     run_it = accounting_hosts(spec, node.cluster.hosts) if may_run_accounting(node) else ()
     if node.name not in {host.pool for host in run_it}:
         return []
-    variables, version = slurmdbd_variables(spec, run_it), spec.software.slurm
+    variables, install = slurmdbd_variables(spec, run_it), install_variables(node, "slurmdbd")
     pages: dict[str, Json] = (
         {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if node.cluster.simulated else {}
     )
@@ -147,7 +150,7 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     made = {"slurmdbd_database_made": variables["slurmdbd_database_made"]}
     return [
         _step("preflight", {key: variables[key] for key in _PREFLIGHT}),
-        _step("install", {} if version == AUTO else {"slurmdbd_version": version}),
+        msgspec.structs.replace(_step("install", install), from_depot="slurmdbd_built" in install),
         _step("configure", variables | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
         _step("verify", known | made | pages),
     ]

@@ -29,8 +29,8 @@ from .nodes import (
     node_shape,
     reserved_memory_mib,
 )
+from .packages import install_variables
 from .scheduling import (
-    AUTO,
     JWT_SECRET,
     has_rest_api,
     partition_limits,
@@ -134,7 +134,7 @@ def slurm_steps(node: NodeFacts) -> list[Step]:
     if is_compute and (scratch := job_scratch(node.spec, node.cluster)):
         configure["slurm_scratch"] = scratch
     return [
-        _install(node.spec.software.slurm, drains=is_compute),
+        _install(install_variables(node, "slurm"), drains=is_compute),
         _step("configure", configure, secrets),
         *([_step("join", {})] if is_compute else []),
         _step("verify", what),
@@ -205,11 +205,11 @@ def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | No
     )
 
 
-def _install(version: str, *, drains: bool) -> Step:
-    if version == AUTO:
-        return _step("install", {})
-    step = _step("install", {"slurm_version": version})
-    return msgspec.structs.replace(step, spares_jobs=not drains)
+def _install(variables: dict[str, Json], *, drains: bool) -> Step:
+    spares_jobs = not (variables and drains)
+    built = "slurm_built" in variables
+    step = _step("install", variables)
+    return msgspec.structs.replace(step, spares_jobs=spares_jobs, from_depot=built)
 
 
 def _partitions(

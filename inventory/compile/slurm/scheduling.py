@@ -12,8 +12,6 @@ from ..steps import Json
 
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
-AUTO = "auto"
-"""Version of software that the spec doesn't name: what is there stays, else the distribution's."""
 
 
 def written_partitions(spec: ClusterSpec) -> dict[str, Partition]:

@@ -17,21 +17,17 @@ from ..steps import Json
 
 
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
-    """Return the oldest Slurm among controllers: the spec's, else that of their distribution.
+    """Return the oldest Slurm among controllers: what they resolve to, else their distribution's.
 
-    None where neither is known. Another Slurm of single pools is not installed, so it doesn't
-    count. Reads the software lock.
+    None where neither is known. Reads the software lock.
     """
     lock = load_lock()
     found: str | None = None
     for node in controllers:
         asked = (node.pool.software, node.spec.software)
         distributions = [one.distribution for one in asked if one and one.distribution != "auto"]
-        version: str | None = node.spec.software.slurm
-        if version == "auto":
-            version = lock.slurm_package(
-                node.software.distribution or next(iter(distributions), None)
-            )
+        own = lock.slurm_package(node.software.distribution or next(iter(distributions), None))
+        version = node.version("slurm") or own
         if version is not None and (found is None or older(version, found)):
             found = version
     return found

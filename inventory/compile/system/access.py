@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ....schemas.derived.links import TUNNEL_PORT, gateway_links, networks_of_sites
 from ....schemas.derived.storage import mount_point
 from ....schemas.spec import (
@@ -16,6 +18,7 @@ from ....schemas.spec import (
 from ....schemas.spec.sites import ListedHost, SshFleetSite
 from ..node import NodeFacts
 from ..roles import role_compiler
+from ..slurm.packages import slurm_build
 from ..steps import Json, Phase, Stage, Step
 
 DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
@@ -193,8 +196,10 @@ def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     if slurm.node_logins == "any":
         nobody: dict[str, Json] = {"pam_slurm_adopt_jobs_only": False}
         return [_step("configure", nobody), _step("verify", nobody)]
+    build = slurm_build(node)
+    install = _step("install", {"pam_slurm_adopt_slurm_version": build.version} if build else {})
     return [
-        _step("install", {}),
+        msgspec.structs.replace(install, from_depot=build is not None),
         _step("configure", _exempt(node.spec)),
         _step("verify", {}),
     ]

@@ -161,7 +161,8 @@ def package_mirror_steps(node: NodeFacts) -> list[Step]:
     They come before everything else of the cluster: the other nodes' packages come from
     there, and the roles of nodes that converge themselves.
     """
-    if node.pool.role != "controller" or (node.bundle is None and not node.cluster.pulls):
+    served_at_all = node.bundle is not None or node.cluster.pulls or node.cluster.builds_slurm
+    if node.pool.role != "controller" or not served_at_all:
         return []
     repositories = (
         [] if node.bundle is None else _mirror_repositories(node.bundle, node.bundle_root)

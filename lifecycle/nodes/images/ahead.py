@@ -22,7 +22,14 @@ from ...state import acquire
 from ...up.run import Run
 from ..converge.pending import pending_steps
 from ..converge.playbook import playbook_yaml
-from .golden import BAKED_PHASES, baker, compile_for_images, ensure_image, image_key, install_group
+from .golden import (
+    baker,
+    compile_for_images,
+    ensure_image,
+    image_key,
+    install_group,
+    is_baked,
+)
 
 ANY_HOST = "all"
 """Hosts of a written playbook: whatever machine the image builder has started."""
@@ -83,7 +90,7 @@ def make_images(cluster: Cluster, report: Reporter, *, out: Path | None = None) 
 
 def install_playbook(group: Group) -> str:
     """Return the install phases of one pool as a playbook over any machine, stamps at the end."""
-    steps = tuple(step for step in group.steps if step.phase in BAKED_PHASES)
+    steps = tuple(step for step in group.steps if is_baked(step))
     anywhere = msgspec.structs.replace(group, hosts=(ANY_HOST,), steps=steps)
     pending = pending_steps(CompiledCluster(cluster="image", groups=(anywhere,)), {}, {})
     return playbook_yaml(pending, {})

@@ -33,6 +33,11 @@ from ..ssh import SshSession
 BAKED_PHASES = frozenset({"preflight", "install"})
 
 
+def is_baked(step: Step) -> bool:
+    """Whether a step can run into an image: it needs no cluster around it."""
+    return step.phase in BAKED_PHASES and not step.from_depot
+
+
 def baker(site: OpenSite) -> Provider | None:
     """Return the site's provider; None when its nodes boot from no image of ours."""
     return site.provider if site.provider.bakes_images else None
@@ -52,7 +57,7 @@ def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
     found: dict[str, list[Step]] = {}
     for group in here:
         for step in group.steps:
-            if step.phase in BAKED_PHASES and step not in found.setdefault(step.key, []):
+            if is_baked(step) and step not in found.setdefault(step.key, []):
                 found[step.key].append(step)
     steps = tuple(alike[0] for key, alike in found.items() if len(alike) == 1 and key in needed)
     if not steps:

@@ -118,11 +118,6 @@ def _left_out(loaded: Loaded) -> Iterator[Diagnostic]:
     if spec is None:
         return
     found: list[tuple[PathTuple, str]] = [
-        (("pools", name, "software", "slurm"), "another Slurm for single pools")
-        for name, pool in spec.pools.items()
-        if pool.software is not None and pool.software.slurm != "auto"
-    ]
-    found += [
         (("sites", name, "proxy"), "proxies")
         for name, site in spec.sites.items()
         if getattr(site, "proxy", None) is not None

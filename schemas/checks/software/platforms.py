@@ -10,11 +10,12 @@ from ...fix.edits import Remove
 from ...spec import Pool
 from ..context import CheckContext
 from ..registry import Finding, check
-from .versions import once, relies_on, stacks, the_lock
+from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
 
 if TYPE_CHECKING:
     from ...stack.lock import Component
     from ...stack.pools import PoolStack
+    from ...stack.resolve import ResolvedComponent
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}
@@ -173,36 +174,58 @@ def _not_offered(context: CheckContext, stack: PoolStack) -> Finding | None:
     )
 
 
-@check("GC613", summary="A Slurm that the distribution's packages don't have.")
-def slurm_not_in_distribution(context: CheckContext) -> Iterator[Finding]:
-    """Slurm comes from the distribution's packages unless the image brings another.
+@check("GC613", summary="A Slurm that is neither the distribution's nor can be built.")
+def slurm_unobtainable(context: CheckContext) -> Iterator[Finding]:
+    """Slurm is the distribution's own package, or is built from SchedMD's source.
 
     Debian 13 has 24.11, Ubuntu 24.04 has 23.11, Debian 12 and EPEL 9 have 22.05, Ubuntu 22.04 has
-    21.08. Any other version needs packages from a source of your own; local nodes have none.
+    21.08. Any other version is built on a node, once a cluster. That takes a checksum of the
+    source, from the catalog or from `software.sources.slurm.checksums`, and a source with
+    packaging files of its own: Slurm has them since 23.11.
     """
-    found = ((stack, _other_slurm(context, stack)) for stack in stacks(context).values())
-    yield from once((stack, finding) for stack, finding in found if finding is not None)
-
-
-def _other_slurm(context: CheckContext, stack: PoolStack) -> Finding | None:
-    from ...stack.lock import fits  # noqa: PLC0415  # only with software
-
-    written, resolved = stack.asked.get("slurm"), stack.resolved
-    package = the_lock().slurm_package(resolved.distribution)
-    by_set = resolved.set is not None and resolved.tested and resolved.evidence is not None
-    if written is None or package is None or context.slurm is None or fits(written, package):
-        return None
-    if by_set and any(c.key == "slurm" and c.verified for c in resolved.components):
-        return None
-    local = stack.need.provider == "local"
-    path = stack.where("slurm")
-    return Finding(
-        summary=f"Slurm {written} is not in the packages of {resolved.distribution}, "
-        f"which have {package}",
-        path=path,
-        severity=Severity.ERROR if local else Severity.WARNING,
-        hint=f'write slurm: "{package}" or leave it out'
-        + ("" if local else "; else bring packages of a pinned source in the nodes' image"),
-        relies_on=relies_on(stack, "slurm", "distribution"),
-        fix=Remove(path=path) if local else None,
+    if context.slurm is None:
+        return
+    found = slurm_of_pools(context)
+    pairs = (
+        (stack, _unobtainable(context, stack, found[name]))
+        for name, stack in stacks(context).items()
+        if name in found and found[name].install == "built"
     )
+    yield from once((stack, finding) for stack, finding in pairs if finding is not None)
+
+
+def _unobtainable(
+    context: CheckContext, stack: PoolStack, slurm: ResolvedComponent
+) -> Finding | None:
+    from ...stack.lock import older  # noqa: PLC0415  # only with software
+    from ...stack.slurm import slurm_sources, source_of  # noqa: PLC0415
+
+    sources = slurm_sources(context.catalog.sources, context.software)
+    source, wanted = source_of(slurm.version, sources), slurm.version
+    if source is not None and not older(source.version, _PACKAGED_SINCE):
+        return None
+    lock = the_lock()
+    package = lock.slurm_package(stack.resolved.distribution)
+    own = f"slurm: distribution for its {package}" if package else "slurm: distribution"
+    known = f'write slurm: "{lock.slurm_default.version}"' if lock.slurm_default else "write"
+    if source is not None:
+        why = f"Slurm {source.version} can't be built: its source has packaging files from "
+        why, hint = f"{why}{_PACKAGED_SINCE} on", f"{known}, or {own}"
+    else:
+        why = f"no checksum is known of the source of Slurm {wanted}, which has to be built"
+        hint = f"{known}, {own}, or in software.sources.slurm.checksums "
+        hint += f'slurm-{wanted}.tar.bz2: "sha256:..." of the file that you have read'
+    return Finding(
+        summary=why,
+        path=stack.where("slurm"),
+        hint=hint,
+        relies_on=(
+            *relies_on(stack, "slurm", "distribution"),
+            ("software", "sources"),
+            ("catalog",),
+        ),
+    )
+
+
+_PACKAGED_SINCE = "23.11"
+"""First release whose source has debian/: https://slurm.schedmd.com/quickstart_admin.html."""

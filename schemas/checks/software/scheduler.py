@@ -10,7 +10,7 @@ from ...fix.edits import Remove
 from ...spec import ClusterSoftware, Software
 from ..context import CheckContext
 from ..registry import Finding, check
-from .versions import once, relies_on, stacks, the_lock
+from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
 
 if TYPE_CHECKING:
     from ...stack.pools import PoolStack
@@ -94,17 +94,16 @@ def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
         return
     from ...stack.lock import older  # noqa: PLC0415  # only with blocks
 
-    for stack in stacks(context).values():
-        if stack.pool.role != "controller":
+    least = next(f.at_least for f in the_lock().features if f.feature == "topology/block")
+    slurm = slurm_of_pools(context)
+    for name, stack in stacks(context).items():
+        if stack.pool.role != "controller" or name not in slurm:
             continue
-        version = stack.asked.get("slurm")
-        packaged = the_lock().slurm_package(stack.software.distribution)
-        least = next(f.at_least for f in the_lock().features if f.feature == "topology/block")
-        have = version or packaged
-        if have is None or not older(have, least):
+        have, said = slurm[name].version, stack.software.slurm
+        if not have or not older(have, least):
             continue
-        key = "slurm" if version else "distribution"
-        of = "" if version else f" (of {stack.software.distribution})"
+        key = "distribution" if said == "auto" else "slurm"
+        of = f" (of {stack.resolved.distribution})" if slurm[name].install == "distribution" else ""
         yield Finding(
             summary=f"Slurm {have}{of} has no topology/block: it takes {least} or newer",
             path=stack.where(key),
@@ -122,10 +121,24 @@ def slurm_version_skew(context: CheckContext) -> Iterator[Finding]:
     """A slurmd must not be newer than slurmctld, nor older than that understands.
 
     slurmctld talks to the two major releases before its own, from 24.11 on to three. Upgrade the
-    controller first.
+    controller first. Two distributions with their own packages may be too far apart: without
+    `slurm: distribution` all pools get one version.
     """
-    if context.slurm is not None:
-        yield from _skewed(context, "slurm", "slurmd", "slurmctld")
+    if context.slurm is None:
+        return
+    slurm, found = slurm_of_pools(context), stacks(context)
+    of = {name: slurm[name].version for name in found if name in slurm and slurm[name].version}
+    controls = {of.get(name) for name, stack in found.items() if stack.pool.role == "controller"}
+    control = next(iter(controls), None)
+    if len(controls) != 1 or control is None:
+        return
+    names = ("slurmd", "slurmctld")
+    nodes = {name: each for name, each in found.items() if each.pool.role != "controller"}
+    pairs = (
+        (stack, _apart(stack, "slurm", of.get(name), control, names))
+        for name, stack in nodes.items()
+    )
+    yield from once((stack, finding) for stack, finding in pairs if finding is not None)
 
 
 @check("GC616", summary="Nodes' Kubernetes too new or too old for the control plane's.")
@@ -135,24 +148,24 @@ def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
     Upgrade the control plane first, then the nodes.
     """
     if context.kubernetes is not None:
-        yield from _skewed(context, "kubernetes", "kubelet", "the control plane")
+        key, names = "kubernetes", ("kubelet", "the control plane")
+        found = stacks(context)
+        controllers = [stack for stack in found.values() if stack.pool.role == "controller"]
+        version = controllers[0].asked.get(key) if len(controllers) == 1 else None
+        nodes = (stack for stack in found.values() if stack.pool.role != "controller")
+        if version is None:
+            return
+        pairs = (
+            (stack, _apart(stack, key, stack.asked.get(key), version, names)) for stack in nodes
+        )
+        yield from once((stack, finding) for stack, finding in pairs if finding is not None)
 
 
-def _skewed(context: CheckContext, key: str, daemon: str, control: str) -> Iterator[Finding]:
-    found = stacks(context)
-    controllers = [stack for stack in found.values() if stack.pool.role == "controller"]
-    version = controllers[0].asked.get(key) if len(controllers) == 1 else None
-    if version is None:
-        return
-    nodes = [stack for stack in found.values() if stack.pool.role != "controller"]
-    pairs = ((stack, _apart(stack, key, version, (daemon, control))) for stack in nodes)
-    yield from once((stack, finding) for stack, finding in pairs if finding is not None)
-
-
-def _apart(stack: PoolStack, key: str, control: str, names: tuple[str, str]) -> Finding | None:
+def _apart(
+    stack: PoolStack, key: str, written: str | None, control: str, names: tuple[str, str]
+) -> Finding | None:
     from ...stack.resolve import behind, window  # noqa: PLC0415  # only with software
 
-    written = stack.asked.get(key)
     skew = next(skew for skew in the_lock().skews if skew.component == key)
     distance = None if written is None else behind(skew, written, control)
     allowed = window(skew, control)

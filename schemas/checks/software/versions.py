@@ -18,7 +18,7 @@ from ..registry import Finding, check
 if TYPE_CHECKING:
     from ...stack.lock import Lock, Minimum, Need
     from ...stack.pools import PoolStack
-    from ...stack.resolve import Resolved
+    from ...stack.resolve import Resolved, ResolvedComponent
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
@@ -211,7 +211,7 @@ def _untested(stack: PoolStack) -> Iterator[Finding]:
         return
     alone = len(resolved.differences) == 1
     for difference in resolved.differences:
-        if difference.key == "slurm" and packaged:
+        if difference.key == "slurm" and (packaged or stack.need.gpu is None):
             continue
         yield Finding(
             summary=f"{difference.name} {difference.asked} is in no tested set with the rest",
@@ -260,6 +260,22 @@ def every_stack(context: CheckContext) -> Mapping[str, PoolStack]:
             lock=the_lock(),
         )
     return _KNOWN[context]
+
+
+def slurm_of_pools(context: CheckContext) -> dict[str, ResolvedComponent]:
+    """Return pool -> its Slurm, exactly; pools of which nothing is known are left out."""
+    from ...stack.pools import with_cluster_versions  # noqa: PLC0415  # as the_lock
+    from ...stack.slurm import settled, slurm_sources  # noqa: PLC0415
+
+    found = stacks(context)
+    known = slurm_sources(context.catalog.sources, context.software) if found else ()
+    resolved = settled(with_cluster_versions(found, the_lock()), found, the_lock(), known)
+    return {
+        name: component
+        for name, each in resolved.items()
+        for component in each.components
+        if component.key == "slurm"
+    }
 
 
 def relies_on(stack: PoolStack, *keys: str) -> tuple[PathTuple, ...]:

@@ -45,7 +45,11 @@ def phases(of: list[Step]) -> dict[str, Any]:
 
 def test_compute_machines_ask_for_jobs_and_controllers_don_t() -> None:
     found = steps()
-    assert phases(found["gpu"]) == {"install": {}, "configure": {}, "verify": {}}
+    assert phases(found["gpu"]) == {
+        "install": {"pam_slurm_adopt_slurm_version": "25.11.8"},
+        "configure": {},
+        "verify": {},
+    }
     assert phases(found["head"]) == {}
 
 

@@ -174,7 +174,9 @@ def test_when_idle_nodes_go_and_new_ones_answer_is_the_spec_s(
 def test_blocks_are_left_to_a_slurm_that_has_them(distribution: str, topology: str) -> None:
     spec = msgspec.structs.replace(
         golden.spec_of("blocks"),
-        software=msgspec.convert({"distribution": distribution}, ClusterSoftware),
+        software=msgspec.convert(
+            {"distribution": distribution, "slurm": "distribution"}, ClusterSoftware
+        ),
     )
     (told_to_head,) = [
         step.variables["slurm_topology"]

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from gcluster.lifecycle.bundle.apt import distributions
-from gcluster.lifecycle.bundle.requirements import PoolNeeds, needs_of
+from gcluster.lifecycle.bundle.requirements import PoolNeeds, needs_of, refuse_built_slurm
 from gcluster.lifecycle.bundle.role_tasks import FACTS
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.schemas.bundle import Asked
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.schemas.spec import ClusterSpec
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def needs(example: str, *only: str) -> dict[str, PoolNeeds]:
     """Return pool -> what its nodes ask for."""
+    return {pool.pool: pool for pool in needs_of(with_own_slurm(example), load_catalog(), only)}
+
+
+def with_own_slurm(example: str) -> ClusterSpec:
+    """Return an example whose Slurm is the distribution's: no other is in a bundle."""
     spec = load(EXAMPLES / example).spec
     assert spec is not None
-    return {pool.pool: pool for pool in needs_of(spec, load_catalog(), only)}
+    software = msgspec.structs.replace(spec.software, slurm="distribution")
+    return msgspec.structs.replace(spec, software=software)
 
 
 def test_the_controller_asks_for_the_package_mirror_s_server_and_nodes_do_not() -> None:
@@ -63,3 +74,12 @@ def test_nothing_of_the_examples_is_left_for_a_node_to_tell() -> None:
 def test_every_distribution_of_the_roles_that_has_apt_has_archives() -> None:
     with_apt = {name for name, facts in FACTS.items() if facts["pkg_mgr"] == "apt"}
     assert distributions().keys() == with_apt
+
+
+def test_a_slurm_that_has_to_be_built_is_refused_with_what_to_write() -> None:
+    spec = load(EXAMPLES / "bare-metal.yaml").spec
+    assert spec is not None
+    with pytest.raises(LifecycleError) as refused:
+        refuse_built_slurm(spec, load_catalog())
+    assert refused.value.diagnostics[0].hint == "write software: {slurm: distribution}"
+    refuse_built_slurm(with_own_slurm("bare-metal.yaml"), load_catalog())

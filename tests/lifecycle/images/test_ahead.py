@@ -15,7 +15,7 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.converge.pending import step_digests
 from gcluster.lifecycle.nodes.images.ahead import make_images
-from gcluster.lifecycle.nodes.images.golden import BAKED_PHASES
+from gcluster.lifecycle.nodes.images.golden import BAKED_PHASES, is_baked
 
 SERVERS = """\
 apiVersion: gcluster/v1
@@ -72,7 +72,7 @@ def test_the_playbook_leaves_the_stamps_that_up_asks_of_the_pools_nodes(
     nodes = ClusterInventory(cluster=cluster.name, hosts=hosts)
     compiled = compile_cluster(cluster.spec, nodes, cluster.catalog)
     train = next(group for group in compiled.groups if group.name == "train")
-    wanted = {digest for step, digest in step_digests(train, {}) if step.phase in BAKED_PHASES}
+    wanted = {digest for step, digest in step_digests(train, {}) if is_baked(step)}
     assert {digest for digest in wanted if digest not in text} == set()
 
 

@@ -53,6 +53,8 @@ class Machines(SshSession):
         self.off: set[str] = set()
         self.refusing: set[str] = set()
         self.seen: list[str] = []
+        self.vouches = OLD
+        """Key that the controller's packages of Slurm carry a code of."""
 
     def run_many(
         self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
@@ -83,6 +85,8 @@ class Machines(SshSession):
             self.old.pop(name, None)
         elif command == rotation.CREDENTIAL:
             return _said(f"MUNGE:{self.key[name].hex()}")
+        elif "SHA256SUMS.hmac" in command:
+            self.vouches = base64.b64decode(stdin or "")
         else:
             assert command == rotation.UNDERSTAND
             return _said("", 0 if stdin == f"MUNGE:{self.key[name].hex()}" else 14)
@@ -118,6 +122,7 @@ def test_every_machine_gets_the_key_that_the_state_keeps(
     assert set(machines.key.values()) == {vault.reveal("munge")}
     assert vault.reveal("munge") != OLD
     assert (machines.next, machines.old) == ({}, {})
+    assert machines.vouches == vault.reveal("munge")
 
 
 def test_no_machine_changes_before_all_have_the_key(machines: Machines, vault: SecretVault) -> None:

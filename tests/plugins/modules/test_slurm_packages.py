@@ -1,0 +1,106 @@
+"""Nodes take packages that their cluster has built, and no others."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import module, run_module
+
+KEY = b"the cluster's MUNGE key"
+BUILD = "25.11.8-34ace13f8101-1"
+
+
+class Depot:
+    """A depot with the packages of one build for this machine."""
+
+    def __init__(self, root: Path) -> None:
+        """Make it, with two packages."""
+        self.url = f"file://{root}/slurm/{BUILD}"
+        platform = "-".join(module("slurm_packages").this_distribution())
+        self.folder = root / "slurm" / BUILD / platform
+        self.folder.mkdir(parents=True)
+        (self.folder / "slurm-smd_25.11.8-1_amd64.deb").write_bytes(b"one")
+        (self.folder / "Packages").write_bytes(b"index")
+        self.target, self.key = root / "taken", root / "munge.key"
+        self.key.write_bytes(KEY)
+        self.sign(f"{BUILD}/{platform}")
+
+    def sign(self, what: str, key: bytes = KEY) -> None:
+        """Write the list of checksums and its code."""
+        files = sorted(p for p in self.folder.iterdir() if not p.name.startswith("SHA256SUMS"))
+        lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in files]
+        text = "".join(lines)
+        (self.folder / "SHA256SUMS").write_text(text)
+        code = hmac.new(key, f"{what}\n{text}".encode(), hashlib.sha256).hexdigest()
+        (self.folder / "SHA256SUMS.hmac").write_text(code)
+
+    def take(self, *, check: bool = False) -> dict[str, Any]:
+        """Run the module."""
+        asked = {
+            "depot": self.url,
+            "path": str(self.target),
+            "munge_key": str(self.key),
+            "wait_seconds": 0,
+        }
+        return run_module("slurm_packages", asked, check=check)
+
+    def taken(self) -> list[str]:
+        """Return what is in the folder of the node."""
+        return sorted(path.name for path in self.target.glob("*"))
+
+
+@pytest.fixture
+def depot(tmp_path: Path) -> Depot:
+    return Depot(tmp_path)
+
+
+def test_packages_are_taken_once_and_old_ones_go(depot: Depot) -> None:
+    assert depot.take(check=True)["changed"]
+    assert not depot.target.exists()
+    depot.target.mkdir()
+    (depot.target / "slurm-smd_25.05.8-1_amd64.deb").write_bytes(b"of before")
+    assert depot.take()["fetched"] == ["Packages", "slurm-smd_25.11.8-1_amd64.deb"]
+    assert depot.taken() == ["Packages", "SHA256SUMS", "slurm-smd_25.11.8-1_amd64.deb"]
+    assert not depot.take()["changed"]
+
+
+def test_a_list_of_another_cluster_is_refused(depot: Depot) -> None:
+    depot.sign(f"{BUILD}/{depot.folder.name}", key=b"another")
+    answer = depot.take()
+    assert "does not carry this cluster's code" in answer["msg"]
+    assert not depot.target.exists()
+
+
+def test_the_list_of_another_build_is_refused(depot: Depot) -> None:
+    depot.sign(f"25.05.8-3f77fa80fdce-1/{depot.folder.name}")
+    assert "does not carry this cluster's code" in depot.take()["msg"]
+
+
+def test_a_package_that_is_not_what_the_list_says_is_not_kept(depot: Depot) -> None:
+    (depot.folder / "slurm-smd_25.11.8-1_amd64.deb").write_bytes(b"other")
+    assert "is not what the list of packages says" in depot.take()["msg"]
+    assert depot.taken() == ["Packages"]
+
+
+def test_a_list_that_names_files_elsewhere_is_refused(depot: Depot) -> None:
+    text = f"{'0' * 64}  ../../etc/cron.d/x\n"
+    (depot.folder / "SHA256SUMS").write_text(text)
+    what = f"{BUILD}/{depot.folder.name}\n{text}".encode()
+    code = hmac.new(KEY, what, hashlib.sha256).hexdigest()
+    (depot.folder / "SHA256SUMS.hmac").write_text(code)
+    assert "files elsewhere" in depot.take()["msg"]
+
+
+def test_a_build_that_failed_is_told_in_its_own_words(depot: Depot) -> None:
+    (depot.folder / "SHA256SUMS").unlink()
+    (depot.folder / "FAILED").write_text("Slurm 25.11.8 was not built on head: no space left\n")
+    assert depot.take()["msg"] == "Slurm 25.11.8 was not built on head: no space left"
+
+
+def test_where_nobody_builds_the_node_says_who_would(depot: Depot) -> None:
+    (depot.folder / "SHA256SUMS").unlink()
+    assert "gcluster up builds them on a node of this" in depot.take()["msg"]
