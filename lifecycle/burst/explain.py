@@ -52,7 +52,7 @@ def explain_job(target: str, job: str) -> Explained:
     refuse_without_pools(cluster)
     with SshSession(cluster.workdir) as session:
         try:
-            seen = scheduler_of(cluster, session).look()
+            seen = scheduler_of(cluster, session).observe()
         except SchedulerSilent as error:
             raise silent(error) from error
     found = next((each for each in seen.jobs if each.job.id == job), None)

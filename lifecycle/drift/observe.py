@@ -59,7 +59,7 @@ def find_drift(cluster: Cluster) -> DriftReport:
         lists = {site.name: beside.submit(list_site, site) for site in sites}
         compared = at_each(sites, compare)
         hosts = _Hosts(cluster, sites, compared)
-        found = hosts.look(session)
+        found = hosts.observe(session)
         looks = {
             name: msgspec.structs.replace(future.result(), **_outcome_fields(compared[name]))
             for name, future in lists.items()
@@ -131,10 +131,10 @@ class _Hosts:
             steps = {step.key: (step, digest) for step, digest in step_digests(group, versions)}
             self._wanted |= dict.fromkeys(group.hosts, steps)
 
-    def look(self, session: SshSession) -> DriftReport:
+    def observe(self, session: SshSession) -> DriftReport:
         """Ask every host, and judge the answers."""
-        look = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
-        answers = self._answers(session, look)
+        drift = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
+        answers = self._answers(session, drift)
         reports = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
         real = {h.name for h in self._asked if h.connection == "ssh"}
         drifts: list[Drift] = []
@@ -151,7 +151,7 @@ class _Hosts:
             if found.unsealed and name in real:
                 unsealed[name] = found.unsealed
         silent = {host.name: a.reason for host, a in answers if isinstance(a, Unreachable)}
-        seen = self._scheduler(look, reports, session)
+        seen = self._scheduler(drift, reports, session)
         drifts += seen.drifts
         silent |= seen.silent
         return DriftReport(
@@ -164,7 +164,7 @@ class _Hosts:
         )
 
     def _answers(
-        self, session: SshSession, look: SchedulerDrift
+        self, session: SshSession, drift: SchedulerDrift
     ) -> list[tuple[Host, NodeReport | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
         simulated = [host for host in self._asked if host.is_simulated]
@@ -177,7 +177,7 @@ class _Hosts:
             key = host.pool, host.role == "controller"
             if key not in scripts:
                 traces = merged(traces_of(s) for s, _ in self._wanted[host.name].values())
-                words = look.words if key[1] else ""
+                words = drift.words if key[1] else ""
                 scripts[key] = observe_script(traces, words)
 
         def ask(host: Host) -> tuple[Host, NodeReport | Unreachable]:
@@ -202,32 +202,32 @@ class _Hosts:
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
-    def _managed(self, look: SchedulerDrift, session: SshSession) -> dict[str, str]:
+    def _managed(self, drift: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
         from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
-        if not isinstance(look, KubernetesDrift) or not there:
+        if not isinstance(drift, KubernetesDrift) or not there:
             return {}
-        return {"this machine": run_shell(look.words_here, session.workdir)}
+        return {"this machine": run_shell(drift.words_here, session.workdir)}
 
     def _scheduler(
-        self, look: SchedulerDrift, reports: Mapping[str, NodeReport], session: SshSession
+        self, drift: SchedulerDrift, reports: Mapping[str, NodeReport], session: SshSession
     ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())
         printed = {h.name: reports[h.name].scheduler for h in controllers if h.name in reports}
         if self._desired.is_managed:
-            printed = self._managed(look, session)
+            printed = self._managed(drift, session)
         if not printed:
             if self._silent:
-                return msgspec.structs.replace(report, silent={look.name: self._silent})
+                return msgspec.structs.replace(report, silent={drift.name: self._silent})
             if not controllers:
                 return report
-            return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
+            return msgspec.structs.replace(report, silent={drift.name: "no controller answers"})
         workers = [h for h in self._asked if h.role == "compute" and not h.is_simulated]
-        found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
-        silent = {look.name: found.problem} if found.problem else {}
+        found = drift.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
+        silent = {drift.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)
 
 

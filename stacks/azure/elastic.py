@@ -43,7 +43,7 @@ def grow(
     """
     part = sets.of_pool(pool.name)
     refusal = _ask(sets, pool, part, names, token)
-    before = set(sets.look(part).name_table.ids)
+    before = set(sets.observe(part).name_table.ids)
     seen, name_table = _write_names(sets, part, pool.names)
     broken = {machine.number for machine in seen.machines if machine.state in BROKEN}
     came = {name: name_table.ids[name] for name in names if name in name_table.ids}
@@ -65,7 +65,7 @@ def grow(
 
 def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> bool:
     """Say whether something of a burst is there: one of its machines, or its raised capacity."""
-    name_table = sets.look(sets.of_pool(pool)).name_table
+    name_table = sets.observe(sets.of_pool(pool)).name_table
     return name_table.intent(token) is not None or any(name in name_table.ids for name in names)
 
 
@@ -195,5 +195,5 @@ def fill(
         missing = [name for name in planned if name not in name_table.ids]
         if not missing or not pool.elastic:
             return
-        sets.write(sets.look(part), name_table, capacity=seen.capacity + len(missing))
+        sets.write(sets.observe(part), name_table, capacity=seen.capacity + len(missing))
     raise _busy(part)

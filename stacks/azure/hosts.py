@@ -116,7 +116,7 @@ def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
 
 
 def _of_set(api: Api, sets: ScaleSets, pool: PoolPlan, part: str) -> Iterator[Node]:
-    seen = sets.look(part)
+    seen = sets.observe(part)
     name_table = settle(seen.name_table, seen.numbers, pool.part_names(part))
     where = sets.where(part)
     answers = api.pages(_Interface, f"{where}/networkInterfaces", _INTERFACES)

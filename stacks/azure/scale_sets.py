@@ -87,7 +87,7 @@ class ScaleSets:
             hint="`gcluster up` makes it, with no machines where none are always there",
         )
 
-    def look(self, part: str) -> Seen:
+    def observe(self, part: str) -> Seen:
         """Ask for one scale set and its machines; raises ProviderError."""
         where, tags = self._ids[part]
         with refusals(f"scale set {part}"):
@@ -116,7 +116,7 @@ class ScaleSets:
         """Look until Azure no longer changes it, or patience ends; raises ProviderError."""
         end = time.monotonic() + patience_s
         while True:
-            seen = self.look(part)
+            seen = self.observe(part)
             if seen.state not in {"Updating", "Creating", "Migrating"} or time.monotonic() > end:
                 return seen
             time.sleep(self._api.interval_s)
@@ -182,7 +182,7 @@ def existing_pools(api: Api, plan: SitePlan) -> Iterator[str]:
     """Yield the pool of each machine that exists; raises ProviderError."""
     sets = ScaleSets(api, plan.cluster, plan.site)
     for part in sets.parts:
-        seen = sets.look(part)
+        seen = sets.observe(part)
         yield from (seen.pool for machine in seen.machines if machine.state not in BROKEN)
     for found in api.tagged(CLUSTER, plan.cluster):
         if found.type.casefold() == _MACHINE and found.tags.get(SITE) == plan.site:

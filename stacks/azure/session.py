@@ -76,7 +76,7 @@ class Session(SiteSession):
         sets = self.sets()
         live = {}
         for part in sets.parts:
-            seen = sets.look(part)
+            seen = sets.observe(part)
             live[part] = LivePool(capacity=seen.capacity, tags=seen.name_table.tags())
         month = datetime.now(UTC).strftime("%Y-%m-01")
         purchased = dict(self._context.purchased)
@@ -132,13 +132,13 @@ class Session(SiteSession):
         """Name the machines beyond the spec only: they go with their scale sets, the stack's."""
         sets = self.sets()
         fixed = {name for pool in self.plan.pools for name in pool.names}
-        name_tables = [sets.look(part).name_table.ids for part in sets.parts]
+        name_tables = [sets.observe(part).name_table.ids for part in sets.parts]
         return {n: number for ids in name_tables for n, number in ids.items() if n not in fixed}
 
     def existing_hosts(self, pool: str) -> Collection[str]:
         """Return the names in the pool's scale set."""
         sets = self.sets()
-        return sets.look(sets.of_pool(pool)).name_table.ids.keys()
+        return sets.observe(sets.of_pool(pool)).name_table.ids.keys()
 
     def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
         """Enlarge the pool's scale set."""

@@ -111,7 +111,7 @@ class Agent:
 
     def _round(self) -> bool:
         self._call_pool.raise_failures()
-        seen = self._scheduler.look()
+        seen = self._scheduler.observe()
         did = False
         busy = self._call_pool.busy()  # before the ledger: a call is on record when it ends
         fold = self._ledger.read()

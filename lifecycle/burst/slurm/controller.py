@@ -54,7 +54,7 @@ class SlurmController:
         self._controllers = tuple(controllers)
         self._gpu_models = gpu_models
 
-    def look(self) -> Seen:
+    def observe(self) -> Seen:
         """Return requests, nodes and jobs; raises SchedulerSilent."""
         mark = secrets.token_hex(8)
         try:

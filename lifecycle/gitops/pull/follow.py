@@ -37,7 +37,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True):
     """The world as the follower sees it; tests put their own in."""
 
-    look: Callable[[], Reports | Unreachable]
+    observe: Callable[[], Reports | Unreachable]
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -47,7 +47,7 @@ def follow(  # noqa: PLR0917  # what is followed, and how
     spec: ClusterSpec,
     serial: int,
     published: int,
-    look: Callable[[], Reports | Unreachable],
+    observe: Callable[[], Reports | Unreachable],
     report: Reporter,
 ) -> Followed:
     """Follow the nodes until each has converged, failed, or is given up.
@@ -57,10 +57,10 @@ def follow(  # noqa: PLR0917  # what is followed, and how
         spec: says how long jobs are waited for.
         serial: what they are to reach.
         published: when, in seconds since 1970 by the controller's clock.
-        look: reads the reports.
+        observe: reads the reports.
         report: told when another has ended, or what is waited for.
     """
-    return Follow(hosts, spec, serial, published, Ask(look), report).through()
+    return Follow(hosts, spec, serial, published, Ask(observe), report).through()
 
 
 class Follow:
@@ -95,7 +95,7 @@ class Follow:
     def through(self) -> Followed:
         """Look until nobody is open any more."""
         while self._open:
-            answer = self._ask.look()
+            answer = self._ask.observe()
             late = self._ask.now() - self._began
             reason = answer.reason if isinstance(answer, Unreachable) else ""
             seen = NOTHING if isinstance(answer, Unreachable) else answer

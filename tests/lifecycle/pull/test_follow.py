@@ -49,7 +49,7 @@ def followed(*looks: Reports | Unreachable) -> Followed:
     """Follow two nodes through these looks, the last of them for ever; a look takes ten seconds."""
     seen = itertools.chain(looks, itertools.repeat(looks[-1]))
     clock = itertools.count(0, 10)
-    ask = Ask(look=lambda: next(seen), now=lambda: next(clock), sleep=lambda _: None)
+    ask = Ask(observe=lambda: next(seen), now=lambda: next(clock), sleep=lambda _: None)
     hosts = {name: host(name) for name in ("gpu001", "gpu002")}
     return Follow(hosts, spec(), 7, 100, ask, lambda _: None).through()
 

@@ -108,14 +108,14 @@ def test_burn_in_ends_after_clean_looks_in_a_row(
     wanted = {"resume": True, "burn_in": {"runs": 2, "minutes": 0, "dcgm_level": 0}}
     check()
     health("state", "set", "burn-in", "--reason", "new GPU 3")
-    assert "1/2 clean looks" in check(**wanted)[1]
+    assert "1/2 clean runs" in check(**wanted)[1]
     assert check("port-down", **wanted)[1].startswith("burn-in")
-    assert "1/2 clean looks" in check(**wanted)[1]
+    assert "1/2 clean runs" in check(**wanted)[1]
     assert check(**wanted) == (0, f"fit [drain lifted: {BURN_IN}]")
     assert says(slurm, "slurm-state") == "IDLE"
 
 
-BURN_IN = "burn-in: new GPU 3 (1/2 clean looks)"
+BURN_IN = "burn-in: new GPU 3 (1/2 clean runs)"
 
 
 def test_burn_in_takes_its_minutes_however_often_it_is_looked_at(
@@ -124,7 +124,7 @@ def test_burn_in_takes_its_minutes_however_often_it_is_looked_at(
     wanted = {"burn_in": {"runs": 1, "minutes": 30, "dcgm_level": 0}}
     health("state", "set", "burn-in", "--reason", "new GPU 3")
     check(**wanted)
-    assert "2/1 clean looks" in check(**wanted)[1]
+    assert "2/1 clean runs" in check(**wanted)[1]
     state = json.loads((slurm / "state/state.json").read_text())
     (slurm / "state/state.json").write_text(json.dumps(state | {"clean_since": 1}))
     assert check(**wanted)[1].startswith("fit")

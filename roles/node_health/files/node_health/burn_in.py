@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def diagnose(level: int, probe: Probe) -> str:
             "dcgmi", "diag", "-r", str(level), "-j", timeout_s=TIMEOUT_S, accept=tuple(range(256))
         )
         answer = json.loads(text[text.index("{") :])
-    except NotLookedAt as error:
+    except CheckIncomplete as error:
         return str(error)
     except ValueError:
         return "dcgmi diag answers what can't be read"

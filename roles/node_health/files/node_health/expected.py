@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class BurnIn:
     """What a repaired node must pass before it takes jobs again."""
 
     runs: int = 3
-    """Clean looks in a row."""
+    """Clean runs in a row."""
     minutes: float = 30
     """Least time over which they stretch."""
     dcgm_level: int = 0
@@ -85,7 +85,7 @@ def load(path: Path) -> Expected:
     """Read the file.
 
     Raises:
-        NotLookedAt: it isn't there or isn't what this program reads.
+        CheckIncomplete: it isn't there or isn't what this program reads.
     """
     try:
         data = json.loads(path.read_text())
@@ -102,9 +102,9 @@ def load(path: Path) -> Expected:
             },
         )
     except OSError as error:
-        raise NotLookedAt(f"{path}: {error.strerror}") from error
+        raise CheckIncomplete(f"{path}: {error.strerror}") from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise NotLookedAt(f"{path} can't be read: {error}") from error
+        raise CheckIncomplete(f"{path} can't be read: {error}") from error
 
 
 def _made(kind: type[T], data: dict[str, Any]) -> T:

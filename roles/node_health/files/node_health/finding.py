@@ -17,7 +17,7 @@ class Finding:
     """False: worth a note; jobs may go on."""
 
 
-class NotLookedAt(Exception):  # noqa: N818  # no error of the program: the answer is missing
+class CheckIncomplete(Exception):  # noqa: N818  # no error of the program: the answer is missing
     """Something that must be looked at could not be: counts as a failure (fail closed)."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .finding import Finding, NotLookedAt
+from .finding import CheckIncomplete, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ def check_memory(gib: float, probe: Probe) -> Iterator[Finding]:
     """Yield missing memory, and uncorrectable errors of it (EDAC)."""
     found = re.search(r"^MemTotal:\s+([0-9]+) kB", probe.read("/proc/meminfo"), re.MULTILINE)
     if found is None:
-        raise NotLookedAt("/proc/meminfo tells no MemTotal")
+        raise CheckIncomplete("/proc/meminfo tells no MemTotal")
     there = int(found[1]) / 2**20
     if gib and there < gib * MEMORY_SHARE:
         yield Finding("memory-size", f"{there:.0f} of {gib:g} GiB memory")
@@ -40,7 +40,7 @@ def check_clock(most_s: float, probe: Probe) -> Iterator[Finding]:
     """
     fields = probe.run("chronyc", "-c", "tracking").strip().split(",")
     if len(fields) != _TRACKING_FIELDS:
-        raise NotLookedAt("chronyc tracking answers what can't be read")
+        raise CheckIncomplete("chronyc tracking answers what can't be read")
     if fields[13] == "Not synchronised":
         yield Finding("clock-unkept", "the clock follows no time server")
     elif abs(float(fields[4])) > most_s:

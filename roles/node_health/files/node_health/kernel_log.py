@@ -1,7 +1,7 @@
-"""The kernel's log since the last look: XID errors of NVIDIA GPUs, RAS errors of AMD's.
+"""The kernel's log since the last run: XID errors of NVIDIA GPUs, RAS errors of AMD's.
 
 An error that drains stays a finding until the machine was restarted or a person acknowledged it:
-the log says it once, the GPU is as broken at the next look.
+the log says it once, the GPU is as broken at the next run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .finding import Finding, NotLookedAt, note
+from .finding import CheckIncomplete, Finding, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _since(probe: Probe, memory: dict[str, Any]) -> Iterator[str]:
     cursor = memory.get("cursor")
     try:
         text = probe.run(*command, *([f"--after-cursor={cursor}"] if cursor else []))
-    except NotLookedAt:
+    except CheckIncomplete:
         if not cursor:
             raise
         text = probe.run(*command)
@@ -57,7 +57,7 @@ def _since(probe: Probe, memory: dict[str, Any]) -> Iterator[str]:
         try:
             entry = json.loads(line)
         except ValueError as error:
-            raise NotLookedAt(f"journalctl answers what can't be read: {line[:100]}") from error
+            raise CheckIncomplete(f"journalctl answers what can't be read: {line[:100]}") from error
         memory["cursor"] = entry.get("__CURSOR", memory.get("cursor"))
         message = entry.get("MESSAGE")
         if isinstance(message, str):

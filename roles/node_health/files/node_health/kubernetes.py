@@ -10,7 +10,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 from .slurm import MOST_REASON, PREFIX
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
         resume: whether cordons of ours are lifted when all is well again.
 
     Raises:
-        NotLookedAt: the API server could not be told.
+        CheckIncomplete: the API server could not be told.
     """
     now = _renewed(node, reason, probe)
     out = bool(now["spec"].get("unschedulable"))
@@ -65,7 +65,7 @@ def _ask(node: str, probe: Probe) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(text)
         found["spec"], found["metadata"], found["status"]
     except (ValueError, KeyError) as error:
-        raise NotLookedAt(f"kubectl says of {node}: {text.strip()[:200]}") from error
+        raise CheckIncomplete(f"kubectl says of {node}: {text.strip()[:200]}") from error
     return found
 
 
@@ -83,7 +83,7 @@ def _renewed(node: str, reason: str, probe: Probe) -> dict[str, Any]:
         words = ("replace", f"--raw=/api/v1/nodes/{node}/status", "--filename=-")
         try:
             _kubectl(probe, *words, given=json.dumps(now))
-        except NotLookedAt as error:
+        except CheckIncomplete as error:
             if not left or "the object has been modified" not in str(error):
                 raise
         else:

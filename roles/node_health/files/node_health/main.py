@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import kubernetes, slurm
 from .burn_in import diagnose
+from .checks import CheckRun, run_checks
 from .expected import Expected, load
-from .finding import Finding, NotLookedAt, note
-from .look import Look, look
+from .finding import CheckIncomplete, Finding, note
 from .parts import check_parts, parts_of
 from .probe import Probe
 from .report import reason_of, report_of, write_report
@@ -21,7 +21,7 @@ from .state import (
     STATES,
     NodeState,
     StateRefusedError,
-    after_look,
+    after_checks,
     changed,
     read_state,
     write_state,
@@ -44,12 +44,12 @@ class Program:
         self.store = Store(options.state_folder)
 
     def check(self) -> int:
-        """Look at the node; 0: fit, or drained as asked; 1: unfit."""
+        """CheckRun at the node; 0: fit, or drained as asked; 1: unfit."""
         try:
             expected = load(self.options.config)
             with self.store.locked():
-                report, reason = self._look(expected)
-        except NotLookedAt as error:
+                report, reason = self._run_checks(expected)
+        except CheckIncomplete as error:
             node = os.uname().nodename.partition(".")[0]
             expected, reason = Expected(node=node), f"not-looked-at: {error}"
             report = {"node": node, "verdict": "unfit", "reason": reason}
@@ -63,12 +63,12 @@ class Program:
             _say((reason or f"fit{simulated}") + (f" [{done}]" if done else ""))
         return 1 if reason and (done is None or done.startswith("not told")) else 0
 
-    def _look(self, expected: Expected) -> tuple[dict[str, Any], str]:
+    def _run_checks(self, expected: Expected) -> tuple[dict[str, Any], str]:
         memory = self.store.memory()
-        found = look(expected, self.probe, memory)
+        found = run_checks(expected, self.probe, memory)
         findings = [*found.findings, *self._parts(found)]
         before = read_state(self.store)
-        state = after_look(before, expected.burn_in, clean=not reason_of(findings))
+        state = after_checks(before, expected.burn_in, clean=not reason_of(findings))
         of_state = state.finding(expected.burn_in)
         if of_state:
             findings.insert(0, of_state)
@@ -77,8 +77,8 @@ class Program:
             write_state(self.store, state)
         return report_of(expected, found, findings, state), reason_of(findings)
 
-    def _parts(self, found: Look) -> list[Finding]:
-        """Compare the parts with those kept; the first look keeps what is there."""
+    def _parts(self, found: CheckRun) -> list[Finding]:
+        """Compare the parts with those kept; the first run keeps what is there."""
         kept = self.store.read(PARTS)
         if found.parts is None:
             return []
@@ -96,7 +96,7 @@ class Program:
             if reason:
                 return slurm.drain(expected.node, reason, self.probe)
             return slurm.lift(expected.node, self.probe) or None if expected.resume else None
-        except NotLookedAt as error:
+        except CheckIncomplete as error:
             return f"not told to {'Kubernetes' if on_kubernetes else 'Slurm'}: {error}"
 
     def state(self) -> int:
@@ -138,7 +138,7 @@ class Program:
         """Return the parts that are kept; a list that can't be read is replaced as a whole."""
         try:
             return self.store.read(PARTS) or {}
-        except NotLookedAt:
+        except CheckIncomplete:
             return {}
 
     def burn_in(self) -> int:
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     try:
         return verbs[options.verb]()
-    except (NotLookedAt, StateRefusedError) as error:
+    except (CheckIncomplete, StateRefusedError) as error:
         sys.stderr.write(f"node-health: {error}\n")
         return 1
 

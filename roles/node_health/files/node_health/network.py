@@ -37,7 +37,7 @@ def check_nics(
     Args:
         expected: of the machine type.
         probe: looks at the node.
-        memory: kept from look to look.
+        memory: kept from run to run.
         errors_per_hour: how fast a counter of errors may grow.
     """
     ports = _rdma_ports(expected, probe) if expected.kind in _VERBS else _links(probe)
@@ -106,7 +106,7 @@ def _link(expected: Nics, probe: Probe, path: str) -> Iterator[Finding]:
 def _growth(
     probe: Probe, port: str, memory: dict[str, Any], errors_per_hour: float
 ) -> Iterator[Finding]:
-    """Yield counters that grew too fast since the last look; a counter may start again at 0."""
+    """Yield counters that grew too fast since the last run; a counter may start again at 0."""
     ethernet = "/net/" in port
     folder = f"{port}/statistics" if ethernet else f"{port}/counters"
     names = _ETHERNET_COUNTERS if ethernet else _COUNTERS

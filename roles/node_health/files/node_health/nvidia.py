@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from .finding import Finding, NotLookedAt, note
+from .finding import CheckIncomplete, Finding, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +33,13 @@ def gpus_of(probe: Probe) -> list[ET.Element]:
     """Return what nvidia-smi says of each GPU.
 
     Raises:
-        NotLookedAt: it says nothing that can be read.
+        CheckIncomplete: it says nothing that can be read.
     """
     text = probe.run("nvidia-smi", "-q", "-x")
     try:
         return ET.fromstring(text[text.index("<") :]).findall("gpu")  # noqa: S314  # of our own tool
     except (ET.ParseError, ValueError) as error:
-        raise NotLookedAt(f"nvidia-smi -q -x can't be read: {error}") from error
+        raise CheckIncomplete(f"nvidia-smi -q -x can't be read: {error}") from error
 
 
 def check_nvidia(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def check_nvidia(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterat
     Args:
         expected: of the machine type.
         probe: looks at the node.
-        memory: kept from look to look.
+        memory: kept from run to run.
     """
     gpus = gpus_of(probe)
     if len(gpus) != expected.count:
@@ -146,7 +146,7 @@ def _slowdown(gpu: ET.Element, name: str, slowed: dict[str, int]) -> Iterator[Fi
     ]
     slowed[name] = slowed.get(name, 0) + 1 if active else 0
     if active:
-        message = f"GPU {name}: {', '.join(active)}, {slowed[name]} looks in a row"
+        message = f"GPU {name}: {', '.join(active)}, {slowed[name]} runs in a row"
         yield Finding("gpu-slowed", message, drains=slowed[name] >= THROTTLED_LOOKS)
 
 

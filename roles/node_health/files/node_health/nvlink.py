@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .finding import Finding, NotLookedAt
+from .finding import CheckIncomplete, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,10 +32,10 @@ def links_of(text: str) -> dict[int, dict[int, list[str]]]:
 
 
 def check_nvlink(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
-    """Yield links that are down or missing, and errors since the last look."""
+    """Yield links that are down or missing, and errors since the last run."""
     gpus = links_of(probe.run("nvidia-smi", "nvlink", "--status"))
     if not gpus:
-        raise NotLookedAt("nvidia-smi nvlink --status names no GPU")
+        raise CheckIncomplete("nvidia-smi nvlink --status names no GPU")
     wanted = expected.links or max(len(links) for links in gpus.values())
     for gpu, links in gpus.items():
         up = [n for n, items in links.items() if any("GB/s" in item for item in items)]
@@ -61,5 +61,5 @@ def _errors(probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
         grown = count - (before or {}).get(key, 0)
         if before is not None and grown > 0:
             place, kind = key.split(" ")
-            message = f"{place}: {grown} {kind} errors since the last look"
+            message = f"{place}: {grown} {kind} errors since the last run"
             yield Finding("nvlink-errors", message, drains=kind == "Recovery")

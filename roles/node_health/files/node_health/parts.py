@@ -1,7 +1,7 @@
 """Serial numbers by place: a part that was swapped shows until somebody acknowledges it.
 
-The first look keeps what is there. A link that flaps or a driver that fails to load doesn't make
-a part go away: what can't be read is a failure of the look, and what is kept stays.
+The first run keeps what is there. A link that flaps or a driver that fails to load doesn't make
+a part go away: what can't be read is a failure of the run, and what is kept stays.
 """
 
 from __future__ import annotations

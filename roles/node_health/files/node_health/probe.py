@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 
 COMMAND_TIMEOUT_S = 20.0
 """Most that one command may take; `nvidia-smi -q` of eight GPUs takes 2 to 5 s without
@@ -46,11 +46,11 @@ class Probe:
         """Return what a command prints that gets `given` on its standard input.
 
         Raises:
-            NotLookedAt: it isn't there, didn't end in time, or failed.
+            CheckIncomplete: it isn't there, didn't end in time, or failed.
         """
         program = shutil.which(command[0], path=self._search)
         if program is None:
-            raise NotLookedAt(f"{command[0]} is not installed")
+            raise CheckIncomplete(f"{command[0]} is not installed")
         shown = " ".join(command)
         try:
             process = subprocess.Popen(
@@ -62,34 +62,34 @@ class Probe:
                 env={"PATH": self._search, "LC_ALL": "C", "HOME": "/"},
             )
         except OSError as error:
-            raise NotLookedAt(f"{shown}: {error.strerror}") from error
+            raise CheckIncomplete(f"{shown}: {error.strerror}") from error
         try:
             output, _ = process.communicate(given.encode() or None, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             give_up(process)
-            raise NotLookedAt(f"{shown} did not end within {timeout_s:g} s") from None
+            raise CheckIncomplete(f"{shown} did not end within {timeout_s:g} s") from None
         text = output[:_MOST_OUTPUT].decode(errors="replace")
         if process.returncode not in accept:
             lines = text.strip().splitlines() or ["no output"]
-            raise NotLookedAt(f"{shown} failed ({process.returncode}): {lines[-1][:200]}")
+            raise CheckIncomplete(f"{shown} failed ({process.returncode}): {lines[-1][:200]}")
         return text
 
     def read(self, path: str) -> str:
         """Return a file of /proc or /sys without its last line feed.
 
         Raises:
-            NotLookedAt: it can't be read.
+            CheckIncomplete: it can't be read.
         """
         try:
             return self.path(path).read_text(errors="replace").strip()
         except OSError as error:
-            raise NotLookedAt(f"{path}: {error.strerror}") from error
+            raise CheckIncomplete(f"{path}: {error.strerror}") from error
 
     def read_or(self, path: str, otherwise: str = "") -> str:
         """Return a file, or something else where it isn't."""
         try:
             return self.read(path)
-        except NotLookedAt:
+        except CheckIncomplete:
             return otherwise
 
     def glob(self, pattern: str) -> list[str]:

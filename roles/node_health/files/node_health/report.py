@@ -1,4 +1,4 @@
-"""The report of a look: one line for Slurm and people, JSON for status and monitoring."""
+"""The report of one run: one line for Slurm and people, JSON for status and monitoring."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from .checks import CheckRun
     from .expected import Expected
     from .finding import Finding
-    from .look import Look
     from .state import NodeState
 
 
@@ -23,7 +23,7 @@ def reason_of(findings: Sequence[Finding]) -> str:
 
 
 def report_of(
-    expected: Expected, found: Look, findings: Sequence[Finding], state: NodeState
+    expected: Expected, found: CheckRun, findings: Sequence[Finding], state: NodeState
 ) -> dict[str, Any]:
     """Return the report as a JSON object."""
     reason = reason_of(findings)

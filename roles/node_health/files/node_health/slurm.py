@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 
 if TYPE_CHECKING:
     from .probe import Probe
@@ -45,13 +45,13 @@ def ask(node: str, probe: Probe) -> SlurmNode:
     """Return what the controller says.
 
     Raises:
-        NotLookedAt: it doesn't answer or doesn't know the node.
+        CheckIncomplete: it doesn't answer or doesn't know the node.
     """
     text = probe.run("scontrol", "--oneliner", "show", "node", node, timeout_s=TIMEOUT_S)
     state = re.search(r" State=(\S+)", text)
     reason = re.search(r" Reason=(.*?)(?: \[[^\]@ ]+@[^\]]+\])?\s*$", text, re.MULTILINE)
     if state is None:
-        raise NotLookedAt(f"scontrol says of {node}: {text.strip()[:200]}")
+        raise CheckIncomplete(f"scontrol says of {node}: {text.strip()[:200]}")
     return SlurmNode(state=state[1], reason=reason[1] if reason else "")
 
 
@@ -59,7 +59,7 @@ def drain(node: str, reason: str, probe: Probe) -> str:
     """Drain the node unless it is; return in words what was done.
 
     Raises:
-        NotLookedAt: the controller could not be told.
+        CheckIncomplete: the controller could not be told.
     """
     ours = (PREFIX + " ".join(reason.split()))[:MOST_REASON]
     now = ask(node, probe)
@@ -75,7 +75,7 @@ def lift(node: str, probe: Probe) -> str:
     """Lift a drain of ours; return in words what was done, "" for nothing.
 
     Raises:
-        NotLookedAt: the controller could not be told.
+        CheckIncomplete: the controller could not be told.
     """
     now = ask(node, probe)
     if not (now.is_drained and now.is_ours):

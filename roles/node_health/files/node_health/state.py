@@ -1,6 +1,6 @@
 """The life of a node: in service, spare, in RMA, in burn-in; and the way back into service.
 
-A node that was spare or in RMA comes back through burn-in only: clean looks in a row over some
+A node that was spare or in RMA comes back through burn-in only: clean runs in a row over some
 time, and DCGM's diagnostics where the cluster asks for them.
 """
 
@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .finding import Finding, NotLookedAt
+from .finding import CheckIncomplete, Finding
 
 if TYPE_CHECKING:
     from .expected import BurnIn
@@ -30,7 +30,7 @@ class NodeState:
     """Seconds since 1970."""
     reason: str = ""
     clean: int = 0
-    """Clean looks in a row (burn-in)."""
+    """Clean runs in a row (burn-in)."""
     clean_since: float = 0
     dcgm: str = ""
     """What DCGM's diagnostics said: "", "passed", or what failed."""
@@ -40,7 +40,7 @@ class NodeState:
         """Return what keeps the node from jobs by its state alone."""
         why = self.reason or "no reason given"
         if self.state == "burn-in":
-            left = f"{self.clean}/{wanted.runs} clean looks"
+            left = f"{self.clean}/{wanted.runs} clean runs"
             level = f", dcgm {self.dcgm or 'not run'}" if wanted.dcgm_level else ""
             return Finding("burn-in", f"{why} ({left}{level})")
         return None if self.state == "in-service" else Finding(self.state, why)
@@ -54,7 +54,7 @@ def read_state(store: Store) -> NodeState:
     """Return the state; a node that nobody said anything of is in service.
 
     Raises:
-        NotLookedAt: the file is there and can't be read.
+        CheckIncomplete: the file is there and can't be read.
     """
     data = store.read(FILE)
     if data is None:
@@ -62,9 +62,9 @@ def read_state(store: Store) -> NodeState:
     try:
         state = NodeState(**data)
     except TypeError as error:
-        raise NotLookedAt(f"the node's state can't be read: {error}") from error
+        raise CheckIncomplete(f"the node's state can't be read: {error}") from error
     if state.state not in STATES:
-        raise NotLookedAt(f"the node's state is {state.state!r}, which nobody knows")
+        raise CheckIncomplete(f"the node's state is {state.state!r}, which nobody knows")
     return state
 
 
@@ -82,7 +82,7 @@ def changed(before: NodeState, to: str, reason: str, *, skip_burn_in: bool = Fal
     return _moved(before, to, reason)
 
 
-def after_look(before: NodeState, wanted: BurnIn, *, clean: bool) -> NodeState:
+def after_checks(before: NodeState, wanted: BurnIn, *, clean: bool) -> NodeState:
     """Return the state after a look at the node: burn-in goes on, ends, or starts again."""
     if before.state != "burn-in":
         return before
@@ -100,7 +100,7 @@ def write_state(store: Store, state: NodeState) -> None:
     """Keep the state.
 
     Raises:
-        NotLookedAt: it can't be written.
+        CheckIncomplete: it can't be written.
     """
     store.write(FILE, asdict(state))
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from .finding import Finding, NotLookedAt, note
+from .finding import CheckIncomplete, Finding, note
 from .probe import give_up, is_alive, start_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def check_disks(paths: Sequence[str], most_percent: float, probe: Probe) -> Iter
         try:
             stat = os.statvfs(probe.path(path))
         except OSError as error:
-            raise NotLookedAt(f"{path}: {error.strerror}") from error
+            raise CheckIncomplete(f"{path}: {error.strerror}") from error
         usable = stat.f_blocks - stat.f_bfree + stat.f_bavail
         used = 100 * (1 - stat.f_bavail / usable) if usable else 0
         if used > most_percent:
@@ -118,7 +118,7 @@ def check_smart(probe: Probe) -> Iterator[Finding]:
         try:
             answer = json.loads(text)
         except ValueError as error:
-            raise NotLookedAt(f"smartctl answers what can't be read of {disk}") from error
+            raise CheckIncomplete(f"smartctl answers what can't be read of {disk}") from error
         yield from _smart(disk, answer)
 
 

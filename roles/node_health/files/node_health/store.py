@@ -1,4 +1,4 @@
-"""What the node remembers: its state, its parts, and what checks keep from look to look.
+"""What the node remembers: its state, its parts, and what checks keep from run to run.
 
 Each file is replaced as a whole, so that a crash leaves the old or the new one. A state or a list
 of parts that can't be read is a failure: an RMA node must not come back because a file was lost
@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .finding import NotLookedAt
+from .finding import CheckIncomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +35,13 @@ class Store:
         """Let one look at a time change what is remembered.
 
         Raises:
-            NotLookedAt: another one doesn't end, or the folder can't be written.
+            CheckIncomplete: another one doesn't end, or the folder can't be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = (self.folder / "lock").open("w")
         except OSError as error:
-            raise NotLookedAt(f"{self.folder}: {error.strerror}") from error
+            raise CheckIncomplete(f"{self.folder}: {error.strerror}") from error
         with file:
             end = time.monotonic() + LOCK_WAIT_S
             while True:
@@ -50,7 +50,7 @@ class Store:
                     break
                 except OSError:
                     if time.monotonic() > end:
-                        raise NotLookedAt("another look at this node does not end") from None
+                        raise CheckIncomplete("another look at this node does not end") from None
                     time.sleep(0.1)
             yield
 
@@ -58,7 +58,7 @@ class Store:
         """Return one of the files; None where there is none yet.
 
         Raises:
-            NotLookedAt: it is there and can't be read.
+            CheckIncomplete: it is there and can't be read.
         """
         path = self.folder / f"{name}.json"
         try:
@@ -66,23 +66,23 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise NotLookedAt(f"{path} can't be read: {error}") from error
+            raise CheckIncomplete(f"{path} can't be read: {error}") from error
         if not isinstance(data, dict):
-            raise NotLookedAt(f"{path} can't be read: it is no object")
+            raise CheckIncomplete(f"{path} can't be read: it is no object")
         return data
 
     def memory(self) -> dict[str, Any]:
         """Return what checks remember; nothing where that can't be read."""
         try:
             return self.read("memory") or {}
-        except NotLookedAt:
+        except CheckIncomplete:
             return {}
 
     def write(self, name: str, data: dict[str, Any]) -> None:
         """Replace one of the files, on the disk when this returns.
 
         Raises:
-            NotLookedAt: it can't be written (a full or read-only disk).
+            CheckIncomplete: it can't be written (a full or read-only disk).
         """
         path = self.folder / f"{name}.json"
         new = path.with_suffix(".new")
@@ -95,4 +95,4 @@ class Store:
                 os.fsync(file.fileno())
             new.replace(path)
         except OSError as error:
-            raise NotLookedAt(f"{path} can't be written: {error.strerror}") from error
+            raise CheckIncomplete(f"{path} can't be written: {error.strerror}") from error

@@ -89,7 +89,7 @@ class ControllerDouble:
             yield told
             self.save(told)
 
-    def look(self) -> Seen:
+    def observe(self) -> Seen:
         """Let a step of time pass, and tell how things stand."""
         with self.changed() as told:
             told.now += told.step

@@ -39,7 +39,7 @@ def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(
     file = tmp_path / "audit.jsonl"
     monkeypatch.setenv("GCLUSTER_AUDIT", str(file))
     rig.submit("a", partition="spill", run_s=1e6)
-    rig.controller.look()
+    rig.controller.observe()
     _round(rig)
     cluster = open_cluster(str(rig.spec))
     written: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]

@@ -231,7 +231,7 @@ def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
     def silent() -> None:
         raise SchedulerSilent("no route to host")
 
-    rig.controller.look = silent  # type: ignore[method-assign,assignment]  # a fault
+    rig.controller.observe = silent  # type: ignore[method-assign,assignment]  # a fault
     agent.round()
 
     assert steps(rig)[-1] == "silent"

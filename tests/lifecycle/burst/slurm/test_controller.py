@@ -166,7 +166,7 @@ def test_a_controller_that_does_not_answer_is_silent(shell: Shell) -> None:
     shell.off = {"head"}
 
     with pytest.raises(SchedulerSilent, match="no route to host"):
-        controller(shell).look()
+        controller(shell).observe()
 
 
 def test_the_second_controller_is_asked_while_the_first_is_off(shell: Shell) -> None:

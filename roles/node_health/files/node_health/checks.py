@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from .amd import check_amd
-from .finding import Finding, NotLookedAt
+from .finding import CheckIncomplete, Finding
 from .host import check_clock, check_memory
 from .kernel_log import check_kernel_log
 from .network import check_nics
@@ -37,7 +37,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Look:
+class CheckRun:
     """A look at the whole node."""
 
     results: tuple[Result, ...]
@@ -50,7 +50,7 @@ class Look:
         return tuple(finding for result in self.results for finding in result.findings)
 
 
-def look(expected: Expected, probe: Probe, memory: dict[str, Any]) -> Look:
+def run_checks(expected: Expected, probe: Probe, memory: dict[str, Any]) -> CheckRun:
     """Run the checks side by side; one that doesn't end in time has failed.
 
     Args:
@@ -60,11 +60,11 @@ def look(expected: Expected, probe: Probe, memory: dict[str, Any]) -> Look:
     """
     parts: dict[str, str] = {}
 
-    def look_at_parts(_: dict[str, Any]) -> Iterable[Finding]:
+    def check_parts(_: dict[str, Any]) -> Iterable[Finding]:
         parts.update(parts_of(expected, probe))
         return ()
 
-    checks = [*_checks(expected, probe), ("parts", look_at_parts)]
+    checks = [*_checks(expected, probe), ("parts", check_parts)]
     results = [Result(name, memory=dict(memory.get(name, {}))) for name, _ in checks]
     threads = [
         threading.Thread(target=_run, args=(check, result), daemon=True)
@@ -81,7 +81,7 @@ def look(expected: Expected, probe: Probe, memory: dict[str, Any]) -> Look:
             hung = Finding("check-hung", f"{results[index].check} did not end in time")
             results[index] = Result(results[index].check, (hung,))
     saw_parts = not results[-1].findings
-    return Look(results=tuple(results), parts=dict(parts) if saw_parts else None)
+    return CheckRun(results=tuple(results), parts=dict(parts) if saw_parts else None)
 
 
 def _checks(
@@ -119,7 +119,7 @@ def _run(check: Callable[[dict[str, Any]], Iterable[Finding]], result: Result) -
     began = time.monotonic()
     try:
         result.findings = tuple(check(result.memory if result.memory is not None else {}))
-    except NotLookedAt as error:
+    except CheckIncomplete as error:
         result.findings = (Finding("not-looked-at", f"{result.check}: {error}"),)
     except Exception as error:  # noqa: BLE001  # fail closed: what broke the check may be the fault
         result.findings = (Finding("check-failed", f"{result.check}: {error!r}"),)
