@@ -78,7 +78,7 @@ SLURM_PHASES = SchedulerPhases(
         Phase(
             "build Slurm",
             _build_slurm,
-            "A build goes on on its node, and is followed; what the depot has isn't built again.",
+            "A build goes on on its node, and is followed; what the mirror has isn't built again.",
         ),
     ),
     after_nodes=(

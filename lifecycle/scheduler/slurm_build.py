@@ -1,4 +1,4 @@
-"""Slurm's packages, built once a cluster for each distribution and architecture, kept in the depot.
+"""Slurm's packages, built once a cluster for each distribution and architecture, kept for all.
 
 A node of the kind builds them (`slurm-build` of role slurm_packages), as a unit of its own: it goes
 on when `up` is killed, and the next one follows it. Nodes are converged meanwhile and wait where
@@ -19,7 +19,7 @@ import msgspec
 
 from ...inventory.compile import CompiledCluster
 from ...inventory.compile.slurm.packages import BUILD_FOLDER
-from ...inventory.compile.system.packages import DEPOT_ROOT
+from ...inventory.compile.system.packages import PACKAGE_MIRROR_ROOT
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
@@ -28,7 +28,7 @@ from ..nodes.ssh import Answer, SshResult, SshSession
 from ..nodes.ssh.arguments import as_root
 from ..nodes.ssh.feed import feed
 
-DEPOT = f"{DEPOT_ROOT}/{BUILD_FOLDER}"
+MIRROR = f"{PACKAGE_MIRROR_ROOT}/{BUILD_FOLDER}"
 WORK = "/var/cache/gcluster/slurm-build"
 """On a builder: KEY/PLATFORM has the packages and the log."""
 _STAGE = "slurm"
@@ -46,7 +46,7 @@ PLATFORM = (
     'echo "$ID-$VERSION_ID-$(uname -m)"'
 )
 """Prints what packages are built for: debian-13-x86_64."""
-_THERE = f"cd {DEPOT} 2>/dev/null && ls -d */*/SHA256SUMS 2>/dev/null; true"
+_THERE = f"cd {MIRROR} 2>/dev/null && ls -d */*/SHA256SUMS 2>/dev/null; true"
 _START = """set -e
 umask 022
 mkdir -p {work}
@@ -72,16 +72,16 @@ exit 4
 """
 _PLACE = """set -e
 umask 022
-mkdir -p {depot}
-rm -rf {depot}/.{name}
+mkdir -p {mirror}
+rm -rf {mirror}/.{name}
 {bring}
-rm -rf {depot}/{name}
-mv {depot}/.{name} {depot}/{name}
+rm -rf {mirror}/{name}
+mv {mirror}/.{name} {mirror}/{name}
 """
 _VOUCH = """
 import base64, hashlib, hmac, pathlib, sys
-key, depot = base64.b64decode(sys.stdin.read()), pathlib.Path(sys.argv[1])
-for sums in depot.glob("*/*/SHA256SUMS"):
+key, mirror = base64.b64decode(sys.stdin.read()), pathlib.Path(sys.argv[1])
+for sums in mirror.glob("*/*/SHA256SUMS"):
     what = "/".join(sums.parts[-3:-1])
     message = what.encode() + b"\\n" + sums.read_bytes()
     code = hmac.new(key, message, hashlib.sha256).hexdigest()
@@ -117,7 +117,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Path below the depot."""
+        """Path below the mirror."""
         return f"{self.key}/{self.platform}"
 
 
@@ -158,7 +158,7 @@ def needed_builds(
         platform, members = platforms.get(group.name), by_pool.get(group.name, [])
         if not variables or platform is None or not members:
             continue
-        key = variables["slurm_packages_depot"].rpartition("/")[2]
+        key = variables["slurm_packages_mirror"].rpartition("/")[2]
         before = found.get((key, platform))
         everyone = (*(() if before is None else before.hosts), *members)
         found[key, platform] = Build(
@@ -188,7 +188,7 @@ def build_slurm(
     munge_key: bytes,
     serving: frozenset[str] = frozenset(),
 ) -> threading.Thread | None:
-    """Begin to build what the depot lacks; return the thread that sees to it, None: nothing to do.
+    """Begin to build what the mirror lacks; return the thread that sees to it, None: nothing to do.
 
     What is there already is vouched for with the key of now. A build that fails is reported, and
     told to the nodes that wait for it.
@@ -214,8 +214,10 @@ def build_slurm(
         if isinstance(answer := answers[host.name], SshResult) and answer.returncode == 0
     }
     builds = needed_builds(compiled, real, platforms, serving)
-    depots = {c.name: _there(session.run(c, as_root(c, ["sh", "-c", _THERE]))) for c in controllers}
-    lacking = [b for b in builds if any(b.place not in depots[c.name] for c in controllers)]
+    mirrors = {
+        c.name: _there(session.run(c, as_root(c, ["sh", "-c", _THERE]))) for c in controllers
+    }
+    lacking = [b for b in builds if any(b.place not in mirrors[c.name] for c in controllers)]
     work = _Work(session, report, controllers, munge_key)
     work.vouch()
     if not lacking:
@@ -223,23 +225,23 @@ def build_slurm(
     for build in lacking:
         work.forget_failure(build)
     thread = threading.Thread(
-        target=work.all_of, args=(lacking, depots), name="build-slurm", daemon=True
+        target=work.all_of, args=(lacking, mirrors), name="build-slurm", daemon=True
     )
     thread.start()
     return thread
 
 
 def _there(answer: Answer) -> frozenset[str]:
-    """Return KEY/PLATFORM of all packages in a depot."""
+    """Return KEY/PLATFORM of all packages in a mirror."""
     lines = answer.stdout.split() if isinstance(answer, SshResult) else []
     return frozenset(line.removesuffix("/SHA256SUMS") for line in lines)
 
 
 def vouch_for_packages(session: SshSession, controllers: Iterable[Host], munge_key: bytes) -> None:
-    """Have every list of packages in the controllers' depots carry the code of a MUNGE key."""
+    """Have every list of packages in the controllers' mirrors carry the code of a MUNGE key."""
     text = base64.encodebytes(munge_key).decode()
     for controller in controllers:
-        command = as_root(controller, ["python3", "-c", _VOUCH, DEPOT])
+        command = as_root(controller, ["python3", "-c", _VOUCH, MIRROR])
         session.run(controller, command, stdin=text)
 
 
@@ -254,7 +256,7 @@ class _Work:
         self._controllers = controllers
         self._munge_key = munge_key
 
-    def all_of(self, builds: list[Build], depots: Mapping[str, frozenset[str]]) -> None:
+    def all_of(self, builds: list[Build], mirrors: Mapping[str, frozenset[str]]) -> None:
         """See to all builds: at the same time, but one after the other on one builder."""
         began = time.monotonic()
         self._report(StageStarted(name=_STAGE, total=_STEPS))
@@ -264,7 +266,7 @@ class _Work:
         failed: list[Build] = []
 
         def in_turn(mine: list[Build]) -> None:
-            failed.extend(build for build in mine if not self._one(build, depots))
+            failed.extend(build for build in mine if not self._one(build, mirrors))
 
         threads = [threading.Thread(target=in_turn, args=(b,)) for b in by_builder.values()]
         for thread in threads:
@@ -281,12 +283,12 @@ class _Work:
             )
         )
 
-    def _one(self, build: Build, depots: Mapping[str, frozenset[str]]) -> bool:
-        """Have packages in every depot; return whether they are."""
-        having = [c for c in self._controllers if build.place in depots[c.name]]
+    def _one(self, build: Build, mirrors: Mapping[str, frozenset[str]]) -> bool:
+        """Have packages in every mirror; return whether they are."""
+        having = [c for c in self._controllers if build.place in mirrors[c.name]]
         try:
             if having:
-                source, folder = having[0], f"{DEPOT}/{build.place}"
+                source, folder = having[0], f"{MIRROR}/{build.place}"
             else:
                 source, folder = build.hosts[0], build.out
                 self._build(build, source)
@@ -342,16 +344,16 @@ class _Work:
         )
 
     def _place(self, build: Build, source: Host, folder: str, controller: Host) -> None:
-        """Bring packages into a controller's depot, from its own disk or another host's."""
-        names = {"depot": f"{DEPOT}/{build.key}", "name": build.platform}
+        """Bring packages into a controller's mirror, from its own disk or another host's."""
+        names = {"mirror": f"{MIRROR}/{build.key}", "name": build.platform}
         if source.name == controller.name:
             script = _PLACE.format(
-                **names, bring=f"cp -a {folder} {DEPOT}/{build.key}/.{build.platform}"
+                **names, bring=f"cp -a {folder} {MIRROR}/{build.key}/.{build.platform}"
             )
             command = as_root(controller, ["sh", "-c", script])
             self._done(self._session.run(controller, command, timeout_s=600), controller)
             return
-        hidden = f"{DEPOT}/{build.key}/.{build.platform}"
+        hidden = f"{MIRROR}/{build.key}/.{build.platform}"
         script = _PLACE.format(**names, bring=f"mkdir {hidden}; tar -x -C {hidden}")
         with tempfile.TemporaryFile() as archive:
             self._read(source, folder, archive)
@@ -369,20 +371,20 @@ class _Work:
         archive.seek(0)
 
     def vouch(self) -> None:
-        """Have every list of packages in the depots carry the code of the key of now."""
+        """Have every list of packages in the mirrors carry the code of the key of now."""
         vouch_for_packages(self._session, self._controllers, self._munge_key)
 
     def forget_failure(self, build: Build) -> None:
         """Let nodes wait again for what failed in an earlier run."""
         for controller in self._controllers:
-            words = ["rm", "-f", f"{DEPOT}/{build.place}/FAILED"]
+            words = ["rm", "-f", f"{MIRROR}/{build.place}/FAILED"]
             self._session.run(controller, as_root(controller, words))
 
     def _fail(self, build: Build, error: NotBuilt) -> None:
         """Tell people why, and the nodes that wait."""
         summary = f"Slurm {build.version} has no packages for {build.platform}: {error}"
         reason = f"{summary}\n{error.detail}".encode()
-        where = f"{DEPOT}/{build.place}"
+        where = f"{MIRROR}/{build.place}"
         for controller in self._controllers:
             words = ["sh", "-c", f"umask 022; mkdir -p {where} && cat > {where}/FAILED"]
             feed(self._session, controller, as_root(controller, words), [reason], timeout_s=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -16,17 +15,6 @@ APT_PREFERENCES = Path("/etc/apt/preferences.d")
 POLICY = Path("/usr/sbin/policy-rc.d")
 STARTS_NOTHING = "#!/bin/sh\nexit 101\n"
 INSTALL_TIMEOUT_S = 3600
-
-
-def this_distribution() -> tuple[str, str]:
-    """Return the distribution as specs write it, and the architecture."""
-    lines = Path("/etc/os-release").read_text().splitlines()
-    options = dict(line.split("=", 1) for line in lines if "=" in line)
-    options = {key: value.strip("\"'") for key, value in options.items()}
-    name, version = options["ID"], options.get("VERSION_ID", "")
-    if name in {"rhel", "rocky", "almalinux", "centos"}:
-        name, version = "el", version.split(".")[0]
-    return f"{name}-{version}", os.uname().machine
 
 
 class PackageManager(Protocol):

@@ -112,7 +112,6 @@ from ansible.module_utils.urls import open_url
 
 from ..module_utils.node import run
 from ..module_utils.openpgp_keys import certificates, primary_fingerprints
-from ..module_utils.packages import this_distribution
 from ..module_utils.repositories import (
     APT_KEYS,
     APT_LIST,

@@ -7,17 +7,17 @@ DOCUMENTATION = r"""
 module: slurm_packages
 short_description: Take the packages of Slurm that the cluster has built
 description:
-  - Waits until the depot has packages for the distribution and architecture of this node, and takes them.
+  - Waits until the mirror has packages for the distribution and architecture of this node, and takes them.
   - The list of their checksums must carry a code (HMAC) made with the cluster's MUNGE key, and each file its checksum.
   - A build that failed is told in its own words.
 author: The gcluster authors
 options:
-  depot:
+  mirror:
     description: URL of the folder that has one folder for each distribution and architecture.
     type: str
     required: true
   path:
-    description: Folder to keep the packages in; files that the depot doesn't list are removed from it.
+    description: Folder to keep the packages in; files that the mirror doesn't list are removed from it.
     type: path
     required: true
   munge_key:
@@ -37,7 +37,7 @@ attributes:
 EXAMPLES = r"""
 - name: Take the packages that the cluster has built
   gcluster.cluster.slurm_packages:
-    depot: http://10.0.0.4:8480/slurm/25.11.8-34ace13f8101-1
+    mirror: http://10.0.0.4:8480/slurm/25.11.8-34ace13f8101-1
     path: /var/lib/gcluster/slurm-packages
 """
 
@@ -62,7 +62,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ..module_utils.download import fetch
-from ..module_utils.packages import this_distribution
+from ..module_utils.repositories import this_distribution
 from ..module_utils.state import Failed
 
 SUMS, CODE, FAILED = "SHA256SUMS", "SHA256SUMS.hmac", "FAILED"
@@ -70,7 +70,7 @@ LOOK_EVERY_S, TIMEOUT_S = 5, 60
 
 
 def text_of(url: str) -> str | None:
-    """Return a file of the depot; None: it isn't there."""
+    """Return a file of the mirror; None: it isn't there."""
     try:
         with open_url(url, timeout=TIMEOUT_S) as answer:
             return str(answer.read().decode())
@@ -147,7 +147,7 @@ def take(folder: str, path: Path, wanted: dict[str, str], *, act: bool) -> list[
 
 
 ARGUMENTS: dict[str, Any] = {
-    "depot": {"type": "str", "required": True},
+    "mirror": {"type": "str", "required": True},
     "path": {"type": "path", "required": True},
     "munge_key": {"type": "path", "default": "/etc/munge/munge.key"},
     "wait_seconds": {"type": "int", "default": 3600},
@@ -160,11 +160,11 @@ def main() -> None:
     asked_for, act = module.params, not module.check_mode
     path = Path(asked_for["path"])
     platform = "-".join(this_distribution())
-    depot = asked_for["depot"].rstrip("/")
-    folder = f"{depot}/{platform}"
+    mirror = asked_for["mirror"].rstrip("/")
+    folder = f"{mirror}/{platform}"
     try:
         sums, code = listed(folder, asked_for["wait_seconds"] if act else 0)
-        what = f"{depot.rpartition('/')[2]}/{platform}"
+        what = f"{mirror.rpartition('/')[2]}/{platform}"
         refuse_unvouched(sums, code, what, Path(asked_for["munge_key"]).read_bytes())
         fetched = take(folder, path, checksums(sums), act=act)
         if act and (fetched or digest_of(path / SUMS) != hashlib.sha256(sums.encode()).hexdigest()):

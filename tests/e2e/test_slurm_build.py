@@ -1,4 +1,4 @@
-"""Slurm that the distribution lacks: built on a node, kept in the depot, taken by the others.
+"""Slurm that the distribution lacks: built on a node, kept in the mirror, taken by the others.
 
 The source is SchedMD's own, from its site, or from the folder GCLUSTER_SLURM_SOURCES where that
 can't be reached: files with the names and checksums of the catalog. The build takes minutes of all
@@ -121,7 +121,7 @@ def test_a_second_up_changes_nothing(site: Site) -> None:
 
 
 def test_a_node_that_comes_later_takes_the_packages_and_nobody_builds_again(site: Site) -> None:
-    built = "stat -c %y /srv/gcluster/depot/slurm/*/*/SHA256SUMS"
+    built = "stat -c %y /srv/gcluster/package-mirror/slurm/*/*/SHA256SUMS"
     before = site.on("head", built)
     site.spec["pools"]["gpu"]["count"] = 2
     site.write(wanted().version)

@@ -123,7 +123,7 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
             role="enroot_pyxis",
             phase=phase,
             variables=variables,
-            from_depot=phase == "install" and bool(built),
+            from_mirror=phase == "install" and bool(built),
         )
         for phase, stage, variables in phases
     ]

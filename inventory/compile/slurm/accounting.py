@@ -150,7 +150,7 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     made = {"slurmdbd_database_made": variables["slurmdbd_database_made"]}
     return [
         _step("preflight", {key: variables[key] for key in _PREFLIGHT}),
-        msgspec.structs.replace(_step("install", install), from_depot="slurmdbd_built" in install),
+        msgspec.structs.replace(_step("install", install), from_mirror="slurmdbd_built" in install),
         _step("configure", variables | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
         _step("verify", known | made | pages),
     ]

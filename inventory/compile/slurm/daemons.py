@@ -209,7 +209,7 @@ def _install(variables: dict[str, Json], *, drains: bool) -> Step:
     spares_jobs = not (variables and drains)
     built = "slurm_built" in variables
     step = _step("install", variables)
-    return msgspec.structs.replace(step, spares_jobs=spares_jobs, from_depot=built)
+    return msgspec.structs.replace(step, spares_jobs=spares_jobs, from_mirror=built)
 
 
 def _partitions(

@@ -1,7 +1,7 @@
 """Where a pool's Slurm comes from: the role slurm_packages, where the cluster builds its own.
 
 A builder node makes the packages from SchedMD's source once for each distribution and architecture
-(`lifecycle/scheduler/slurm_build`), the controllers' depot keeps them. Role slurm_packages makes
+(`lifecycle/scheduler/slurm_build`), the controllers' mirror keeps them. Role slurm_packages makes
 them a repository on the node's own disk, which the roles that install parts of Slurm then use.
 """
 
@@ -15,10 +15,10 @@ from ....schemas.stack.slurm import DISTRIBUTION, slurm_sources, source_of
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
-from ..system.packages import DEPOT_PORT, DEPOT_ROOT, source_url
+from ..system.packages import PACKAGE_MIRROR_PORT, PACKAGE_MIRROR_ROOT, source_url
 
 BUILD_FOLDER = "slurm"
-"""Below the depot's root, the packages that the cluster has built."""
+"""Below the mirror's root, the packages that the cluster has built."""
 BUILD_RECIPE = 1
 """Raise it when what is built from the same source is to be another (roles/slurm_packages)."""
 
@@ -80,11 +80,11 @@ def slurm_packages_steps(node: NodeFacts) -> list[Step]:
         return []
     first = next(iter(node.cluster.controllers), None)
     address = "" if first is None else first.address
-    depot = f"http://{f'[{address}]' if ':' in address else address}:{DEPOT_PORT}"
+    mirror = f"http://{f'[{address}]' if ':' in address else address}:{PACKAGE_MIRROR_PORT}"
     if node.pool.role == "controller":
-        depot = f"file://{DEPOT_ROOT}"
+        mirror = f"file://{PACKAGE_MIRROR_ROOT}"
     version: dict[str, Json] = {"slurm_packages_version": build.version}
-    place: dict[str, Json] = {"slurm_packages_depot": f"{depot}/{BUILD_FOLDER}/{build.key}"}
+    place: dict[str, Json] = {"slurm_packages_mirror": f"{mirror}/{BUILD_FOLDER}/{build.key}"}
     source: dict[str, Json] = {
         "slurm_packages_url": build.url,
         "slurm_packages_checksum": build.checksum,
@@ -104,5 +104,5 @@ def _step(phase: Phase, variables: dict[str, Json]) -> Step:
         phase=phase,
         variables=variables,
         spares_jobs=True,
-        from_depot=True,
+        from_mirror=True,
     )

@@ -199,7 +199,7 @@ def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     build = slurm_build(node)
     install = _step("install", {"pam_slurm_adopt_slurm_version": build.version} if build else {})
     return [
-        msgspec.structs.replace(install, from_depot=build is not None),
+        msgspec.structs.replace(install, from_mirror=build is not None),
         _step("configure", _exempt(node.spec)),
         _step("verify", {}),
     ]

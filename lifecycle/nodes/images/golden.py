@@ -35,7 +35,7 @@ BAKED_PHASES = frozenset({"preflight", "install"})
 
 def is_baked(step: Step) -> bool:
     """Whether a step can run into an image: it needs no cluster around it."""
-    return step.phase in BAKED_PHASES and not step.from_depot
+    return step.phase in BAKED_PHASES and not step.from_mirror
 
 
 def baker(site: OpenSite) -> Provider | None:

@@ -31,6 +31,6 @@ def test_slurm_s_users_and_folders_are_there(host: Host) -> None:
 
 def test_what_only_the_build_needed_is_gone(host: Host) -> None:
     assert host.run("dpkg-query --show debhelper devscripts equivs").rc != 0
-    log = host.check_output("cat /srv/gcluster/depot/slurm/*/debian-13-x86_64/log")
+    log = host.check_output("cat /srv/gcluster/package-mirror/slurm/*/debian-13-x86_64/log")
     assert "== built 2 packages" in log
     assert "not taken away" not in log

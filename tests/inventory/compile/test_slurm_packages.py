@@ -52,19 +52,17 @@ def keys(cluster: CompiledCluster) -> set[str]:
     return {step.key for group in cluster.groups for step in group.steps}
 
 
-def test_packages_that_are_built_come_from_the_controllers_depot_before_any_part_is_installed() -> (
-    None
-):
+def test_packages_that_are_built_come_from_the_controllers_before_any_part_is_installed() -> None:
     cluster = compiled("25.11.8")
     gpu = step_of(cluster, "gpu", "slurm_packages.install").variables
     assert gpu == {
         "slurm_packages_version": "25.11.8",
-        "slurm_packages_depot": "http://10.0.0.1:8480/slurm/25.11.8-34ace13f8101-1",
+        "slurm_packages_mirror": "http://10.0.0.1:8480/slurm/25.11.8-34ace13f8101-1",
     }
     head = step_of(cluster, "head", "slurm_packages.install").variables
-    assert head["slurm_packages_depot"].startswith("file:///srv/gcluster/depot/slurm/")
+    assert head["slurm_packages_mirror"].startswith("file:///srv/gcluster/package-mirror/slurm/")
     order = [step.key for step in cluster.groups[0].steps]
-    assert order.index("depot.verify") < order.index("slurm_packages.install")
+    assert order.index("package_mirror.verify") < order.index("slurm_packages.install")
     assert order.index("munge.configure") < order.index("slurm_packages.install")
     assert order.index("slurm_packages.install") < order.index("slurmdbd.install")
     installs = (
@@ -84,9 +82,9 @@ def test_nothing_of_it_is_baked_into_an_image() -> None:
     assert "munge.install" in baked
 
 
-def test_the_distribution_s_own_package_needs_no_depot() -> None:
+def test_the_distribution_s_own_package_needs_no_mirror() -> None:
     cluster = compiled("24.11")
-    assert not {"slurm_packages.install", "depot.install"} & keys(cluster)
+    assert not {"slurm_packages.install", "package_mirror.install"} & keys(cluster)
     assert step_of(cluster, "gpu", "slurm.install").variables == {"slurm_version": "24.11"}
 
 

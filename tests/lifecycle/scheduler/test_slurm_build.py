@@ -1,4 +1,4 @@
-"""Slurm's packages are built where they are lacking, brought to every depot, and vouched for.
+"""Slurm's packages are built where they are lacking, brought to every mirror, and vouched for.
 
 Shell lines run on this machine as they would on a node; SSH and systemd are doubles.
 """
@@ -73,7 +73,7 @@ def compiled(*pools: str) -> CompiledCluster:
                 "install",
                 {
                     "slurm_packages_version": "25.11.8",
-                    "slurm_packages_depot": f"http://10.0.0.1:8480/slurm/{KEY}",
+                    "slurm_packages_mirror": f"http://10.0.0.1:8480/slurm/{KEY}",
                 },
             ),
         )
@@ -144,18 +144,18 @@ class Here:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """This machine as every node: all of them share one depot."""
+    """This machine as every node: all of them share one mirror."""
     program = tmp_path / "role/files/libexec/slurm-build"
     program.parent.mkdir(parents=True)
     program.write_text(
         PROGRAM.replace("BUILT", f"{tmp_path}/built").replace("BROKEN", f"{tmp_path}/broken")
     )
-    monkeypatch.setattr(slurm_build, "DEPOT", str(tmp_path / "depot"))
+    monkeypatch.setattr(slurm_build, "MIRROR", str(tmp_path / "mirror"))
     monkeypatch.setattr(slurm_build, "WORK", str(tmp_path / "work"))
     monkeypatch.setattr(
         slurm_build,
         "_THERE",
-        f"cd {tmp_path}/depot 2>/dev/null && ls -d */*/SHA256SUMS 2>/dev/null; true",
+        f"cd {tmp_path}/mirror 2>/dev/null && ls -d */*/SHA256SUMS 2>/dev/null; true",
     )
     monkeypatch.setattr(slurm_build, "role_path", lambda _: tmp_path / "role")
     monkeypatch.setattr(slurm_build, "_LOOK_EVERY_S", 0.01)
@@ -180,7 +180,7 @@ def build(session: Here, *hosts: Host) -> list[Progress]:
 
 def test_packages_are_built_once_and_vouched_for(here: Here) -> None:
     told = build(here, HEAD, *GPUS)
-    folder = here.folder / "depot" / KEY / "debian-13-x86_64"
+    folder = here.folder / "mirror" / KEY / "debian-13-x86_64"
     sums = (folder / "SHA256SUMS").read_bytes()
     message = f"{KEY}/debian-13-x86_64\n".encode() + sums
     code = hmac.new(MUNGE, message, hashlib.sha256).hexdigest()
@@ -202,7 +202,7 @@ def test_a_build_that_fails_is_told_with_its_step_and_last_lines_and_to_nodes_th
         "Slurm 25.11.8 has no packages for debian-13-x86_64: head1 failed at building slurm-smd"
     )
     assert finding.detail == "cc1: no space"
-    failed = here.folder / "depot" / KEY / "debian-13-x86_64/FAILED"
+    failed = here.folder / "mirror" / KEY / "debian-13-x86_64/FAILED"
     assert "cc1: no space" in failed.read_text()
 
     (here.folder / "broken").unlink()
@@ -236,7 +236,7 @@ def test_a_pool_of_which_nothing_is_known_yet_waits() -> None:
 def test_another_key_vouches_for_what_is_there(here: Here) -> None:
     build(here, HEAD)
     slurm_build.vouch_for_packages(cast("SshSession", here), [HEAD], b"another")
-    folder = here.folder / "depot" / KEY / "debian-13-x86_64"
+    folder = here.folder / "mirror" / KEY / "debian-13-x86_64"
     message = f"{KEY}/debian-13-x86_64\n".encode() + (folder / "SHA256SUMS").read_bytes()
     code = hmac.new(b"another", message, hashlib.sha256).hexdigest()
     assert (folder / "SHA256SUMS.hmac").read_text() == code

@@ -14,8 +14,8 @@ KEY = b"the cluster's MUNGE key"
 BUILD = "25.11.8-34ace13f8101-1"
 
 
-class Depot:
-    """A depot with the packages of one build for this machine."""
+class Mirror:
+    """A mirror with the packages of one build for this machine."""
 
     def __init__(self, root: Path) -> None:
         """Make it, with two packages."""
@@ -41,7 +41,7 @@ class Depot:
     def take(self, *, check: bool = False) -> dict[str, Any]:
         """Run the module."""
         asked = {
-            "depot": self.url,
+            "mirror": self.url,
             "path": str(self.target),
             "munge_key": str(self.key),
             "wait_seconds": 0,
@@ -54,53 +54,53 @@ class Depot:
 
 
 @pytest.fixture
-def depot(tmp_path: Path) -> Depot:
-    return Depot(tmp_path)
+def mirror(tmp_path: Path) -> Mirror:
+    return Mirror(tmp_path)
 
 
-def test_packages_are_taken_once_and_old_ones_go(depot: Depot) -> None:
-    assert depot.take(check=True)["changed"]
-    assert not depot.target.exists()
-    depot.target.mkdir()
-    (depot.target / "slurm-smd_25.05.8-1_amd64.deb").write_bytes(b"of before")
-    assert depot.take()["fetched"] == ["Packages", "slurm-smd_25.11.8-1_amd64.deb"]
-    assert depot.taken() == ["Packages", "SHA256SUMS", "slurm-smd_25.11.8-1_amd64.deb"]
-    assert not depot.take()["changed"]
+def test_packages_are_taken_once_and_old_ones_go(mirror: Mirror) -> None:
+    assert mirror.take(check=True)["changed"]
+    assert not mirror.target.exists()
+    mirror.target.mkdir()
+    (mirror.target / "slurm-smd_25.05.8-1_amd64.deb").write_bytes(b"of before")
+    assert mirror.take()["fetched"] == ["Packages", "slurm-smd_25.11.8-1_amd64.deb"]
+    assert mirror.taken() == ["Packages", "SHA256SUMS", "slurm-smd_25.11.8-1_amd64.deb"]
+    assert not mirror.take()["changed"]
 
 
-def test_a_list_of_another_cluster_is_refused(depot: Depot) -> None:
-    depot.sign(f"{BUILD}/{depot.folder.name}", key=b"another")
-    answer = depot.take()
+def test_a_list_of_another_cluster_is_refused(mirror: Mirror) -> None:
+    mirror.sign(f"{BUILD}/{mirror.folder.name}", key=b"another")
+    answer = mirror.take()
     assert "does not carry this cluster's code" in answer["msg"]
-    assert not depot.target.exists()
+    assert not mirror.target.exists()
 
 
-def test_the_list_of_another_build_is_refused(depot: Depot) -> None:
-    depot.sign(f"25.05.8-3f77fa80fdce-1/{depot.folder.name}")
-    assert "does not carry this cluster's code" in depot.take()["msg"]
+def test_the_list_of_another_build_is_refused(mirror: Mirror) -> None:
+    mirror.sign(f"25.05.8-3f77fa80fdce-1/{mirror.folder.name}")
+    assert "does not carry this cluster's code" in mirror.take()["msg"]
 
 
-def test_a_package_that_is_not_what_the_list_says_is_not_kept(depot: Depot) -> None:
-    (depot.folder / "slurm-smd_25.11.8-1_amd64.deb").write_bytes(b"other")
-    assert "is not what the list of packages says" in depot.take()["msg"]
-    assert depot.taken() == ["Packages"]
+def test_a_package_that_is_not_what_the_list_says_is_not_kept(mirror: Mirror) -> None:
+    (mirror.folder / "slurm-smd_25.11.8-1_amd64.deb").write_bytes(b"other")
+    assert "is not what the list of packages says" in mirror.take()["msg"]
+    assert mirror.taken() == ["Packages"]
 
 
-def test_a_list_that_names_files_elsewhere_is_refused(depot: Depot) -> None:
+def test_a_list_that_names_files_elsewhere_is_refused(mirror: Mirror) -> None:
     text = f"{'0' * 64}  ../../etc/cron.d/x\n"
-    (depot.folder / "SHA256SUMS").write_text(text)
-    what = f"{BUILD}/{depot.folder.name}\n{text}".encode()
+    (mirror.folder / "SHA256SUMS").write_text(text)
+    what = f"{BUILD}/{mirror.folder.name}\n{text}".encode()
     code = hmac.new(KEY, what, hashlib.sha256).hexdigest()
-    (depot.folder / "SHA256SUMS.hmac").write_text(code)
-    assert "files elsewhere" in depot.take()["msg"]
+    (mirror.folder / "SHA256SUMS.hmac").write_text(code)
+    assert "files elsewhere" in mirror.take()["msg"]
 
 
-def test_a_build_that_failed_is_told_in_its_own_words(depot: Depot) -> None:
-    (depot.folder / "SHA256SUMS").unlink()
-    (depot.folder / "FAILED").write_text("Slurm 25.11.8 was not built on head: no space left\n")
-    assert depot.take()["msg"] == "Slurm 25.11.8 was not built on head: no space left"
+def test_a_build_that_failed_is_told_in_its_own_words(mirror: Mirror) -> None:
+    (mirror.folder / "SHA256SUMS").unlink()
+    (mirror.folder / "FAILED").write_text("Slurm 25.11.8 was not built on head: no space left\n")
+    assert mirror.take()["msg"] == "Slurm 25.11.8 was not built on head: no space left"
 
 
-def test_where_nobody_builds_the_node_says_who_would(depot: Depot) -> None:
-    (depot.folder / "SHA256SUMS").unlink()
-    assert "gcluster up builds them on a node of this" in depot.take()["msg"]
+def test_where_nobody_builds_the_node_says_who_would(mirror: Mirror) -> None:
+    (mirror.folder / "SHA256SUMS").unlink()
+    assert "gcluster up builds them on a node of this" in mirror.take()["msg"]
