@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from gcluster.stacks.aws.program.compute import OFFERING, RECORDED
 from gcluster.stacks.aws.program.control_plane import RECORDED_ZONES, ZONES
 from gcluster.stacks.azure.program.site import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
@@ -104,7 +103,7 @@ class EngineDouble:
             self._program,
             project=self._place.project,
             stack=self._place.stack,
-            answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, **ANSWERS},
+            answers={ZONES: RECORDED_ZONES, **ANSWERS},
         )
         stack[:] = [self._entry(resource) for resource in made.resources]
         self._world.outputs = {**made.outputs, **self._world.outputs}
