@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -184,3 +185,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     cluster = LiveCluster(tmp_path_factory.mktemp("site"))
     yield Site(cluster)
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
+
+
+def made_bundle(cluster: LiveCluster) -> Path:
+    """Have a bundle of all that the spec needs made beside the spec."""
+    out = cluster.spec.parent / "bundle"
+    began = time.monotonic()
+    made = cluster.json("bundle", str(cluster.spec), "--out", str(out))
+    sys.stdout.write(f"{made['packages']} packages, {made['size']} bytes, ")
+    sys.stdout.write(f"{time.monotonic() - began:.0f} s\n")
+    return out
+
+
+@pytest.fixture
+def copy(bundle: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the module's bundle that a test may damage."""
+    made = tmp_path / "copy"
+    shutil.copytree(bundle, made)
+    yield made
+    shutil.rmtree(made)

@@ -6,15 +6,11 @@ The bundle is made of the distribution's own mirror. The tests run in order and 
 from __future__ import annotations
 
 import json
-import shutil
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, made_bundle
 
 pytestmark = [pytest.mark.local, pytest.mark.bundle]
 
@@ -40,21 +36,7 @@ def site(live: LiveCluster) -> LiveCluster:
 @pytest.fixture(scope="module")
 def bundle(site: LiveCluster) -> Path:
     """A bundle of all that the spec needs."""
-    out = site.spec.parent / "bundle"
-    began = time.monotonic()
-    made = site.json("bundle", str(site.spec), "--out", str(out))
-    sys.stdout.write(f"{made['packages']} packages, {made['size']} bytes, ")
-    sys.stdout.write(f"{time.monotonic() - began:.0f} s\n")
-    return out
-
-
-@pytest.fixture
-def copy(bundle: Path, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the bundle that a test may damage."""
-    made = tmp_path / "copy"
-    shutil.copytree(bundle, made)
-    yield made
-    shutil.rmtree(made)
+    return made_bundle(site)
 
 
 def refused(site: LiveCluster, folder: Path, code: str, *options: str) -> str:

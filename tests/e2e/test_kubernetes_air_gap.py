@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
-import sys
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +19,7 @@ from gcluster.lifecycle.kubernetes.release.build import architecture, recipe
 from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
-from .conftest import until
+from .conftest import made_bundle, until
 from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, pod
 
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -42,21 +39,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster
 @pytest.fixture(scope="module")
 def bundle(live: KubernetesCluster) -> Path:
     """A bundle of all that the spec needs."""
-    out = live.spec.parent / "bundle"
-    began = time.monotonic()
-    made = live.json("bundle", str(live.spec), "--out", str(out))
-    sys.stdout.write(f"{made['packages']} packages, {made['size']} bytes, ")
-    sys.stdout.write(f"{time.monotonic() - began:.0f} s\n")
-    return out
-
-
-@pytest.fixture
-def copy(bundle: Path, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the bundle that a test may damage."""
-    made = tmp_path / "copy"
-    shutil.copytree(bundle, made)
-    yield made
-    shutil.rmtree(made)
+    return made_bundle(live)
 
 
 @pytest.fixture
