@@ -13,8 +13,9 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.floor import FloorFigure, allreduce_floor
 from ...schemas.derived.hostlist import fold
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..cluster.outcome import failure
+from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
 from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
@@ -36,6 +37,14 @@ STAGE = "smoke"
 
 LIMIT_S = 300.0
 """Seconds for waiting in the queue and running. Seen: 3 s on 4 local nodes, 43 s on 1,008."""
+
+MIN_NODES = 2
+"""Compute nodes that an AllReduce needs to prove a network."""
+
+
+class UnprovenError(LifecycleError):
+    """Too few nodes are idle: nothing failed, and nothing was proven."""
+
 
 _NO_FLOOR_ASKED = "no floor: the spec asks for none (smoke.allreduce.floor)"
 """Of GPUs that are real it is said that nothing judges their speed."""
@@ -83,6 +92,7 @@ def run_allreduce(
 
     Raises:
         LifecycleError: there is no controller, or no compute host to test.
+        UnprovenError: too few of the hosts are idle to prove anything (GC1173).
     """
     everyone = inventory.with_role("compute")
     if not inventory.has_scheduler or not everyone:
@@ -95,6 +105,16 @@ def run_allreduce(
     compute, busy = launcher.idle(everyone)
     if busy:
         report(Finding(diagnostic=left_out(busy)))
+    if why := lacking(spec, everyone, compute):
+        raise UnprovenError(
+            Diagnostic(
+                code="GC1173",
+                severity=Severity.WARNING,
+                summary=f"the AllReduce was not run: {why}",
+                hint=f"gcluster smoke {spec.name}, once more nodes are idle",
+            ),
+            exit_code=Exit.REFUSED,
+        )
     todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}", catalog)
     if len(todo) > 1:
         report(Finding(diagnostic=describe_domains(todo)))
@@ -120,6 +140,22 @@ def run_allreduce(
     )
     report(finished)
     return result
+
+
+def lacking(spec: ClusterSpec, everyone: tuple[Host, ...], idle: tuple[Host, ...]) -> str:
+    """Say what keeps an AllReduce over the idle hosts from proving the cluster; "": nothing.
+
+    It takes two nodes to prove a network, and of a pool as many as it may go live with. A cluster
+    of one compute node has no network between nodes to prove.
+    """
+    if len(idle) < min(MIN_NODES, len(everyone)):
+        return f"{len(idle)} of {len(everyone)} compute nodes is idle, and it takes {MIN_NODES}"
+    there, free = (Counter(host.pool for host in hosts) for hosts in (everyone, idle))
+    for name, pool in spec.pools.items():
+        wanted = min(pool.quorum or 0, there[name])
+        if free[name] < wanted:
+            return f"{free[name]} nodes of pool {name} are idle, and its quorum is {pool.quorum}"
+    return ""
 
 
 def floor_of(

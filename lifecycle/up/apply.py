@@ -17,6 +17,7 @@ from ..operations.repair.queue import save_queue
 from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
 from ..planning.purchase.attempts import apply_site
 from ..smoke.gate import pass_gate
+from ..smoke.run import UnprovenError
 from ..state import SpecApplied
 from ..state.audit.built import built
 from ..status.observe import observe
@@ -130,12 +131,16 @@ def _postpone_end(state: UpState) -> None:
 
 
 def _gate(state: UpState) -> None:
-    state.gate = pass_gate(state.run, state.nodes.inventory, state.session, state.report)
+    try:
+        state.gate = pass_gate(state.run, state.nodes.inventory, state.session, state.report)
+    except UnprovenError as unproven:
+        state.diagnostics += unproven.diagnostics
+        state.is_unproven = True
 
 
 def _finish(state: UpState) -> None:
     code = Exit.OK if state.gate is None or state.gate.passed else Exit.REFUSED
-    if code is Exit.OK and (state.nodes.held or _has_surplus(state)):
+    if code is Exit.OK and (state.nodes.held or state.is_unproven or _has_surplus(state)):
         code = Exit.PENDING
     if code is Exit.OK:
         now = built(state.compiled.cluster)

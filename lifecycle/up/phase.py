@@ -73,6 +73,8 @@ class UpState:
     """Set by `converge`."""
     gate: SmokeResult | None = None
     """Set by `gate`."""
+    is_unproven: bool = False
+    """Set by `gate` where too few nodes were idle to prove anything."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong and didn't end the run."""
     result: UpResult | None = None

@@ -164,6 +164,16 @@ def test_a_node_leaves_once_its_job_has_ended(live: LiveCluster) -> None:
     assert len(live.engine("ps")) == 5  # the head and four
 
 
+def test_one_idle_node_gets_no_certificate(live: LiveCluster) -> None:
+    before = live.json("status", str(live.spec))["certificate"]
+    send = "sbatch --parsable --nodes=3 --exclusive --output=/dev/null --wrap='srun sleep 300'"
+    job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
+    until(lambda: "RUNNING" in live.on("head", f"squeue --noheader --format=%T --jobs={job}"))
+    said = live.gcluster("smoke", str(live.spec), expect=4)
+    assert "1 of 4 compute nodes is idle" in said.stdout + said.stderr
+    assert live.json("status", str(live.spec))["certificate"] == before
+
+
 def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFixture[str]) -> None:
     live.on("head", "cd /tmp && runuser -u ada -- sbatch --output=/dev/null --wrap='sleep 600'")
     said = live.gcluster("down", str(live.spec), "--yes")

@@ -32,7 +32,8 @@ def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
         floor=expected.floor,
         floor_reason=expected.floor_reason,
         transport=observed_transports(log),
-        simulated=any(transport.simulated for transport in log.transports),
+        simulated=any(transport.simulated for transport in log.transports)
+        or (expected.wire is not None and expected.wire.simulated),
         warnings=tuple(_warnings(log, expected)),
         fabric=expected.wire.fabric if expected.wire else "",
     )
