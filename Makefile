@@ -92,11 +92,15 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
 	@pytest -q -m stack tests/e2e/test_whole_stack.py $(REPORT)
+
+.PHONY: test-cloud-like
+test-cloud-like: environment ## bring Slurm up on nodes that start as machines of a cloud do
+	@pytest -q -m cloud_like tests/e2e/test_cloud_like.py $(REPORT)
 
 .PHONY: test-pull
 test-pull: environment ## have nodes converge themselves, and wait for their jobs

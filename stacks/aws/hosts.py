@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
@@ -152,6 +152,7 @@ def to_hosts(
     keys: Mapping[str, tuple[str, ...]],
     placements: Mapping[str, Placement],
     entry_pool: str | None,
+    tunnel: Callable[[Instance], tuple[str, ...]] | None = None,
 ) -> tuple[Host, ...]:
     """Return machines as hosts, in the order of the spec's pools, then by name.
 
@@ -162,6 +163,7 @@ def to_hosts(
         keys: instance -> host keys.
         placements: instance -> where it stands.
         entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
+        tunnel: returns the program that leads to the way in; None: it is reached by its address.
     """
     named = [machine for machine in machines if machine.host]
     entry = _entry_machine(plan, named, entry_pool)
@@ -170,7 +172,7 @@ def to_hosts(
         for machine in sorted(named, key=lambda m: m.host):
             if machine.pool != pool.name:
                 continue
-            through = _through(machine, entry)
+            through = _through(machine, entry, is_tunnel=tunnel is not None)
             found.append(
                 Host(
                     name=machine.host,
@@ -186,6 +188,7 @@ def to_hosts(
                         host_keys=keys.get(machine.instance_id, ()),
                         bastion=_bastion(plan, through),
                         bastion_host_keys=keys.get(through.instance_id, ()) if through else (),
+                        bastion_proxy=tunnel(through) if tunnel and through else (),
                     ),
                     placement=placements.get(machine.instance_id, Placement()),
                     image=machine.image_id or None,
@@ -205,14 +208,23 @@ def _entry_machine(
         for machine in machines
         if (machine.pool == entry_pool if entry_pool else roles.get(machine.pool) in order)
     ]
-    return min(entries, key=lambda m: (order.get(roles.get(m.pool, ""), 2), m.host), default=None)
+    return min(
+        entries,
+        key=lambda m: (not m.public_ip_address, order.get(roles.get(m.pool, ""), 2), m.host),
+        default=None,
+    )
 
 
-def _through(machine: Instance, entry: Instance | None) -> Instance | None:
+def _through(
+    machine: Instance, entry: Instance | None, *, is_tunnel: bool = False
+) -> Instance | None:
     """Return what a machine is reached through: nodes know each other by private addresses.
 
-    A machine with a public address is reached through that address of its own.
+    A machine with a public address is reached through that address of its own, and a tunnel leads
+    to one machine, which then leads to itself, too.
     """
+    if is_tunnel:
+        return entry
     if machine.public_ip_address:
         return machine
     return None if entry == machine else entry

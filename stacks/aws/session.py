@@ -170,6 +170,18 @@ class Session(ListingSession[Instance]):
             keys=keys,
             placements=places(self.api, wanted),
             entry_pool=self._site.ssh.via,
+            tunnel=self._tunnel if self._site.tunnel else None,
+        )
+
+    def _tunnel(self, machine: Instance) -> tuple[str, ...]:
+        """Return the program that leads to a machine's SSH; ssh puts in the port."""
+        where = ("--region", self.plan.region)
+        if self._site.tunnel == "ssm":
+            words = ("--document-name", "AWS-StartSSHSession", "--parameters", "portNumber=%p")
+            return ("aws", "ssm", "start-session", *where, "--target", machine.id, *words)
+        return (
+            *("aws", "ec2-instance-connect", "open-tunnel", *where),
+            *("--instance-id", machine.id, "--remote-port", "%p"),
         )
 
     def _end(self, machines: Sequence[Instance]) -> None:

@@ -276,6 +276,9 @@ def _entry_machine(plan: SitePlan, machines: Iterable[Node], via: str | None) ->
     order = [via] if via is not None else []
     order += [p.name for role in ("login", "controller") for p in plan.pools if p.role == role]
     by_pool: dict[str, Node] = {}
-    for node in machines:
+    for node in sorted(machines, key=lambda node: not node.public_address):
         by_pool.setdefault(node.pool, node)
-    return next((by_pool[name] for name in order if name in by_pool), None)
+    doors = [by_pool[name] for name in order if name in by_pool]
+    if via is not None:
+        return next(iter(doors), None)
+    return min(doors, key=lambda node: not node.public_address, default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -128,6 +128,7 @@ def to_hosts(
     key_file: str | None,
     keys: Mapping[str, tuple[str, ...]],
     entry_pool: str | None,
+    tunnel: Callable[[Instance], tuple[str, ...]] | None = None,
 ) -> tuple[Host, ...]:
     """Return machines as hosts, in the order of the spec's pools, then by name.
 
@@ -137,6 +138,7 @@ def to_hosts(
         key_file: the cluster's private key.
         keys: machine id -> host keys.
         entry_pool: pool whose first host leads to the others; None: logins, then controllers.
+        tunnel: returns the program that leads to the way in; None: it is reached by its address.
     """
     named = {host: machine for machine in machines if (host := host_of(plan, machine))}
     entry = _entry_machine(plan, named, entry_pool)
@@ -155,13 +157,14 @@ def to_hosts(
                 host_keys=keys.get(machine.id, ()),
                 bastion=_bastion(plan, through),
                 bastion_host_keys=keys.get(through.id, ()) if through else (),
+                bastion_proxy=tunnel(through) if tunnel and through else (),
             ),
             placement=placement(machine, one_domain=pool.placement.domain_nodes is not None),
         )
         for pool in plan.pools
         for host, machine in sorted(named.items())
         if machine.pool == label_value(pool.name)
-        for through in [_through(machine, entry)]
+        for through in [_through(machine, entry, is_tunnel=tunnel is not None)]
     )
 
 
@@ -213,20 +216,25 @@ def _entry_machine(
     """Return the machine through which the others are reached."""
     order = {"login": 0, "controller": 1}
     entries = [
-        (order.get(pool.role, 2), host)
+        (not named[host].public_address, order.get(pool.role, 2), host)
         for pool in plan.pools
         for host in named
         if named[host].pool == label_value(pool.name)
         and (pool.name == entry_pool if entry_pool else pool.role in order)
     ]
-    return named[min(entries)[1]] if entries else None
+    return named[min(entries)[2]] if entries else None
 
 
-def _through(machine: Instance, entry: Instance | None) -> Instance | None:
+def _through(
+    machine: Instance, entry: Instance | None, *, is_tunnel: bool = False
+) -> Instance | None:
     """Return what a machine is reached through: nodes know each other by private addresses.
 
-    A machine with a public address is reached through that address of its own.
+    A machine with a public address is reached through that address of its own, and a tunnel leads
+    to one machine, which then leads to itself, too.
     """
+    if is_tunnel:
+        return entry
     if machine.public_address:
         return machine
     return None if entry == machine else entry

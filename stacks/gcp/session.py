@@ -125,7 +125,18 @@ class Session(ListingSession[Instance]):
     ) -> Iterable[Host]:
         del wanted
         key, entry_pool = str(self.private_key), self._site.ssh.via
-        return to_hosts(self.plan, machines, key_file=key, keys=keys, entry_pool=entry_pool)
+        tunnel = self._tunnel if self._site.tunnel else None
+        return to_hosts(
+            self.plan, machines, key_file=key, keys=keys, entry_pool=entry_pool, tunnel=tunnel
+        )
+
+    def _tunnel(self, machine: Instance) -> tuple[str, ...]:
+        """Return the program that leads to a machine's SSH; ssh puts in the port."""
+        return (
+            *("gcloud", "compute", "start-iap-tunnel", machine.name, "%p", "--listen-on-stdin"),
+            *(f"--project={self.plan.project}", f"--zone={machine.zone_name}"),
+            "--verbosity=warning",
+        )
 
     def _token(self, token: str) -> str:
         return label_value(token)

@@ -54,8 +54,14 @@ def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> N
         net=survey.graph(context.spec, context.site).resources[0],
         image_key=context.image,
         makes_nodes=bool(missing),
+        # Nodes of the spec are hit where they start as machines of a cloud do, and nowhere else.
+        faults=faults.injected() if _is_cloud_like(context) else faults.NONE,
     )
     nodes.start(context, node_base, missing, _named(found, acts, "update"))
+
+
+def _is_cloud_like(context: SiteContext) -> bool:
+    return survey.described(context.spec, context.site).boots_stock_image
 
 
 def _named(found: Survey, acts: list[ResourceChange], *effects: str) -> list[Container]:

@@ -11,6 +11,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -19,7 +20,10 @@ from .. import atomic
 from ..provider import ProviderError, provider_error
 from .engine import INSTALL_ENGINE, Engine
 
+Variant: TypeAlias = Literal["base", "cloud-like"]
 _DATA = Path(__file__).parent / "base"
+_CLOUD_LIKE = Path(__file__).parent / "cloud_like"
+_OWN_SSHD = "etc/ssh/"
 _BUILD_LIMIT_S = 900
 _RECIPE = 2
 """Raise it when `_command`, the import or what a bake leaves (bake.py) changes in a way that the
@@ -45,27 +49,62 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     masked_units: list[str]
 
 
-def recipe() -> Recipe:
-    """Read base/packages.yaml."""
-    return decode_yaml((_DATA / "packages.yaml").read_bytes(), Recipe)
+class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What cloud_like/packages.yaml says."""
+
+    packages: list[str]
+    unmasked_units: list[str]
+
+
+def recipe(variant: Variant = "base") -> Recipe:
+    """Return what an image is made of."""
+    base = decode_yaml((_DATA / "packages.yaml").read_bytes(), Recipe)
+    if variant == "base":
+        return base
+    beside = decode_yaml((_CLOUD_LIKE / "packages.yaml").read_bytes(), _Beside)
+    return msgspec.structs.replace(
+        base,
+        packages=[*base.packages, *beside.packages],
+        masked_units=[unit for unit in base.masked_units if unit not in beside.unmasked_units],
+    )
+
+
+def _folders(variant: Variant) -> tuple[Path, ...]:
+    return (_DATA,) if variant == "base" else (_DATA, _CLOUD_LIKE)
+
+
+def _files(variant: Variant) -> dict[str, Path]:
+    """Return path in the image -> file here. A cloud's image has a stock SSH server."""
+    found = {
+        str(path.relative_to(folder / "files")): path
+        for folder in _folders(variant)
+        for path in (folder / "files").rglob("*")
+        if path.is_file()
+    }
+    return {
+        name: found[name]
+        for name in sorted(found)
+        if variant == "base" or not name.startswith(_OWN_SSHD)
+    }
 
 
 @cache
-def base_digest() -> str:
-    """Return the hash of all that the base image is built from, SHA-256 in hex.
+def base_digest(variant: Variant = "base") -> str:
+    """Return the hash of all that an image is built from, SHA-256 in hex.
 
     The archive's package versions are not part of it: `has_image` would else need the network.
     """
     digest = hashlib.sha256(f"{_RECIPE} {os.uname().machine} {CLEAN_ROOT}\n".encode())
-    for path in sorted(p for p in _DATA.rglob("*") if p.is_file()):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_DATA)} {len(content)}\n".encode() + content)
+    for folder in _folders(variant):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
-def base_reference() -> str:
-    """Return the base image's name with its tag."""
-    return f"localhost/gcluster/base:{base_digest()[:16]}"
+def base_reference(variant: Variant = "base") -> str:
+    """Return an image's name with its tag."""
+    return f"localhost/gcluster/{variant}:{base_digest(variant)[:16]}"
 
 
 def node_reference(key: str) -> str:
@@ -88,37 +127,38 @@ def missing_tool() -> ProviderError | None:
     return None
 
 
-def ensure_base(engine: Engine, directory: Path) -> str:
-    """Return the base image's reference; build the image where it is missing.
+def ensure_base(engine: Engine, directory: Path, variant: Variant = "base") -> str:
+    """Return an image's reference; build the image where it is missing.
 
     Args:
         engine: where the image is kept.
         directory: cache shared by all clusters; holds the lock and, while building, the archive.
+        variant: which image.
 
     Raises:
         ProviderError: GC912 with mmdebstrap's own words, or what to install.
     """
-    reference = base_reference()
+    reference = base_reference(variant)
     if engine.has_image(reference):
         return reference
     lacking = missing_tool()
     if lacking is not None:
         raise lacking
-    with atomic.locked(directory / f"base-{base_digest()[:16]}.lock"):
+    with atomic.locked(directory / f"base-{base_digest(variant)[:16]}.lock"):
         if not engine.has_image(reference):
             with TemporaryDirectory(prefix="base-", dir=directory) as scratch:
-                archive = _build(Path(scratch))
+                archive = _build(Path(scratch), variant)
                 engine.call("import", *BOOT_FLAGS, str(archive), reference, timeout_s=300)
     return reference
 
 
-def _build(scratch: Path) -> Path:
+def _build(scratch: Path, variant: Variant) -> Path:
     """Make the root file system as a tar archive in `scratch`."""
     overlay, archive = scratch / "overlay.tar", scratch / "root.tar"
-    overlay.write_bytes(_overlay(recipe()))
+    overlay.write_bytes(_overlay(recipe(variant), variant))
     try:
         done = subprocess.run(
-            _command(recipe(), overlay, archive),
+            _command(recipe(variant), overlay, archive),
             capture_output=True,
             check=False,
             text=True,
@@ -158,13 +198,12 @@ def _command(made_of: Recipe, overlay: Path, archive: Path) -> list[str]:
     ]
 
 
-def _overlay(made_of: Recipe) -> bytes:
-    """Return base/files and the masked units as a tar archive: same inputs, same bytes."""
+def _overlay(made_of: Recipe, variant: Variant = "base") -> bytes:
+    """Return an image's own files and masked units as a tar archive: same inputs, same bytes."""
     buffer = io.BytesIO()
-    root = _DATA / "files"
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path in sorted(p for p in root.rglob("*") if p.is_file()):
-            entry = tarfile.TarInfo(str(path.relative_to(root)))
+        for name, path in _files(variant).items():
+            entry = tarfile.TarInfo(name)
             entry.size, entry.mode = path.stat().st_size, 0o644
             archive.addfile(entry, io.BytesIO(path.read_bytes()))
         for unit in made_of.masked_units:

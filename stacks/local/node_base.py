@@ -16,6 +16,7 @@ from . import image, labels, network, records
 from .engine import Engine, Network
 from .faults import NONE, Faults
 from .nodes import NodeBase
+from .survey import described
 
 _TRIES = 8
 """Subnets to try when other clusters take the free ones at the same time."""
@@ -55,7 +56,7 @@ def prepare(
         network=net.name,
         subnet=_network(context, engine, existing, net),
         image=reference,
-        image_key=image_key or image.base_digest(),
+        image_key=image_key or image.base_digest(described(context.spec, context.site).image),
         private_key=ensure_client_key(home),
         elastic=elastic,
         faults=faults,
@@ -68,10 +69,11 @@ def _image(context: SiteContext, engine: Engine, key: str | None) -> str:
         if not engine.has_image(reference):
             raise provider_error("GC912", f"there is no image {reference} on this machine")
         return reference
-    if not engine.has_image(image.base_reference()):
+    variant = described(context.spec, context.site).image
+    if not engine.has_image(image.base_reference(variant)):
         what = "building the base image (once on this machine)"
         context.emit(SiteEvent(site=context.site, done=0, total=1, what=what))
-    return image.ensure_base(engine, context.cache)
+    return image.ensure_base(engine, context.cache, variant)
 
 
 def _network(

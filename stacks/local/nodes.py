@@ -20,7 +20,8 @@ from ..provider import (
 from . import labels, network, records, ssh
 from .engine import Container, Engine
 from .faults import NONE, Faults
-from .survey import container_name, runs_kubernetes
+from .first_start import seed_flags
+from .survey import container_name, described, runs_kubernetes
 
 _AT_ONCE = 16
 """Nodes started at the same time; most of the time a start waits for its node's systemd."""
@@ -119,7 +120,7 @@ def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
         return
     with records.updated(context) as remembered:
         remembered.ids[item.resource.key] = outcome.id
-        if outcome.host_keys:
+        if outcome.error is None:
             remembered.ready[name] = records.Ready(outcome.id, outcome.host_keys)
 
 
@@ -133,6 +134,7 @@ def _to_make(
         given = network.assign(node_base.subnet, [r.name for r in missing], remembered.addresses)
         remembered.addresses.update(given)
     flags = _flags(context, node_base.engine)
+    cloud_like = described(context.spec, context.site).boots_stock_image
     intents = context.ledger.intend_many(context.site, missing)
     starts = []
     for resource in missing:
@@ -145,6 +147,7 @@ def _to_make(
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *labels.flags(worn),
+            *(seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
             *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),
         )
         starts.append(_Start(resource=resource, container=name, intent=intent, command=command))
@@ -199,7 +202,10 @@ def _run(context: SiteContext, node_base: NodeBase, item: _Start) -> _Started:
             printed = node_base.engine.call(*item.command, timeout_s=120).strip()
             made = made or printed
             node_base.faults.delay_after()
-        host_keys = ssh.welcome(node_base.engine, item.container, node_base.private_key)
+        if described(context.spec, context.site).boots_stock_image:
+            host_keys = ssh.first_contact(node_base.engine, item.container)
+        else:
+            host_keys = ssh.welcome(node_base.engine, item.container, node_base.private_key)
     except ProviderError as error:
         if made is None:
             _remove_partial(context, node_base.engine, item.resource.name)

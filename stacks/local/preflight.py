@@ -61,7 +61,9 @@ def _rights(engine: Engine, facts: EngineFacts) -> tuple[Diagnostic, ...]:
 
 
 def _image(context: SiteContext, engine: Engine) -> tuple[Diagnostic, ...]:
-    if context.image is not None or engine.has_image(image.base_reference()):
+    if context.image is not None or engine.has_image(
+        image.base_reference(survey.described(context.spec, context.site).image)
+    ):
         return ()
     lacking = image.missing_tool()
     return () if lacking is None else lacking.diagnostics

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from ...inventory.hosts import SshTarget
 from ..client_key import public_key_path
+from ..provider import ProviderError
 from .engine import Engine
 
+CLOUD_USER = "debian"
+"""Login user of nodes that start as a cloud's do; root is refused there."""
 BOOT_LIMIT_S = 60
 """How long a node may take from its start until sshd answers; seen: 1 s alone, 20 s among 32."""
 
-_WELCOME = rf"""
-umask 077
-mkdir -p /root/.ssh && cat > /root/.ssh/authorized_keys.new || exit 1
-mv /root/.ssh/authorized_keys.new /root/.ssh/authorized_keys || exit 1
+_LISTENS = rf"""
 for attempt in $(seq {BOOT_LIMIT_S * 10}); do
   if [ -s /etc/ssh/ssh_host_ed25519_key.pub ] && timeout 2 bash -c \
       'exec 3<>/dev/tcp/127.0.0.1/22 && read -r -n 4 hello <&3 && [ "$hello" = SSH- ]' 2>/dev/null
@@ -25,6 +25,25 @@ systemctl list-units --failed --plain --no-legend >&2
 echo "sshd did not answer within {BOOT_LIMIT_S} s" >&2
 exit 75
 """
+_WELCOME = f"""
+umask 077
+mkdir -p /root/.ssh && cat > /root/.ssh/authorized_keys.new || exit 1
+mv /root/.ssh/authorized_keys.new /root/.ssh/authorized_keys || exit 1
+{_LISTENS}"""
+
+
+def first_contact(engine: Engine, container: str) -> tuple[str, ...]:
+    """Wait for a node that starts as a cloud's does, and return its host keys; () for none.
+
+    Nobody is let in: that is cloud-init's. The engine's exec stands for the cloud's console.
+    """
+    try:
+        told = engine.call(
+            *("exec", container, "/bin/sh", "-c", _LISTENS), timeout_s=BOOT_LIMIT_S * 3
+        )
+    except ProviderError:
+        return ()
+    return tuple(" ".join(line.split()[:2]) for line in told.splitlines() if line.strip())
 
 
 def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.decoding import convert
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
+from ..host_keys import silence
 from ..provider import (
     ProviderError,
     Resource,
@@ -217,11 +218,30 @@ def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:
     order = [r.name for r in graph(context.spec, context.site).resources if r.kind == "node"]
     order += sorted(found.nodes.keys() - set(order))
     existing = [(name, found.nodes[name]) for name in order if name in found.nodes]
-    return tuple(
+    made = tuple(
         _host(context, name, container, ready.host_keys)
         for name, container in existing
         if (ready := remembered.ready.get(name)) is not None and ready.container == container.id
     )
+    return behind_way_in(made) if described(context.spec, context.site).boots_stock_image else made
+
+
+def behind_way_in(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+    """Return nodes as a cloud hands them over: a user, one way in, and silent ones named."""
+    doors = [h for role in ("login", "controller") for h in hosts if h.role == role]
+    door = next(iter(doors), None)
+    found = []
+    for host in hosts:
+        target = msgspec.structs.replace(host.ssh, user=ssh.CLOUD_USER)
+        if door is not None and door.name != host.name:
+            target = msgspec.structs.replace(
+                target,
+                bastion=f"{ssh.CLOUD_USER}@{door.address}",
+                bastion_host_keys=door.ssh.host_keys,
+            )
+        why = "" if host.ssh.host_keys else silence(ssh.BOOT_LIMIT_S, "the container engine")
+        found.append(msgspec.structs.replace(host, ssh=target, silent=why))
+    return tuple(found)
 
 
 def _host(

@@ -212,7 +212,7 @@ def to_hosts(
         entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
     """
     named = sorted((m for m in machines if m.host), key=lambda m: m.host)
-    entry = _entry_machine(plan, named, entry_pool)
+    entry = _entry_machine(plan, named, found, entry_pool)
     return tuple(
         Host(
             name=machine.host,
@@ -239,7 +239,7 @@ def to_hosts(
 
 
 def _entry_machine(
-    plan: SitePlan, machines: list[Instance], entry_pool: str | None
+    plan: SitePlan, machines: list[Instance], found: Found, entry_pool: str | None
 ) -> Instance | None:
     """Return the machine through which the others are reached."""
     rank = {"login": 0, "controller": 1, "compute": 2}
@@ -248,7 +248,10 @@ def _entry_machine(
         entries = [m for m in machines if ranks.get(m.pool, 2) < rank["compute"]]
     else:
         entries = [m for m in machines if m.pool == entry_pool]
-    return min(entries, key=lambda m: (ranks.get(m.pool, 2), m.host), default=None)
+    public = {m.id for m in entries if found.addresses.get(m.id, NO_ADDRESSES)[1]}
+    return min(
+        entries, key=lambda m: (m.id not in public, ranks.get(m.pool, 2), m.host), default=None
+    )
 
 
 def _through(machine: Instance, entry: Instance | None, found: Found) -> Instance | None:

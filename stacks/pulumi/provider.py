@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import ClusterSpec, Pool
+from ...schemas.spec import CloudSite, ClusterSpec, Pool
 from ..burst import burst
 from ..provider import (
     ControlPlaneAt,
@@ -28,6 +28,7 @@ from ..provider import (
     SiteContext,
     provider_error,
 )
+from ..tunnels import missing_programs
 from .command import equip, require
 from .graph import site_graph
 from .recorded import RecordedGraph
@@ -112,8 +113,10 @@ class CloudProvider(Provider):
         return session.mark_protected(session.leftovers())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
-        """Ask the cloud what stands in the way of `up`."""
-        return self._session(context).preflight()
+        """Ask this machine and the cloud what stands in the way of `up`."""
+        site = cast("CloudSite", context.spec.sites[context.site])
+        lacking = missing_programs(context.site, site.tunnel)
+        return (*lacking, *self._session(context).preflight())
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that exist, with the keys that they told."""

@@ -57,7 +57,7 @@ sites:
     zone_id: use1-az4
     network: {{admin_cidrs: [192.0.2.0/24]}}
 pools:
-  head: {{site: east, role: controller, machine: m7i.4xlarge}}
+  head: {{site: east, role: controller, machine: m7i.4xlarge, public_address: true}}
   gpu: {{site: east, machine: p5.48xlarge, count: {count}, market: [{market}]{pool}}}
 scheduler: {{type: slurm}}
 {more}

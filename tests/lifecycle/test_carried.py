@@ -33,7 +33,7 @@ sites:
     zone_id: use1-az4
     network: {{cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}}
 pools:
-  head: {{site: east, role: controller, machine: m7i.xlarge}}
+  head: {{site: east, role: controller, machine: m7i.xlarge, public_address: true}}
   gpu: {{site: east, machine: p5.48xlarge, count: 1}}
 scheduler: {{type: slurm}}
 secrets: {{provider: age, key: env:GCLUSTER_TEST_KEY}}

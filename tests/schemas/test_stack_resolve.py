@@ -28,7 +28,7 @@ _CLOUD = """\
 apiVersion: gcluster/v1
 name: research
 sites:
-  east: {provider: aws, region: us-east-1, zone_id: use1-az4}
+  east: {provider: aws, region: us-east-1, zone_id: use1-az4, ssh: {tunnel: ssm}}
 pools:
   head: {site: east, role: controller}
   train: {site: east, machine: p5.48xlarge, count: 2}

@@ -96,7 +96,7 @@ def test_permissions_are_spelled_as_the_cloud_spells_them_and_no_wildcard_is_gra
     cloud: str,
 ) -> None:
     forms = {
-        "aws": r"[a-z0-9]+:[A-Z][A-Za-z0-9]+",
+        "aws": r"[a-z0-9-]+:[A-Z][A-Za-z0-9]+",
         "gcp": r"[a-z]+(\.[A-Za-z]+){2}",
         "azure": r"Microsoft\.[A-Za-z]+(/[A-Za-z]+)+/(read|write|delete|action)",
     }

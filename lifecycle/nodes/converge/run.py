@@ -227,6 +227,7 @@ def without_secrets(environment: Mapping[str, str], ours: Mapping[str, str]) -> 
 
 
 def _inventory(inventory: ClusterInventory, session: SshSession) -> dict[str, Any]:
+    session.connect(inventory.hosts)
     hosts = {host.name: dict(session.ansible_variables(host)) for host in inventory.hosts}
     common = {"ansible_python_interpreter": "/usr/bin/python3"}
     return {"all": {"hosts": hosts, "vars": common}}

@@ -40,7 +40,8 @@ def is_baked(step: Step) -> bool:
 
 def baker(site: OpenSite) -> Provider | None:
     """Return the site's provider; None when its nodes boot from no image of ours."""
-    return site.provider if site.provider.bakes_images else None
+    takes_none = site.context.spec.sites[site.name].boots_stock_image
+    return site.provider if site.provider.bakes_images and not takes_none else None
 
 
 def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:

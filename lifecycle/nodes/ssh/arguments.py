@@ -11,6 +11,8 @@ from ....inventory.hosts import Host, SshTarget
 CONNECT_TIMEOUT_S = 10
 """Seconds until a host that doesn't answer at all counts as unreachable."""
 
+_BASTION_TIMEOUT_S = 20
+"""The same for a host behind a bastion, which has all of a cluster's hosts to connect to."""
 _TUNNEL_TIMEOUT_S = 45
 """The same where a program of a cloud makes a tunnel first: it logs in to its cloud, seconds."""
 
@@ -37,10 +39,9 @@ def identity(host: Host, known_hosts: Path, shared: str = "") -> list[str]:
         shared: ControlPath of the connection to its bastion that all share; "": one of its own.
     """
     ssh = host.ssh
-    timeout = f"ConnectTimeout={_TUNNEL_TIMEOUT_S if ssh.bastion_proxy else CONNECT_TIMEOUT_S}"
     options = [
         _STRICT,
-        timeout,
+        _timeout(ssh, through=_BASTION_TIMEOUT_S),
         "UpdateHostKeys=no",
         "RemoteCommand=none",
         "ServerAliveInterval=15",
@@ -58,6 +59,11 @@ def identity(host: Host, known_hosts: Path, shared: str = "") -> list[str]:
         words = [word.replace("%", "%%") for word in way]
         options.append(f"ProxyCommand={shlex.join([*words[:-2], '-W', '[%h]:%p', *words[-2:]])}")
     return options
+
+
+def _timeout(ssh: SshTarget, *, through: int) -> str:
+    seconds = through if ssh.bastion else CONNECT_TIMEOUT_S
+    return f"ConnectTimeout={_TUNNEL_TIMEOUT_S if ssh.bastion_proxy else seconds}"
 
 
 def destination(host: Host) -> list[str]:
@@ -80,7 +86,7 @@ def to_bastion(ssh: SshTarget, known_hosts: Path, shared: str = "", master: str 
         master: how it stands to the shared one, as ssh's option: "ControlMaster=yes".
     """
     user, address, port = bastion_place(ssh)
-    timeout = f"ConnectTimeout={_TUNNEL_TIMEOUT_S if ssh.bastion_proxy else CONNECT_TIMEOUT_S}"
+    timeout = _timeout(ssh, through=CONNECT_TIMEOUT_S)
     options = ["BatchMode=yes", _STRICT, timeout, f"ControlPath={shared or 'none'}"]
     if shared:
         options += [master, f"ControlPersist={BASTION_KEPT_OPEN_S}", "ServerAliveInterval=15"]

@@ -1,4 +1,4 @@
-"""The one connection to a bastion that all connections behind it share.
+"""The one connection to a bastion that all connections behind it share, and those behind it.
 
 A stock sshd turns away logins at random from the eleventh that is under way (MaxStartups
 10:30:100), so a cluster must not log in to its bastion once a node. Channels that are only
@@ -19,9 +19,11 @@ import msgspec
 
 from ....inventory.hosts import Host
 from ....stacks import atomic
-from .arguments import bastion_place, to_bastion
-from .unreachable import describe_reason, turned_away
+from .arguments import bastion_place, marker, to_bastion
+from .unreachable import describe_reason, timed_out, turned_away
 
+_AT_ONCE = 16
+"""New connections through a bastion at the same time: each is a login, which takes a processor."""
 _KNOWN_FOR_S = 5.0
 """Seconds that an open connection is taken for open, and one that failed for failed."""
 _TRIES = 6
@@ -79,33 +81,70 @@ class Bastions:
 
     def _connect(self, host: Host, shared: str) -> str:
         words = to_bastion(host.ssh, self._known_hosts, shared, "ControlMaster=auto")
-        pauses = retry_pauses()
-        while True:
-            stderr = self._try_once([*words[:-2], "-f", "-N", *words[-2:]])
-            pause = next(pauses, None) if turned_away(stderr) else None
-            if pause is None:
-                return f"its bastion: {describe_reason(stderr, _itself(host))}" if stderr else ""
-            time.sleep(pause)
+        stderr = _opened([*words[:-2], "-f", "-N", *words[-2:]])
+        return f"its bastion: {describe_reason(stderr, _itself(host))}" if stderr else ""
 
-    @staticmethod
-    def _try_once(words: list[str]) -> str:
-        """Return what ssh said where it failed, "" where the connection stands."""
-        # The connection outlives this call and must not hold its pipes: stderr goes to a file.
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
-            try:
-                done = subprocess.run(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    timeout=_OPEN_LIMIT_S,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired:
-                return f"timed out after {_OPEN_LIMIT_S:.0f} s"
-            errors.seek(0)
-            said = errors.read()
-        return "" if done.returncode == 0 else said or "ssh failed and said nothing"
+
+class Connections:
+    """Opens the connections to hosts behind bastions, a few at a time, each again if need be."""
+
+    def __init__(self, kept_s: float) -> None:
+        """Take connections to be there for `kept_s` after they were used last."""
+        self._kept_s = kept_s / 2
+        self._slots = threading.BoundedSemaphore(_AT_ONCE)
+        self._used: dict[str, float] = {}
+
+    def open(self, host: Host, words: list[str]) -> str:
+        """Have the connection to a host open; return why it can't be, "" when it is.
+
+        Args:
+            host: behind a bastion that is open.
+            words: ssh's options and the destination, with a master that stays.
+        """
+        used = self._used.get(marker(host))
+        if used is None or time.monotonic() - used > self._kept_s:
+            at = words.index("--")
+            with self._slots:
+                stderr = _opened(["ssh", *words[:at], "-f", "-N", *words[at:]])
+            if stderr:
+                return describe_reason(stderr, host)
+        self._used[marker(host)] = time.monotonic()
+        return ""
+
+
+def _opened(words: list[str]) -> str:
+    """Open a connection that stays; return what ssh said where it failed, "" where it stands.
+
+    One that was turned away before any login is tried again, and one that took too long once.
+    """
+    pauses, late = retry_pauses(), 0
+    while True:
+        stderr = _try_once(words)
+        late += timed_out(stderr)
+        again = turned_away(stderr) or (timed_out(stderr) and late == 1)
+        pause = next(pauses, None) if again else None
+        if pause is None:
+            return stderr
+        time.sleep(pause)
+
+
+def _try_once(words: list[str]) -> str:
+    # The connection outlives this call and must not hold its pipes: stderr goes to a file.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        try:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                timeout=_OPEN_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"timed out after {_OPEN_LIMIT_S:.0f} s"
+        errors.seek(0)
+        said = errors.read()
+    return "" if done.returncode == 0 else said or "ssh failed and said nothing"
 
 
 def _itself(host: Host) -> Host:

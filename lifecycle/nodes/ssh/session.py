@@ -13,7 +13,6 @@ import shlex
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,9 +24,9 @@ import msgspec
 from ....inventory.hosts import Host
 from ...cluster.outcome import LifecycleError, failure
 from .arguments import as_arguments, destination, identity
-from .bastion import Bastions, retry_pauses
+from .bastion import Bastions, Connections
 from .pins import Pins
-from .unreachable import describe_reason, sudo_refused, turned_away
+from .unreachable import describe_reason, sudo_refused
 
 _KEPT_OPEN_S = 60
 _PARALLEL = 64
@@ -63,6 +62,7 @@ class SshSession:
         self._sockets = _socket_directory(workdir)
         self._pins = Pins(self._known_hosts)
         self._bastions = Bastions(workdir, self._known_hosts)
+        self._connections = Connections(_KEPT_OPEN_S)
 
     def __enter__(self) -> Self:
         """Return the session."""
@@ -109,21 +109,9 @@ class SshSession:
             timeout_s: seconds until it is given up.
         """
         self.trust([host])
-        pauses = retry_pauses()
-        while True:
-            answer, may_retry = self._run_once(host, command, stdin, timeout_s)
-            pause = next(pauses, None) if may_retry else None
-            if pause is None:
-                return answer
-            time.sleep(pause)
-
-    def _run_once(
-        self, host: Host, command: str, stdin: str | None, timeout_s: float
-    ) -> tuple[Answer, bool]:
-        """Return the answer, and whether the connection was turned away before any login."""
         closed = self.closed_way(host)
         if closed is not None:
-            return closed, False
+            return closed
         # A connection that outlives this call must not hold its pipes: stderr goes to a file.
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
             try:
@@ -138,13 +126,10 @@ class SshSession:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                late = Unreachable(reason=f"no answer to a command within {timeout_s:.0f} s")
-                return late, False
+                return Unreachable(reason=f"no answer to a command within {timeout_s:.0f} s")
             except FileNotFoundError:
                 raise _no_client() from None
-            answer = self._answer(host, done.returncode, done.stdout, errors)
-            errors.seek(0)
-            return answer, done.returncode == _SSH_FAILED and turned_away(errors.read())
+            return self._answer(host, done.returncode, done.stdout, errors)
 
     def closed_way(self, host: Host) -> Unreachable | None:
         """Open what leads to a host; return why it can't be, None where the host can be asked."""
@@ -156,6 +141,8 @@ class SshSession:
             problem = self._bastions.open(host, self._to_bastion())
         except FileNotFoundError:
             raise _no_client() from None
+        if not problem:
+            problem = self._connections.open(host, [*self.options(host), *destination(host)])
         return Unreachable(reason=problem) if problem else None
 
     def stream(
@@ -219,6 +206,14 @@ class SshSession:
             answers = pool.map(lambda h: self.run(h, command, timeout_s=timeout_s), everyone)
             return {h.name: answer for h, answer in zip(everyone, answers, strict=True)}
 
+    def connect(self, hosts: Iterable[Host]) -> None:
+        """Open what leads to many hosts, for Ansible; what can't be opened it finds, too."""
+        behind = [host for host in hosts if host.ssh.bastion]
+        if behind:
+            self.trust(behind)
+            with ThreadPoolExecutor(min(_PARALLEL, len(behind))) as pool:
+                list(pool.map(self.closed_way, behind))
+
     def close(self) -> None:
         """End every kept connection of this cluster; needed before its nodes go away."""
         for socket in self._sockets.glob("*"):
@@ -230,11 +225,7 @@ class SshSession:
             self._sockets.rmdir()
 
     def ansible_variables(self, host: Host) -> Mapping[str, str | int]:
-        """Return the inventory variables that make Ansible use the same connection.
-
-        What leads there is opened; that it can't be is what Ansible finds, too.
-        """
-        self.closed_way(host)
+        """Return the inventory variables that make Ansible use the same connection."""
         return {
             "ansible_host": host.address,
             "ansible_port": host.ssh.port,

@@ -41,6 +41,14 @@ _TURNED_AWAY = re.compile(
 )
 
 
+def timed_out(stderr: str) -> bool:
+    """Say whether a connection didn't come about in time: nothing was run there.
+
+    The host is off, or everybody between has too much to do: worth one more try.
+    """
+    return "timed out during banner exchange" in stderr
+
+
 def turned_away(stderr: str) -> bool:
     """Say whether a connection ended before a login, as a server ends it that has too many.
 

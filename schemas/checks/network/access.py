@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from ...derived.links import is_tunnel
+from ...derived.links import gateway_pool, is_tunnel
 from ...diagnostics import PathTuple, Severity
 from ...fix.edits import Remove
 from ...spec import CloudSite, LocalSite
@@ -74,13 +74,14 @@ def compute_public_address(context: CheckContext) -> Iterator[Finding]:
 def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
     """A public address is of use where `admin_cidrs` says who may reach SSH there.
 
-    Without any, SSH is closed from outside.
+    Without any, SSH is closed from outside, and the tunnel or the network that leads there needs no
+    public address. Where nothing else leads there, that is an error (GC317).
     """
     for name, pool in context.pools.items():
         site = context.cloud(pool)
         if not pool.public_address or pool.role == "compute" or site is None:
             continue
-        if not site.network.admin_cidrs:
+        if not site.network.admin_cidrs and (site.tunnel or site.existing_network):
             yield Finding(
                 summary=f'pool "{name}" has a public address, but site "{pool.site}" lets nobody '
                 "reach it",
@@ -100,28 +101,71 @@ def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
 def site_without_login(context: CheckContext) -> Iterator[Finding]:
     """Gcluster and people reach a cloud's nodes over SSH to its controller or login node.
 
-    That is open to the networks of `admin_cidrs`, to sites that a link joins, and to whatever
-    reaches a network of yours that exists. A site with none of them would be made and then not be
-    reached. A tunnel (`via: wireguard`) is no way in: gcluster logs in to set it up.
+    `admin_cidrs` opens that node's firewall, and makes no way to it. There is one where the node
+    has a `public_address` and `admin_cidrs` says from where, where the cloud's own tunnel leads to
+    it (`ssh: {tunnel: ...}` on AWS and Google), where a link joins the site with another, or in a
+    network of yours that exists and is reached from here. A site with none of them would be made
+    and then not be reached. A link `via: wireguard` is no way in: gcluster logs in to set it up.
     """
     links = [link for link in context.links if not is_tunnel(link, context.sites)]
     linked = {site for link in links for site in link.between}
     for name, site in context.sites.items():
-        if not isinstance(site, CloudSite) or site.network.admin_cidrs or name in linked:
+        if not isinstance(site, CloudSite) or name in linked:
             continue
-        pools = [context.pools[pool] for pool in context.pools_of_site.get(name, ())]
-        doors = [pool for pool in pools if pool.role != "compute"]
-        if not doors or site.existing_network or any(p.public_address for p in doors):
+        doors = [
+            (pool, context.pools[pool])
+            for pool in context.pools_of_site.get(name, ())
+            if context.pools[pool].role != "compute"
+        ]
+        if not doors or site.existing_network or site.tunnel:
+            continue
+        via = [door for door in doors if door[0] == site.ssh.via] or doors
+        # A gateway of a tunnel gets a public address for that.
+        gateways = {
+            gateway_pool(link, name, context.pools)
+            for link in context.links
+            if name in link.between and is_tunnel(link, context.sites)
+        }
+        is_public = any(pool.public_address or key in gateways for key, pool in via)
+        if is_public and site.network.admin_cidrs:
             continue
         yield Finding(
-            summary=f'nobody can log in to site "{name}": it names no admin_cidrs and no link '
-            "leads there",
+            summary=f'nobody can log in to site "{name}": '
+            + (
+                "no admin_cidrs say from where"
+                if is_public
+                else f"{_listed([pool for pool, _ in via])} has no public address"
+            ),
             path=("sites", name),
             at_key=True,
-            severity=Severity.WARNING,
-            hint="add network: {admin_cidrs: [192.0.2.0/24]} with the network you come from",
-            relies_on=(("sites", name, "network"), ("links",), ("pools", "*", "role")),
+            hint=_way_in(site, min(via, key=lambda door: door[1].role != "login")[0], is_public),
+            relies_on=(
+                ("sites", name, "network"),
+                ("sites", name, "ssh"),
+                ("links",),
+                ("pools", "*", "role"),
+                ("pools", "*", "public_address"),
+            ),
         )
+
+
+def _listed(pools: list[str]) -> str:
+    return f'pool "{pools[0]}"' if len(pools) == 1 else f"none of {', '.join(pools)}"
+
+
+_TUNNELS = {"aws": "instance-connect", "gcp": "iap"}
+"""Provider -> the tunnel that asks least of an image."""
+
+
+def _way_in(site: CloudSite, pool: str, is_public: bool) -> str:
+    """Return what to write so that somebody can log in."""
+    cidrs = "network: {admin_cidrs: [192.0.2.0/24]} with the network you come from"
+    if is_public:
+        return f"add {cidrs}"
+    public = f"add public_address: true to pools.{pool}"
+    public += "" if site.network.admin_cidrs else f", and {cidrs}"
+    tunnel = _TUNNELS.get(site.provider)
+    return public + (f"; or, without a public address, ssh: {{tunnel: {tunnel}}}" if tunnel else "")
 
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # RFC 1918

@@ -1,11 +1,11 @@
 """Amazon Web Services."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from ..model import Identifier, SpecModel, updates
-from .site import CloudNetwork, CloudSite
+from .site import CloudNetwork, CloudSite, CloudSsh
 
 
 class AwsSubnets(SpecModel, frozen=True):
@@ -38,6 +38,20 @@ class AwsNetwork(CloudNetwork, frozen=True):
     ] = field(default_factory=list)
 
 
+class AwsSsh(CloudSsh, frozen=True):
+    """How to log in to machines on AWS."""
+
+    UPDATES: ClassVar = updates(in_place="via tunnel", replace="user key")
+
+    tunnel: Annotated[
+        Literal["ssm", "instance-connect"] | None,
+        Meta(
+            description="Tunnel to the way in, which then needs no public address: Session "
+            "Manager (the image has its agent) or an EC2 Instance Connect Endpoint. Default: none."
+        ),
+    ] = None
+
+
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
 
@@ -64,7 +78,14 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
     ] = None
     network: Annotated[AwsNetwork, Meta(description="The nodes' VPC.")] = AwsNetwork()
 
+    ssh: Annotated[AwsSsh, Meta(description="How to log in.")] = AwsSsh()
+
     @property
     def zone(self) -> str | None:
         """The zone ID."""
         return self.zone_id
+
+    @property
+    def tunnel(self) -> str | None:
+        """The tunnel that the spec names."""
+        return self.ssh.tunnel

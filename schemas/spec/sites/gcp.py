@@ -1,11 +1,11 @@
 """Google Cloud."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from ..model import Identifier, updates
-from .site import CloudNetwork, CloudSite
+from .site import CloudNetwork, CloudSite, CloudSsh
 
 
 class GcpNetwork(CloudNetwork, frozen=True):
@@ -24,6 +24,20 @@ class GcpNetwork(CloudNetwork, frozen=True):
         list[Identifier],
         Meta(description="Networks that exist for the GPUs' NICs, in the order of the NICs."),
     ] = field(default_factory=list)
+
+
+class GcpSsh(CloudSsh, frozen=True):
+    """How to log in to machines on Google Cloud."""
+
+    UPDATES: ClassVar = updates(in_place="via tunnel", replace="user key")
+
+    tunnel: Annotated[
+        Literal["iap"] | None,
+        Meta(
+            description="Tunnel to the way in, which then needs no public address: Identity-Aware "
+            "Proxy. Default: none."
+        ),
+    ] = None
 
 
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
@@ -48,7 +62,14 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
     ] = field(default=None, name="zone")
     network: Annotated[GcpNetwork, Meta(description="The nodes' VPC.")] = GcpNetwork()
 
+    ssh: Annotated[GcpSsh, Meta(description="How to log in.")] = GcpSsh()
+
     @property
     def zone(self) -> str | None:
         """The zone's name."""
         return self.zone_name
+
+    @property
+    def tunnel(self) -> str | None:
+        """The tunnel that the spec names."""
+        return self.ssh.tunnel

@@ -27,13 +27,26 @@ class LocalNetwork(SpecModel, frozen=True):
 class LocalSite(SiteModel, frozen=True, tag_field="provider", tag="local"):
     """Containers on this machine: no cloud, no GPU, everything else real."""
 
-    UPDATES: ClassVar = updates(replace="runtime network")
+    UPDATES: ClassVar = updates(replace="runtime network image")
 
     runtime: Annotated[
         Literal["auto", "podman", "docker"],
         Meta(description="Container engine; auto takes podman, and docker where podman is absent."),
     ] = "auto"
     network: Annotated[LocalNetwork, Meta(description="The nodes' network.")] = LocalNetwork()
+    image: Annotated[
+        Literal["base", "cloud-like"],
+        Meta(
+            description="What nodes boot from: base is small and ready at once; cloud-like starts "
+            "as a stock image of a cloud does (cloud-init, a user who is not root, updates, a "
+            "stock SSH server behind one way in), and is never baked."
+        ),
+    ] = "base"
+
+    @property
+    def boots_stock_image(self) -> bool:
+        """Whether its nodes start as machines of a cloud do: no image is baked for them."""
+        return self.image == "cloud-like"
 
     @property
     def networks(self) -> Mapping[tuple[str, ...], str]:

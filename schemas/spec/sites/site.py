@@ -34,6 +34,11 @@ class SiteModel(SpecModel, frozen=True):
         return str(self.__struct_config__.tag)
 
     @property
+    def boots_stock_image(self) -> bool:
+        """Whether its nodes boot from an image as somebody else made it: none is baked for them."""
+        return False
+
+    @property
     def is_made_here(self) -> bool:
         """Whether its machines are made and not rented: containers, or simulated ones."""
         return self.makes_machines and not self.is_cloud
@@ -179,6 +184,11 @@ class CloudSite(SiteModel, frozen=True, kw_only=True):
     def place(self, zone: str) -> str:
         """Return a zone as machine types of the catalog name it."""
         return zone
+
+    @property
+    def tunnel(self) -> str | None:
+        """The cloud's own tunnel that leads to the way in; None: it is reached by its address."""
+        return None
 
     @property
     def networks(self) -> Mapping[tuple[str, ...], str]:

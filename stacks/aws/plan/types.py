@@ -45,6 +45,8 @@ class NetworkPlan(Plan, frozen=True):
     public_subnet: str | None = None
     security_groups: tuple[str, ...] = ()
     admin_cidrs: tuple[str, ...] = ()
+    connect_endpoint: bool = False
+    """An EC2 Instance Connect Endpoint is made: the tunnel to the way in."""
     let_in: tuple[str, ...] = ()
     """Networks of other sites, which links lead to."""
     routes: tuple[RouteTo, ...] = ()
@@ -206,6 +208,8 @@ class IdentityPlan(Plan, frozen=True):
     """Some of those are spot nodes."""
     joins_eks: bool
     """Nodes join a control plane that EKS runs: they need the right to."""
+    session_manager: bool
+    """Nodes' agent opens sessions of Session Manager: it needs the right to."""
     grants: tuple[GrantPlan, ...]
 
 

@@ -35,6 +35,8 @@ class FirewallArgs(Args, frozen=True):
     admin_cidrs: tuple[str, ...]
     let_in: tuple[str, ...]
     """Networks of other sites, whose nodes reach these."""
+    connect_endpoint: bool
+    """An EC2 Instance Connect Endpoint leads to login and controller nodes."""
     has_gateway: bool
     """Tunnels from other sites end here."""
     endpoints: tuple[str, ...]
@@ -58,7 +60,8 @@ class Firewall(Component[FirewallArgs]):
         self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
         if not self.node_groups:
             self.node_groups = [self._nodes(args)]
-        self.login_groups = [self._login(args)] if args.admin_cidrs else []
+        doors = args.admin_cidrs or args.connect_endpoint
+        self.login_groups = [self._login(args)] if doors else []
         self.gateway_groups = [self._gateway(args)] if args.has_gateway else []
         if args.endpoints:
             self._endpoints(args)
@@ -96,7 +99,24 @@ class Firewall(Component[FirewallArgs]):
         for cidr in args.admin_cidrs:
             what = f"ssh-{_short(cidr)}"
             login.allow_ingress(what, "tcp", ports=_SSH, cidr=cidr)
+        if args.connect_endpoint:
+            self._connect_endpoint(args, login)
         return login.id
+
+    def _connect_endpoint(self, args: FirewallArgs, login: Group) -> None:
+        """Make the endpoint, which reaches SSH of the login group and nothing else."""
+        group = self._group(args, "connect", "EC2 Instance Connect Endpoint")
+        group.allow_egress("ssh", "tcp", ports=_SSH, group=login.id)
+        login.allow_ingress("connect", "tcp", ports=_SSH, group=group.id)
+        name = args.names("connect")
+        aws.ec2transitgateway.InstanceConnectEndpoint(
+            name,
+            subnet_id=args.endpoint_subnet,
+            security_group_ids=[group.id],
+            preserve_client_ip=False,
+            tags={"Name": name},
+            opts=self.child(),
+        )
 
     def _endpoints(self, args: FirewallArgs) -> None:
         group = self._group(args, "endpoints", "Endpoints of AWS services")
@@ -125,6 +145,9 @@ def _short(cidr: str) -> str:
 PROFILE = "aws:iam/getInstanceProfile:getInstanceProfile"
 """The question to AWS whose profile it is; recordings answer it with `RECORDED_PROFILE`."""
 RECORDED_PROFILE = {"roleArn": "${the role of the profile}"}
+_SESSION_MANAGER = "AmazonSSMManagedInstanceCore"
+"""What the agent in a machine must be allowed for sessions (Systems Manager User Guide, "Configure
+instance permissions required for Systems Manager")."""
 _EKS_NODE = (
     "AmazonEKSWorkerNodePolicy",
     "AmazonEKS_CNI_Policy",
@@ -178,10 +201,12 @@ class Identities(Component[IdentitiesArgs]):
         elif plan.bursts:
             self.controller_profile = self._controller(args, node_role)
 
-    def _allow(self, args: IdentitiesArgs, role: aws.iam.Role, policy: str) -> None:
-        """Give the nodes' role a policy of AWS's own."""
+    def _allow(
+        self, args: IdentitiesArgs, role: aws.iam.Role, policy: str, *, name: str = ""
+    ) -> None:
+        """Give a role a policy of AWS's own; `name` is the attachment's, else the policy's."""
         aws.iam.RolePolicyAttachment(
-            args.names(policy),
+            args.names(name or policy),
             role=role.name,
             policy_arn=f"arn:{args.partition}:iam::aws:policy/{policy}",
             opts=self.child(),
@@ -205,6 +230,8 @@ class Identities(Component[IdentitiesArgs]):
     def _role(self, args: IdentitiesArgs, what: str) -> aws.iam.Role:
         name = args.names(what, kind="role")
         role = aws.iam.Role(name, assume_role_policy=trust(args.partition), opts=self.child())
+        if args.plan.session_manager:
+            self._allow(args, role, _SESSION_MANAGER, name=f"{what}-sessions")
         if args.plan.grants:
             policy = bucket_policy(args.partition, args.plan.grants)
             what = args.names(f"{what}-buckets")

@@ -127,6 +127,7 @@ class _Site:
             vpc_id=self._network.vpc_id,
             existing=plan.network.security_groups,
             admin_cidrs=plan.network.admin_cidrs,
+            connect_endpoint=plan.network.connect_endpoint,
             let_in=plan.network.let_in,
             has_gateway=any(pool.gateway for pool in plan.pools),
             endpoints=plan.network.endpoints,

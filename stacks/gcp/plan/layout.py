@@ -165,7 +165,7 @@ def _network(
         mtu=network.mtu or min(mtus, default=None),
         vpc=network.vpc,
         subnet=network.subnet,
-        ssh_from=tuple(network.admin_cidrs or facts().iap_ranges),
+        ssh_from=(*network.admin_cidrs, *(facts().iap_ranges if site.tunnel else ())),
         nat=site.proxy is None,
         peering=peering,
         let_in=ends.let_in,

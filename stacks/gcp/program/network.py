@@ -78,17 +78,18 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             opts=self.child(),
         )
         allow_internal(self, args, names("nodes-internal"), network.id, [args.cidr])
-        gcp.compute.Firewall(
-            names("nodes-ssh"),
-            project=args.project,
-            network=network.id,
-            description=args.mark,
-            direction="INGRESS",
-            source_ranges=list(args.ssh_from),
-            target_tags=[args.ssh_tag],
-            allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[SSH_PORT])],
-            opts=self.child(),
-        )
+        if args.ssh_from:
+            gcp.compute.Firewall(
+                names("nodes-ssh"),
+                project=args.project,
+                network=network.id,
+                description=args.mark,
+                direction="INGRESS",
+                source_ranges=list(args.ssh_from),
+                target_tags=[args.ssh_tag],
+                allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[SSH_PORT])],
+                opts=self.child(),
+            )
         if args.let_in:
             allow_internal(self, args, names("nodes-sites"), network.id, args.let_in)
         if args.gateway_tag is not None:

@@ -23,7 +23,12 @@ apiVersion: gcluster/v1
 name: sky
 state: s3://acme/sky
 sites:
-  east: {provider: aws, region: us-east-1, zone_id: use1-az4, network: {cidr: 10.40.0.0/16}}
+  east:
+    provider: aws
+    region: us-east-1
+    zone_id: use1-az4
+    network: {cidr: 10.40.0.0/16}
+    ssh: {tunnel: ssm}
   mid:
     provider: gcp
     project: acme

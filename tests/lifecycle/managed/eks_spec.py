@@ -16,7 +16,7 @@ sites:
     network: {cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}
 pools:
   cpu: {site: here, machine: m7i.4xlarge, count: 2}
-  door: {site: here, role: login}
+  door: {site: here, role: login, public_address: true}
 scheduler: {type: kubernetes, control_plane: eks, kueue: false}
 smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
 """

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +110,8 @@ class Gate:
         """Do what a reinstalled bastion, or somebody in its place, does."""
         line = "rm /etc/ssh/ssh_host_*; ssh-keygen -q -A; kill -HUP 1"
         podman("exec", self.bastion, "sh", "-c", line)
+        listening = f"until exec 3<>/dev/tcp/127.0.0.1/{BASTION_PORT}; do sleep 0.2; done"
+        podman("exec", self.bastion, "timeout", "60", "bash", "-c", listening)
 
     def stop(self) -> None:
         """Remove both and their network, whatever state they are in."""
@@ -230,7 +233,7 @@ def test_ansible_and_commands_share_one_login_at_the_bastion(
 ) -> None:
     with SshSession(tmp_path) as session:
         try:
-            session.trust([host])
+            session.connect(many(host))
             arguments = shlex.split(str(session.ansible_variables(host)["ansible_ssh_common_args"]))
             starts = [
                 subprocess.Popen(["ssh", *arguments, *destination(node), "true"])
@@ -242,3 +245,32 @@ def test_ansible_and_commands_share_one_login_at_the_bastion(
         finally:
             session.close()
     assert logins == "1"
+
+
+RELAY = """
+import socket, sys, threading, os
+to = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def up():
+    while block := os.read(0, 65536):
+        to.sendall(block)
+    to.shutdown(socket.SHUT_WR)
+threading.Thread(target=up, daemon=True).start()
+while block := to.recv(65536):
+    os.write(1, block)
+"""
+"""Stands for what a cloud's own command does: carries one connection over its standard streams."""
+
+
+def test_a_program_of_a_cloud_leads_to_a_bastion_that_no_address_reaches(
+    gate: Gate, host: Host, tmp_path: Path
+) -> None:
+    nowhere = changed(host, bastion=f"ops@192.0.2.9:{BASTION_PORT}")
+    proxy = (sys.executable, "-c", RELAY, gate.address, "%p")
+    tunnelled = changed(nowhere, bastion_proxy=proxy)
+    answer = ask(tunnelled, tmp_path)
+    assert isinstance(answer, SshResult), answer
+    words = SshSession(tmp_path).argv(tunnelled, ["true"])  # as `gcluster ssh` logs in
+    assert subprocess.run(words, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    missing = ask(changed(nowhere, bastion_proxy=("no-such-command", "%p")), tmp_path)
+    assert isinstance(missing, Unreachable)
+    assert missing.reason.startswith("its bastion: ")

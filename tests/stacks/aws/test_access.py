@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 from gcluster.stacks.pulumi.graph import Graph
@@ -92,3 +93,32 @@ def test_another_partition_has_arns_of_its_own(graph: Ask) -> None:
     policy = str(graph(text).only("RolePolicy").inputs["policy"])
     assert "arn:aws-us-gov:ec2" in policy
     assert "arn:aws:" not in policy
+
+
+def through(tunnel: str) -> str:
+    text = BASE.replace("    zone_id", f"    ssh: {{tunnel: {tunnel}}}\n    zone_id")
+    return re.sub(r", admin_cidrs: \[[^]]*\]", "", text)
+
+
+def test_session_manager_is_let_in_by_the_nodes_role(graph: Ask) -> None:
+    attached = graph(through("ssm")).only("RolePolicyAttachment")
+    assert attached.inputs["policyArn"] == "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    assert attached.inputs["role"] == "${Role/demo-east-node.name}"
+
+
+def test_an_endpoint_reaches_ssh_of_the_way_in_and_nothing_else(graph: Ask) -> None:
+    recorded = graph(through("instance-connect"))
+    endpoint = recorded.only("InstanceConnectEndpoint")
+    assert endpoint.inputs["preserveClientIp"] is False
+    assert endpoint.inputs["securityGroupIds"] == ["${SecurityGroup/demo-east-connect.id}"]
+    rules = [
+        rule
+        for kind in ("SecurityGroupIngressRule", "SecurityGroupEgressRule")
+        for rule in recorded.of_type(kind)
+        if "${SecurityGroup/demo-east-connect.id}"
+        in (rule.inputs["securityGroupId"], rule.inputs.get("referencedSecurityGroupId"))
+    ]
+    assert sorted((r.inputs["fromPort"], r.inputs["ipProtocol"]) for r in rules) == [
+        (22, "tcp"), (22, "tcp"),
+    ]  # fmt: skip
+    assert all("cidrIpv4" not in rule.inputs for rule in rules)

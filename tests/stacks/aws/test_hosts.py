@@ -38,7 +38,7 @@ def machine(name: str, pool: str, *, number: int, public: str = "") -> Instance:
 
 def hosts(plan: SitePlan, *machines: Instance, way_in: str | None = None) -> dict[str, Host]:
     keys = {"i-2": ("ssh-ed25519 AAAA",), "i-4": ("ssh-ed25519 BBBB",)}
-    found = to_hosts(plan, machines, key_file="id", keys=keys, placements={}, way_in=way_in)
+    found = to_hosts(plan, machines, key_file="id", keys=keys, placements={}, entry_pool=way_in)
     return {host.name: host for host in found}
 
 
@@ -149,3 +149,23 @@ def test_what_carries_the_tags_is_left_over_and_ended_machines_are_not(
     assert found["acme-models"].kept_data
     assert found["acme-models"].usd_per_hour is None
     assert not found[kept].kept_data
+
+
+def test_a_private_login_is_not_the_way_in_where_the_controller_is_public(plan: SitePlan) -> None:
+    found = hosts(
+        plan,
+        machine("head", "head", number=3, public="198.51.100.3"),
+        machine("door", "door", number=4),
+    )
+    assert {host.ssh.bastion for host in found.values()} == {"ubuntu@198.51.100.3"}
+
+
+def test_a_tunnel_leads_to_the_login_and_through_it_to_all_others(plan: SitePlan) -> None:
+    machines = [machine("head", "head", number=3), machine("door", "door", number=4)]
+    found = to_hosts(
+        plan, machines, key_file="id", keys={"i-4": ("ssh-ed25519 BBBB",)}, placements={},
+        entry_pool=None, tunnel=lambda one: ("aws", one.id, "%p"),
+    )  # fmt: skip
+    for host in found:
+        assert host.ssh.bastion_proxy == ("aws", "i-4", "%p")
+        assert host.ssh.bastion_host_keys == ("ssh-ed25519 BBBB",)

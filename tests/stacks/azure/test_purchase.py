@@ -21,7 +21,12 @@ sites:
     region: eastus
     network: {admin_cidrs: [192.0.2.0/24]}
 pools:
-  head: {site: east, role: controller, machine: Standard_D16s_v5, zones: ["1", "2"]}
+  head:
+    site: east
+    role: controller
+    machine: Standard_D16s_v5
+    zones: ["1", "2"]
+    public_address: true
   train:
     site: east
     machine: Standard_ND96isr_H100_v5

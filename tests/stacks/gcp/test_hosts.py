@@ -60,7 +60,7 @@ def test_hosts_come_in_spec_order_and_are_reached_through_the_login(google: Goog
     google.add("tcpx-east-head", "us-east4-a", labels(plan, "head", "head"))
     machines = instances(google.api(), plan)
     keys = {machine.id: (f"ssh-ed25519 {machine.name}",) for machine in machines}
-    hosts = to_hosts(plan, machines, key_file="/k", keys=keys, way_in=None)
+    hosts = to_hosts(plan, machines, key_file="/k", keys=keys, entry_pool=None)
     assert [host.name for host in hosts] == ["head", "login", "train001", "train002"]
     assert {host.ssh.bastion_host_keys for host in hosts} == {("ssh-ed25519 tcpx-east-login",)}
     assert {host.ssh.bastion for host in hosts} == {"gcluster@198.51.100.7"}
@@ -71,7 +71,7 @@ def test_hosts_come_in_spec_order_and_are_reached_through_the_login(google: Goog
 def test_elastic_machines_are_called_by_their_own_names(google: Google) -> None:
     plan = plan_of("a3-ultragpu-8g")
     google.add("gib-west-train007", "us-central1-b", labels(plan, "train", **{TOKEN: "t"}))
-    [host] = to_hosts(plan, instances(google.api(), plan), key_file=None, keys={}, way_in=None)
+    [host] = to_hosts(plan, instances(google.api(), plan), key_file=None, keys={}, entry_pool=None)
     assert (host.name, host.pool) == ("train007", "train")
 
 
@@ -138,3 +138,18 @@ def test_the_start_script_goes_as_far_as_ssh_and_is_the_same_for_all() -> None:
 def test_what_is_not_one_public_key_never_becomes_metadata(key: str) -> None:
     with pytest.raises(ValueError, match="not a public key"):
         cloud_init.metadata("ops", key)
+
+
+def test_a_tunnel_leads_to_the_login_and_through_it_to_all_others(google: Google) -> None:
+    plan = plan_of("a3-highgpu-8g")
+    for name in ("train001", "login"):
+        google.add(f"tcpx-east-{name}", "us-east4-a", labels(plan, name.rstrip("01"), name))
+    machines = instances(google.api(), plan)
+    keys = {machine.id: (f"ssh-ed25519 {machine.name}",) for machine in machines}
+    hosts = to_hosts(
+        plan, machines, key_file="/k", keys=keys, entry_pool=None,
+        tunnel=lambda machine: ("gcloud", machine.name, "%p"),
+    )  # fmt: skip
+    for host in hosts:
+        assert host.ssh.bastion_proxy == ("gcloud", "tcpx-east-login", "%p")
+        assert host.ssh.bastion_host_keys == ("ssh-ed25519 tcpx-east-login",)

@@ -99,18 +99,24 @@ def test_networks_of_a_fabric_that_exist_are_used_in_the_order_of_the_nics() -> 
     assert len(set(used)) == 10
 
 
-def test_without_admins_only_googles_own_proxy_reaches_ssh() -> None:
-    spec = spec_from(
-        """
+QUIET = """
 apiVersion: gcluster/v1
 name: quiet
 sites: {a: {provider: gcp, project: p, region: us-central1, zone: us-central1-a}}
 pools: {head: {site: a, role: controller, machine: n2-standard-8}}
 scheduler: {type: slurm}
 """
-    )
-    rule = Graph(recorded(spec)).named("quiet-a-nodes-ssh")
+
+
+def test_googles_own_proxy_reaches_ssh_where_it_is_the_way_in() -> None:
+    through = spec_from(QUIET.replace("us-central1-a}", "us-central1-a, ssh: {tunnel: iap}}"))
+    rule = Graph(recorded(through)).named("quiet-a-nodes-ssh")
     assert rule.inputs["sourceRanges"] == ["35.235.240.0/20"]
+
+
+def test_without_admins_and_a_tunnel_nobody_reaches_ssh() -> None:
+    rules = Graph(recorded(spec_from(QUIET))).of_type("Firewall")
+    assert "quiet-a-nodes-ssh" not in {rule.name for rule in rules}
 
 
 def test_behind_a_proxy_there_is_no_way_out_of_the_network() -> None:

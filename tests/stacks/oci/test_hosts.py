@@ -65,7 +65,7 @@ def test_nodes_are_reached_through_the_login_node_at_its_public_address(oracle: 
     keys = {machine.id: (f"ssh-ed25519 {machine.host}",) for machine in machines}
     found = Found(addresses=addresses(oracle.api(), plan, machines), keys=keys, places={})
     hosts = {
-        host.name: host for host in to_hosts(plan, machines, found, key_file=None, way_in=None)
+        host.name: host for host in to_hosts(plan, machines, found, key_file=None, entry_pool=None)
     }
     assert hosts["train001"].address == "10.60.0.3"
     assert hosts["train001"].ssh.bastion == "ubuntu@192.0.2.7"

@@ -1,0 +1,25 @@
+"""A tunnel's program is asked for before anything is made: without it nobody gets in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.stacks.tunnels import missing_programs
+
+
+def test_each_command_that_a_tunnel_takes_and_that_is_not_here_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = missing_programs("east", "ssm")
+    assert [said.summary.rpartition("command ")[2] for said in found] == [
+        "aws, which is not here",
+        "session-manager-plugin, which is not here",
+    ]
+    assert all(said.path == ("sites", "east", "ssh", "tunnel") for said in found)
+    (tmp_path / "aws").write_text("#!/bin/sh\n")
+    (tmp_path / "aws").chmod(0o755)
+    assert missing_programs("east", "instance-connect") == ()
+    assert missing_programs("east", None) == ()
