@@ -48,7 +48,7 @@ class Pulling:
         return json.loads(done.stdout)
 
     def said(self, node: str) -> Any:
-        """Return how a node's last look ended, as it told the desk."""
+        """Return how a node's last look ended, as it told the collector."""
         return json.loads(self.live.on(node, "cat /var/lib/gcluster/self-converge/state.json"))
 
     def state(self, node: str) -> str:

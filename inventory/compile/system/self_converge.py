@@ -1,9 +1,9 @@
-"""The role self_converge: nodes that set themselves up, and the desk on the controller they tell.
+"""The role self_converge: nodes that set themselves up, and the collector of their reports.
 
 Past a few hundred nodes one machine can't push to all of them. Each node then pulls a signed
-bundle of its pool's steps from the controller's package mirror, and reports to the desk there. The
-desk asks Slurm for one job a node where a step needs the node drained; licences are how many may
-be out of service at once.
+bundle of its pool's steps from the controller's package mirror, and reports to the collector
+there, which asks Slurm for one job a node where a step needs the node drained; licences are how
+many may be out of service at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from .packages import PACKAGE_MIRROR_PORT
 
-DESK_PORT = 8482
-"""TCP port on the controller of the desk, which nodes tell how they are."""
+COLLECTOR_PORT = 8482
+"""TCP port on the controller of the collector, which nodes tell how they are."""
 
 SIGNERS_SECRET = "converge-signers"  # noqa: S105  # the name of a public key, kept where keys are
 """Whose signature nodes trust. It reaches them as secrets do, over SSH, and never by a bundle."""
@@ -44,18 +44,18 @@ def licences(spec: ClusterSpec, compute: Mapping[str, Sequence[Host]]) -> list[J
 def self_converge_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role self_converge; none where the spec doesn't ask for it.
 
-    The first controller has the package mirror and the desk. Simulated nodes share a machine and
-    poll often.
+    The first controller has the package mirror and the collector. Simulated nodes share a machine
+    and poll often.
     """
     role = node.pool.role
     if not node.cluster.pulls:
         return []
     if role == "controller":
-        desk: dict[str, Json] = {"self_converge_role": "desk"}
+        collector: dict[str, Json] = {"self_converge_role": "collector"}
         return [
             _step("install", {}),
-            _step("configure", desk | {"self_converge_desk_port": DESK_PORT}),
-            _step("verify", desk),
+            _step("configure", collector | {"self_converge_collector_port": COLLECTOR_PORT}),
+            _step("verify", collector),
         ]
     if role != "compute":
         return []
@@ -65,7 +65,7 @@ def self_converge_steps(node: NodeFacts) -> list[Step]:
         "self_converge_cluster": node.spec.name,
         "self_converge_pool": node.name,
         "self_converge_mirror": f"http://{_bracketed(address)}:{PACKAGE_MIRROR_PORT}/converge",
-        "self_converge_desk": f"http://{_bracketed(address)}:{DESK_PORT}/report",
+        "self_converge_collector": f"http://{_bracketed(address)}:{COLLECTOR_PORT}/report",
         "self_converge_interval": _LOOK_EVERY_SIMULATED_S
         if node.cluster.simulated
         else _LOOK_EVERY_S,

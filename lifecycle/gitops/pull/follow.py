@@ -89,7 +89,7 @@ class Follow:
         self._why: dict[str, str] = {}
         """Node -> what it waits for."""
         self._silent = ""
-        """Why no waiting node gets its turn; "" where the desk can ask for it."""
+        """Why no waiting node gets its turn; "" where the collector can ask for it."""
         self._reported = ""
 
     def through(self) -> Followed:

@@ -1,4 +1,4 @@
-"""What nodes told the desk on their controller, read in one SSH exec however many they are."""
+"""What nodes told the collector on their controller, read in one SSH exec however many they are."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 DIRECTORY = "/var/lib/gcluster/reports"
 """On the controller: NODE.json, the newest report of each; POOL.stopped where too many failed;
-desk.silent while Slurm refuses what the desk asks."""
+collector.silent while Slurm refuses what the collector asks."""
 
 # Nodes of a pool carry the same stamps, so their reports shrink to a hundredth.
 _READ = (
     f"cd {DIRECTORY} 2>/dev/null || exit 0; "
     "{ date +%s; find . -name '*.json' ! -name '.*' -exec cat {} +; echo ---; "
     "find . -name '*.stopped' ! -name '.*' -exec cat {} +; echo ---; "
-    "cat desk.silent 2>/dev/null; } | gzip -1 | base64 -w 0"
+    "cat collector.silent 2>/dev/null; } | gzip -1 | base64 -w 0"
 )
 _LIMIT_S = 60
 _SLACK_S = 30
@@ -62,7 +62,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 class Silent(msgspec.Struct, frozen=True):
-    """Why the desk can't ask Slurm for nodes."""
+    """Why the collector can't ask Slurm for nodes."""
 
     reason: str
 
@@ -75,7 +75,7 @@ class Reports(msgspec.Struct, frozen=True):
     nodes: dict[str, Report]
     stopped: dict[str, Stopped]
     silent: str = ""
-    """Why no node is asked of Slurm; "" where the desk can ask."""
+    """Why no node is asked of Slurm; "" where the collector can ask."""
 
     def fresh(self, host: Host) -> Report | None:
         """Return a host's report if it is recent, and of the machine that has this name now."""
@@ -90,7 +90,7 @@ NOTHING = Reports(now=0, nodes={}, stopped={})
 
 
 def read_reports(session: SshSession, controller: Host) -> Reports | Unreachable:
-    """Ask the controller for all reports; a cluster without a desk has none."""
+    """Ask the controller for all reports; a cluster without a collector has none."""
     answer = session.run(controller, _READ, timeout_s=_LIMIT_S)
     if isinstance(answer, Unreachable):
         return answer

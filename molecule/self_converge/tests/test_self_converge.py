@@ -1,4 +1,4 @@
-"""A node takes a step from a signed bundle, tells the desk, and leaves what is wrong alone."""
+"""A node takes a step from a signed bundle, tells the collector, and leaves what is wrong alone."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
 
 
 def look(host: Host) -> dict[str, Any]:
-    """Look once; return what the desk was told."""
+    """Look once; return what the collector was told."""
     host.run("/usr/libexec/gcluster/self-converge")
     told = host.check_output("cat /var/lib/gcluster/reports/node01.json")
     return dict(json.loads(told))
 
 
-def test_it_does_what_a_signed_bundle_says_and_tells_the_desk(host: Host) -> None:
+def test_it_does_what_a_signed_bundle_says_and_tells_the_collector(host: Host) -> None:
     publish(host, 1, "ada")
     told = look(host)
     assert (told["state"], told["serial"], told["reason"]) == ("converged", 1, "")
@@ -97,7 +97,7 @@ def test_a_package_mirror_that_is_away_is_told_and_the_next_look_goes_on(host: H
     assert host.user("bob").exists
 
 
-def test_the_desk_takes_reports_of_root_alone_and_each_once(host: Host) -> None:
+def test_the_collector_takes_reports_of_root_alone_and_each_once(host: Host) -> None:
     send = "curl -s -o /dev/null -w %{http_code} --data-binary @- http://127.0.0.1:8482/report"
     if not host.exists("curl"):
         send = (

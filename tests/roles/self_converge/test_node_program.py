@@ -31,7 +31,7 @@ class Mirror:
             cluster="demo",
             pool="gpu",
             mirror=address,
-            desk="http://127.0.0.1:1",
+            collector="http://127.0.0.1:1",
             interval=5,
         )
         self.key = folder.parent / "key"

@@ -1,1 +1,1 @@
-"""A node that sets itself up from a signed bundle, and the desk on the controller that it tells."""
+"""A node that sets itself up from a signed bundle, and the collector of its reports."""

@@ -43,7 +43,7 @@ HOST_KEY = Path("/etc/ssh/ssh_host_ed25519_key.pub")
 
 @dataclass
 class Outcome:
-    """How a look ended, as the desk is told."""
+    """How a look ended, as the collector is told."""
 
     state: str
     """converged, converging, failed, waiting (for a grant), blocked (by a pushed step), refused,
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def main(arguments: list[str]) -> int:
-    """Look once, act, tell the desk; exit 0 unless something failed or was refused."""
+    """Look once, act, tell the collector; exit 0 unless something failed or was refused."""
     parser = argparse.ArgumentParser(prog="self-converge", description=__doc__)
     parser.add_argument("--granted", action="store_true", help="Slurm gave this node for a change")
     options = parser.parse_args(arguments)
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     if outcome.reason:
         sys.stdout.write(outcome.state + ": " + outcome.reason + "\n")
     if error:
-        sys.stderr.write("the desk was not told: " + error + "\n")
+        sys.stderr.write("the collector was not told: " + error + "\n")
     return 1 if outcome.state in {"failed", "refused"} else 0
 
 
@@ -206,7 +206,7 @@ def _settle(node: str, outcome: Outcome, use: slurm.Use | None) -> None:
 
 
 def _tell(settings: Settings, node: str, outcome: Outcome) -> str:
-    """Tell the desk; return why that was not possible, "" when it was."""
+    """Tell the collector; return why that was not possible, "" when it was."""
     report = {
         **asdict(outcome),
         "node": node,
@@ -218,7 +218,7 @@ def _tell(settings: Settings, node: str, outcome: Outcome) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         credential = munge.encode(json.dumps(report).encode())
-        with opener.open(settings.desk, data=credential, timeout=20):
+        with opener.open(settings.collector, data=credential, timeout=20):
             return ""
     except OSError as error:
         return str(error)

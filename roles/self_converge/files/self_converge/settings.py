@@ -32,7 +32,7 @@ class Settings:
     pool: str
     mirror: str
     """URL of the folder with the pool's manifest and its bundle."""
-    desk: str
+    collector: str
     """URL that takes reports."""
     interval: int
     """Seconds between two looks."""

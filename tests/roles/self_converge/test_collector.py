@@ -1,4 +1,4 @@
-"""The desk asks Slurm for waiting nodes, stops where too many failed, and says what fails."""
+"""The collector asks Slurm for waiting nodes, stops where too many failed, and says what fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles/self_converge/files"))
-from self_converge import desk, slurm  # the path comes first
+from self_converge import collector, slurm  # the path comes first
 
 SBATCH = """\
 for word; do
@@ -61,9 +61,9 @@ class Controller:
 def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     made = Controller(tmp_path)
     monkeypatch.setenv("PATH", f"{made.programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(desk, "REPORTS", tmp_path / "reports")
-    monkeypatch.setattr(desk, "PUBLISHED", tmp_path / "converge")
-    monkeypatch.setattr(desk, "SILENT", tmp_path / "reports/desk.silent")
+    monkeypatch.setattr(collector, "REPORTS", tmp_path / "reports")
+    monkeypatch.setattr(collector, "PUBLISHED", tmp_path / "converge")
+    monkeypatch.setattr(collector, "SILENT", tmp_path / "reports/collector.silent")
     return made
 
 
@@ -72,7 +72,7 @@ def test_slurm_is_asked_for_each_waiting_node_once(controller: Controller) -> No
         controller.told(node, "waiting")
     controller.told("gpu004", "converged")
     (controller.folder / "queue").write_text("gcluster-update-gpu002 7 PENDING\nsleep 8 RUNNING\n")
-    desk.Desk().turn()
+    collector.Collector().turn()
     assert controller.lines("submitted") == ["gpu001", "gpu003"]
 
 
@@ -84,7 +84,7 @@ def test_after_a_failure_what_waits_is_cancelled_and_nothing_more_is_asked_for(
     controller.told("gpu003", "waiting")
     queue = "gcluster-update-gpu002 7 PENDING\ngcluster-update-gpu003 8 RUNNING\n"
     (controller.folder / "queue").write_text(queue)
-    desk.Desk().turn()
+    collector.Collector().turn()
     assert controller.lines("submitted") == []
     assert controller.lines("cancelled") == ["--state=PENDING 7"]
     assert json.loads((controller.folder / "reports/gpu.stopped").read_text())["failed"] == [
@@ -98,9 +98,9 @@ def test_what_slurm_refuses_is_written_down_for_up_and_taken_back_when_it_takes_
     controller.told("gpu001", "waiting")
     controller.has("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(slurm.Silent, match="invalid partition"):
-        desk.Desk().turn()
-    said = desk.emit("", "invalid partition")
-    silent = controller.folder / "reports/desk.silent"
+        collector.Collector().turn()
+    said = collector.emit("", "invalid partition")
+    silent = controller.folder / "reports/collector.silent"
     assert json.loads(silent.read_text()) == {"reason": "invalid partition"}
-    assert desk.emit(said, "") == ""
+    assert collector.emit(said, "") == ""
     assert not silent.exists()

@@ -1,4 +1,4 @@
-"""The desk on the controller: takes nodes' reports, asks Slurm for nodes that must be drained.
+"""The collector on the controller: takes nodes' reports, asks Slurm for nodes that must be drained.
 
 A report is a MUNGE credential of a root of this cluster. The newest of each node is one file, which
 `gcluster up` reads. For a node that waits, Slurm gets one job that takes all of it and one of its
@@ -24,10 +24,10 @@ from self_converge import munge, slurm
 from self_converge.settings import GRANTED_UNIT, JOB_PREFIX, read_json, write_atomically
 
 REPORTS = Path("/var/lib/gcluster/reports")
-SILENT = REPORTS / "desk.silent"
+SILENT = REPORTS / "collector.silent"
 """Why Slurm is asked for nothing, where that is so: `up` shows it while nodes wait."""
 PUBLISHED = Path("/srv/gcluster/package-mirror/converge")
-SETTINGS = Path("/etc/gcluster/converge-desk.json")
+SETTINGS = Path("/etc/gcluster/converge-collector.json")
 TURN_S = 2.0
 FORBIDDEN = 403
 LONGEST_REPORT = 1 << 20
@@ -46,11 +46,11 @@ class Job(NamedTuple):
     pending: bool
 
 
-class Desk:
+class Collector:
     """The reports in hand, and what was asked of Slurm for them."""
 
     def __init__(self) -> None:
-        """Read the reports that an earlier desk wrote."""
+        """Read the reports that an earlier collector wrote."""
         self._reports: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         REPORTS.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def _submit(node: str, pool: str) -> None:
 
 
 def check(port: int) -> str:
-    """Return what is wrong with the desk that runs here, "" when nothing is."""
+    """Return what is wrong with the collector that runs here, "" when nothing is."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         if munge.decode(munge.encode(b"{}")) != b"{}":
@@ -147,15 +147,15 @@ def check(port: int) -> str:
         connection.request("POST", "/report", body=b"nobody's credential")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException, munge.NotRoot) as error:
-        return f"the desk does not answer: {error}"
+        return f"the collector does not answer: {error}"
     finally:
         connection.close()
-    return "" if status == FORBIDDEN else f"the desk took what nobody signed: {status}"
+    return "" if status == FORBIDDEN else f"the collector took what nobody signed: {status}"
 
 
 def main() -> int:
     """Serve until the end."""
-    parser = argparse.ArgumentParser(prog="converge-desk", description=__doc__)
+    parser = argparse.ArgumentParser(prog="converge-collector", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="ask the one that runs whether it works"
     )
@@ -165,8 +165,8 @@ def main() -> int:
         problem = check(port)
         sys.stderr.write(problem + "\n" if problem else "")
         return 1 if problem else 0
-    desk = Desk()
-    threading.Thread(target=_turns, args=(desk,), daemon=True).start()
+    collector = Collector()
+    threading.Thread(target=_turns, args=(collector,), daemon=True).start()
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 20
@@ -177,7 +177,7 @@ def main() -> int:
                 self.send_error(400)
                 return
             try:
-                desk.take(self.rfile.read(length))
+                collector.take(self.rfile.read(length))
             except munge.NotRoot as error:
                 self.send_error(403, str(error))
             except (ValueError, KeyError, TypeError):
@@ -208,14 +208,14 @@ def emit(before: str, now: str) -> str:
     return now
 
 
-def _turns(desk: Desk) -> None:
-    # What an earlier desk said is taken back, or said again.
+def _turns(collector: Collector) -> None:
+    # What an earlier collector said is taken back, or said again.
     state, began = "?", time.time()
     while True:
         if any(path.stat().st_mtime > began for path in Path(__file__).parent.glob("*.py")):
             os._exit(0)  # its programs were replaced: systemd starts the new ones
         try:
-            desk.turn()
+            collector.turn()
             state = emit(state, "")
         except slurm.Silent as silent:
             state = emit(state, str(silent))
