@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from ...lifecycle.cluster.adopt import AdoptedFiles
 from ...schemas.fix.migration import Migration
-from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
+from ...schemas.stack import Lock, Resolved, SoftwareRow, TestedSet
 from ..console import Console, pad, printable, width
 from .diagnostics import diagnostics_text, diff_text
 
 _ORIGINS = {
     "asked": "as the spec says",
     "lock": "from the set",
+    "beside": "goes with the rest",
     "cluster": "one for the cluster",
     "distribution": "the distribution's package",
 }
@@ -27,7 +28,7 @@ def pools_text(pools: Mapping[str, Resolved], console: Console) -> str:
     for name, resolved in pools.items():
         alike.setdefault(resolved, []).append(name)
     blocks = ["\n".join(_pool(names, resolved, console)) for resolved, names in alike.items()]
-    marked = any(not c.verified for resolved in alike for c in resolved.components)
+    marked = any(not row.verified for resolved in alike for row in resolved.rows)
     if marked:
         blocks.append(console.paint("faint", f"{_MARK} not tested together with the rest"))
     return console.plain("\n\n".join(blocks))
@@ -44,7 +45,11 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
     entries.append(("system", resolved.distribution or "what the hosts have"))
     for name, text in entries:
         yield f"  {pad(name, 8)}{text}"
-    rows = [_row(component) for component in resolved.components]
+    image = next((row for row in resolved.rows if row.by == resolved.image), None)
+    if image is not None:
+        yield f"  {pad('image', 8)}{image.by} ({image.source}, {image.date})"
+    rows = [_row(row) for row in resolved.rows]
+    rows += [(piece.name, "missing", "nothing brings it: GC622") for piece in resolved.missing]
     columns = [max((width(row[n]) for row in rows), default=0) for n in range(2)]
     for name, version, origin in rows:
         yield f"    {pad(name, columns[0])}  {pad(version, columns[1])}  {origin}".rstrip()
@@ -55,13 +60,18 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
         yield f"  {console.paint('warning', 'differs')} {text}"
 
 
-def _row(component: ResolvedComponent) -> tuple[str, str, str]:
-    version = component.version if component.verified else f"{component.version}{_MARK}"
-    version = version or "whatever is there"
-    origin = _ORIGINS[component.origin]
-    if component.install and component.origin != "distribution":
-        origin = f"{origin}; {_INSTALLED[component.install]}"
-    return component.name, version, f"{origin}; {component.source}" if component.source else origin
+def _row(row: SoftwareRow) -> tuple[str, str, str]:
+    """Return a component, its version, and who brings it: a role, the image, or nobody and why."""
+    if row.outcome == "not wanted":
+        return row.name, "-", f"not wanted: {row.why} ({row.by})"
+    if row.outcome == "image":
+        return row.name, row.version or "any", f"comes with {row.by}"
+    version = row.version or "whatever is there"
+    marked = version if row.verified else f"{version}{_MARK}"
+    why = _ORIGINS[row.origin] if row.origin else ""
+    install = _INSTALLED[row.install] if row.install and row.origin != "distribution" else ""
+    told = "; ".join(filter(None, (f"role {row.by}", why, install, row.source)))
+    return row.name, marked, told
 
 
 def sets_text(lock: Lock, console: Console) -> str:
@@ -71,7 +81,7 @@ def sets_text(lock: Lock, console: Console) -> str:
 
 
 def _set(tested: TestedSet, lock: Lock, console: Console) -> Iterator[str]:
-    nodes = " ".join(tested.gpus) or "no GPU"
+    nodes = " ".join(tested.gpus or (f"GPUs of {c}" for c in tested.capabilities)) or "no GPU"
     where = ", ".join((*tested.distributions, *tested.architectures))
     yield f"{console.paint('strong', tested.name)}   {nodes}, {where}"
     versions = (

@@ -10,7 +10,7 @@ from ...schemas.catalog.machine import Gpu, Machine
 from ...schemas.derived.storage import Mounts, mount_point
 from ...schemas.spec import ClusterSpec, LustreStorage, Pool, PoolRole
 from ...schemas.stack.pools import resolved_pools
-from ...schemas.stack.resolve import Resolved
+from ...schemas.stack.resolved import Resolved
 from ..hosts import AFTER_APPLY, ClusterInventory, Host
 
 _ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
@@ -185,19 +185,6 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.gpu is not None and self.gpu.vendor == vendor
 
     @property
-    def has_nvswitch(self) -> bool:
-        """Whether its GPUs hang on NVLink switches that a fabric manager on the node runs."""
-        nvlink = None if self.machine is None else self.machine.nvlink
-        many = self.gpu is not None and self.gpu.vendor == "nvidia" and self.gpu.count > 1
-        return many and nvlink is not None and not self.spans_nvlink
-
-    @property
-    def spans_nvlink(self) -> bool:
-        """Whether its GPUs share an NVLink domain with other nodes, which needs IMEX."""
-        nvlink = None if self.machine is None else self.machine.nvlink
-        return self.gpu is not None and nvlink is not None and nvlink.domain_gpus > self.gpu.count
-
-    @property
     def fabric_class(self) -> str | None:
         """Fabric class that carries its GPUs' traffic; None: not known, or none."""
         return self.pool.fabric or (self.machine.fabric if self.machine is not None else None)
@@ -222,6 +209,22 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     def version(self, component: str) -> str | None:
         """Return a component's version by its key in the software lock; None: nothing says it."""
         return self.software.version(component)
+
+    def installs(self, component: str) -> str | None:
+        """Return the version of a component that a role installs here; None: no role does.
+
+        By the table of its software, which `gcluster software` prints and `validate` looks at.
+        """
+        return self.software.installs(component)
+
+    def comes_with(self, component: str) -> bool:
+        """Whether the nodes come with a component: their image has it, or the spec says so."""
+        return self.software.has(component) and self.installs(component) is None
+
+    def given_version(self, component: str) -> str:
+        """Return the version of a component that the spec itself says; "" where it says none."""
+        given = (c.version for c in self.software.components if c.key == component)
+        return next(given, "") if self.is_version_given(component) else ""
 
     def is_version_given(self, component: str) -> bool:
         """Whether the spec itself says this component's version."""

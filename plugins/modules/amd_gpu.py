@@ -57,7 +57,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import Change, applied, reload_kernel_module
-from ..module_utils.node import run, run_json
+from ..module_utils.node import is_of_branch, run, run_json
 from ..module_utils.state import STATE, exit_with_state
 
 ARGUMENTS: dict[str, Any] = {
@@ -114,7 +114,8 @@ def rocm_differences(rocm: str) -> list[str]:
     if error:
         return [error]
     version = answer[0].get("rocm_version", "none")
-    return [] if version == rocm else [f"ROCm is {version}, not {rocm}"]
+    same = not rocm or is_of_branch(version, rocm)
+    return [] if same else [f"ROCm is {version}, not {rocm}"]
 
 
 def link_differences() -> list[str]:

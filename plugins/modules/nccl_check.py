@@ -94,7 +94,8 @@ def library_differences(asked: dict[str, Any]) -> list[str]:
         return [f"no program finds {name}"]
     real = Path(paths[0]).resolve().name
     version = real.rpartition(".so.")[2]
-    if asked["vendor"] == "nvidia" and not is_of_branch(library_version(asked), version):
+    ours = asked["vendor"] == "nvidia" and asked["version"]
+    if ours and not is_of_branch(library_version(asked), version):
         return [f"programs load {real}, not {asked['version']}"]
     return []
 
@@ -128,7 +129,7 @@ def test_differences(asked: dict[str, Any]) -> list[str]:
     if not re.search(r"(?m)^# Out of bounds values : 0 OK", text):
         wrong.append("an AllReduce in the node gives wrong numbers, or didn't check them")
     printed = re.search(PRINTED[asked["vendor"]], text)
-    if not printed or printed.group(1) != library_version(asked):
+    if asked["version"] and (not printed or printed.group(1) != library_version(asked)):
         version = printed.group(1) if printed else "an unknown version"
         wrong.append(f"the tests run with {version}, not {asked['version']}")
     return wrong

@@ -19,9 +19,17 @@ options:
     choices: [present, verified]
     default: present
   version:
-    description: Version of the driver, or its branch.
+    description: Version of the driver, or its branch; empty for any.
     type: str
     required: true
+  open_modules:
+    description: Whether the open kernel modules must run; else the proprietary ones.
+    type: bool
+    default: true
+  from_image:
+    description: The node came with the driver, so that neither its kind nor its daemons are looked at.
+    type: bool
+    default: false
   gpus:
     description: Number of GPUs of the machine.
     type: int
@@ -91,6 +99,8 @@ from ..module_utils.state import STATE, Failed, exit_with_state
 ARGUMENTS: dict[str, Any] = {
     "state": STATE,
     "version": {"type": "str", "required": True},
+    "open_modules": {"type": "bool", "default": True},
+    "from_image": {"type": "bool", "default": False},
     "gpus": {"type": "int", "required": True},
     "mig": {"type": "str", "choices": ["enabled", "disabled", "unmanaged"], "default": "unmanaged"},
     "ecc": {"type": "str", "choices": ["enabled", "disabled", "unmanaged"], "default": "unmanaged"},
@@ -112,6 +122,11 @@ def query_gpus() -> tuple[list[dict[str, str]], str]:
         return [], f"nvidia-smi doesn't answer: {text}"
     rows = [line.split(", ") for line in text.splitlines()]
     return [dict(zip(GPU_FIELDS, row)) for row in rows if len(row) == len(GPU_FIELDS)], ""
+
+
+def runs(gpu: dict[str, str], version: str) -> bool:
+    """Return whether a GPU runs this driver, or any where no version is asked for."""
+    return not version or is_of_branch(gpu["driver_version"], version)
 
 
 def setting_changes(asked: dict[str, Any], found: list[dict[str, str]]) -> Iterator[Change]:
@@ -157,11 +172,10 @@ def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
     found, _ = query_gpus()
     due = []
     version = asked["version"]
-    if not found or not all(is_of_branch(gpu["driver_version"], version) for gpu in found):
+    wanted = f"driver {version}" if version else "the image's driver"
+    if not found or not all(runs(gpu, version) for gpu in found):
         running = found[0]["driver_version"] if found else "none"
-        change = Change(
-            f"driver {version} instead of {running}", lambda: reload_driver(asked["services"])
-        )
+        change = Change(f"{wanted} instead of {running}", lambda: reload_driver(asked["services"]))
         due.append(change)
     due += setting_changes(asked, found)
     if due and act and (user := users()):
@@ -177,9 +191,9 @@ def differences(asked: dict[str, Any]) -> list[str]:
         wrong.append(f"{len(found)} GPUs answer, not {asked['gpus']}")
     for gpu in found:
         who = f"GPU {gpu['index']}"
-        if not is_of_branch(gpu["driver_version"], asked["version"]):
+        if not runs(gpu, asked["version"]):
             wrong.append(f"{who} runs driver {gpu['driver_version']}, not {asked['version']}")
-        if gpu["persistence_mode"] != "Enabled":
+        if gpu["persistence_mode"] != "Enabled" and not asked["from_image"]:
             wrong.append(f"{who} has persistence mode {gpu['persistence_mode']}")
     wrong += [f"not {change.description}" for change in setting_changes(asked, found)]
     wrong += [
@@ -189,17 +203,24 @@ def differences(asked: dict[str, Any]) -> list[str]:
     ]
     return (
         wrong
+        + ([] if asked["from_image"] else kind_differences(open_modules=asked["open_modules"]))
         + module_differences(asked["peer_memory"])
         + fabric_differences(asked["fabric_manager"])
     )
 
 
-def module_differences(peer_memory: str) -> list[str]:
-    """Return what is wrong with the kernel's modules."""
-    wrong = []
+def kind_differences(*, open_modules: bool) -> list[str]:
+    """Return what is wrong with the kind of the driver's modules."""
     license_ = run("modinfo", "--field", "license", "nvidia")[1]
-    if license_ != OPEN_LICENSE:
-        wrong.append(f"the module nvidia isn't the open one: {license_}")
+    if (license_ == OPEN_LICENSE) == open_modules:
+        return []
+    kind = "open" if open_modules else "proprietary"
+    return [f"the module nvidia isn't the {kind} one: {license_}"]
+
+
+def module_differences(peer_memory: str) -> list[str]:
+    """Return what is wrong with the kernel's other modules."""
+    wrong = []
     if system_path("/sys/module/nouveau").exists():
         wrong.append("nouveau is loaded")
     if peer_memory == "nvidia-peermem" and not system_path("/sys/module/nvidia_peermem").exists():

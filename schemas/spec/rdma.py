@@ -71,9 +71,9 @@ class Rdma(SpecModel, frozen=True):
     drivers: Annotated[
         Literal["auto", "doca", "inbox", "image"],
         Meta(
-            description="DOCA-OFED, the distribution's own, or what the image has; auto: the "
-            "image's on clouds, else DOCA-OFED where its version is known (software.ofed) and it "
-            "is made for the distribution."
+            description="DOCA-OFED, the distribution's own, or what the image has; auto: what the "
+            "image brings, else on clouds the distribution's own, elsewhere DOCA-OFED where its "
+            "version is known (software.ofed) and it is made for the distribution."
         ),
     ] = "auto"
     devices: Annotated[

@@ -5,13 +5,17 @@ The data is `schemas/catalog/stack.lock.yaml`; nothing here reads it before it i
 
 from .lock import Lock, TestedSet, load_lock
 from .pools import resolved_pools, resolved_software
-from .resolve import Difference, Resolved, ResolvedComponent, resolve
+from .resolve import resolve
+from .resolved import Difference, Resolved, ResolvedComponent
+from .table import MissingSoftware, SoftwareRow
 
 __all__ = [
     "Difference",
     "Lock",
+    "MissingSoftware",
     "Resolved",
     "ResolvedComponent",
+    "SoftwareRow",
     "TestedSet",
     "load_lock",
     "resolve",

@@ -8,10 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import msgspec
 from msgspec import Meta, field
 
-from ..catalog import Machine
 from ..catalog.load import CatalogError
 from ..catalog.machine import Citation, Date
 from ..spec.model import SpecModel
@@ -76,6 +74,10 @@ class Component(SpecModel, frozen=True):
     key: str
     name: str
     part: Part
+    role: str = ""
+    """The role that installs it; "": none does."""
+    inside: str = ""
+    """Component that brings it along: the EFA installer has libfabric in it."""
 
 
 class Evidence(SpecModel, frozen=True):
@@ -201,6 +203,28 @@ class NodeImage(SpecModel, frozen=True):
     date: Date
 
 
+class VendorImage(SpecModel, frozen=True):
+    """A machine image that brings software with it: nothing is installed over that."""
+
+    name: str
+    provider: str
+    images: Annotated[str, Meta(min_length=1)]
+    """Regular expression of what a spec writes for it in `image`."""
+    distribution: Distribution
+    architecture: Literal["x86_64", "aarch64"]
+    brings: Annotated[dict[str, Exact | None], Meta(min_length=1)]
+    """Version by the component's key; null: in whichever version the image has."""
+    source: str
+    date: Date
+    vendor: Literal["nvidia", "amd"] = "nvidia"
+    """Maker of the GPUs that it is made for."""
+    capabilities: list[str] = field(default_factory=list)
+    """Compute capabilities that its driver is for; empty: all of the maker's."""
+    default: bool = False
+    """Whether such nodes boot it where the spec names no image."""
+    note: str | None = None
+
+
 class SlurmPackage(SpecModel, frozen=True):
     """Slurm of a distribution's own packages."""
 
@@ -224,13 +248,16 @@ class Companion(SpecModel, frozen=True):
     component: str
     version: Exact
     beside: Annotated[
-        list[Literal["pyxis", "efa", "tcpx", "tcpxo", "gib", "nvidia"]], Meta(min_length=1)
+        list[Literal["pyxis", "kubernetes", "efa", "tcpx", "tcpxo", "gib", "nvidia"]],
+        Meta(min_length=1),
     ]
-    """Job containers (pyxis), fabric plugins or, under Slurm, GPUs that need it."""
+    """Job containers (pyxis), pods, fabric plugins or GPUs that need it."""
     source: str
     date: Date
     when: When | None = None
     """The version of another component that it is for; None: any."""
+    distributions: list[Distribution] = field(default_factory=list)
+    """Where its source has it; empty: wherever the other components are."""
 
 
 class Feature(SpecModel, frozen=True):
@@ -276,6 +303,7 @@ class Lock(SpecModel, frozen=True):
     packages: list[PackageName] = field(default_factory=list)
     kernels: list[Kernels] = field(default_factory=list)
     distributions: list[NodeImage] = field(default_factory=list)
+    images: list[VendorImage] = field(default_factory=list)
     slurm_packages: list[SlurmPackage] = field(default_factory=list)
     slurm_default: SlurmRelease | None = None
     companions: list[Companion] = field(default_factory=list)
@@ -299,7 +327,11 @@ class Lock(SpecModel, frozen=True):
         return next(found, None)
 
     def companion(
-        self, component: str, used: set[str], versions: Mapping[str, str]
+        self,
+        component: str,
+        used: set[str],
+        versions: Mapping[str, str],
+        distribution: Distribution | None,
     ) -> Companion | None:
         """Return a component's version beside what is used and these versions; None: unsaid."""
         return next(
@@ -309,86 +341,29 @@ class Lock(SpecModel, frozen=True):
                 if found.component == component
                 and used & set(found.beside)
                 and (found.when is None or found.when.holds(versions))
+                and (not found.distributions or distribution in {None, *found.distributions})
             ),
             None,
         )
 
+    def named_image(self, provider: str | None, written: str) -> VendorImage | None:
+        """Return the image that a spec names; None when it isn't known what that brings."""
+        return next(
+            (
+                image
+                for image in self.images
+                if image.provider == provider and re.fullmatch(image.images, written)
+            ),
+            None,
+        )
+
+    def image(self, name: str | None) -> VendorImage | None:
+        """Return an image by its name in the lock; None for no name."""
+        return next((image for image in self.images if image.name == name), None)
+
     def node_image(self, provider: str | None) -> NodeImage | None:
         """Return what a provider's nodes come in; None when not known or up to the hosts."""
         return next((image for image in self.distributions if image.provider == provider), None)
-
-
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides which parts of the software are used; None: not known."""
-
-    vendor: Literal["nvidia", "amd"] | None = None
-    """Maker of the GPUs; None: no GPU, a simulated one, or not known."""
-    gpu: str | None = None
-    capability: str | None = None
-    """Compute capability of the GPUs; AMD: their LLVM target."""
-    architecture: str | None = None
-    nvswitch: bool | None = None
-    """Whether the node's GPUs hang on switches that a fabric manager runs."""
-    nvlink_domain: bool = False
-    """Whether GPUs of several nodes share an NVLink domain."""
-    fabric: str | None = None
-    plugin: str | None = None
-    provider: str | None = None
-    scheduler: SchedulerType | None = None
-
-    def uses(self, part: Part) -> bool:
-        """Say whether nodes use components of this part; an unknown scheduler or fabric may."""
-        if part in {"nvidia", "amd"}:
-            return self.vendor == part
-        if part == "nvswitch":
-            return self.vendor == "nvidia" and self.nvswitch is not False
-        if part == "nvlink-domain":
-            return self.vendor == "nvidia" and self.nvlink_domain
-        if part in {"slurm", "kubernetes"}:
-            return self.scheduler in {None, part}
-        return part in {"all", "image", self.plugin}
-
-
-def need_of(
-    machine: Machine | None,
-    fabric: str | None,
-    lock: Lock,
-    *,
-    provider: str | None = None,
-    scheduler: SchedulerType | None = None,
-) -> Need:
-    """Return what nodes of a machine type use.
-
-    Args:
-        machine: their type; None: nodes without a GPU, or not known.
-        fabric: their fabric class; None: the machine's, or not known.
-        lock: knows which plugin drives a fabric.
-        provider: of their site.
-        scheduler: of the cluster.
-    """
-    gpu = None if machine is None or machine.simulated else machine.gpu
-    nvlink = None if machine is None else machine.nvlink
-    fabric = fabric or (None if machine is None else machine.fabric)
-    spans = gpu is not None and nvlink is not None and nvlink.domain_gpus > gpu.count
-    return Need(
-        vendor=None if gpu is None else gpu.vendor,
-        gpu=None if gpu is None else gpu.model,
-        capability=None if gpu is None else gpu.compute_capability,
-        architecture=machine.cpu.architecture if machine else None,
-        nvswitch=None if gpu is None else _has_nvswitch(gpu.count, nvlink is not None, spans=spans),
-        nvlink_domain=spans,
-        fabric=fabric,
-        plugin=None if gpu is None else lock.plugin(fabric),
-        provider=provider,
-        scheduler=scheduler,
-    )
-
-
-def _has_nvswitch(gpus: int, has_nvlink: bool, *, spans: bool) -> bool | None:
-    """Return whether the node runs a fabric manager; a domain of several nodes is run elsewhere."""
-    if spans or gpus == 1:
-        return False
-    return True if has_nvlink else None
 
 
 LOCK_FILE = Path(__file__).parent.parent / "catalog" / "stack.lock.yaml"

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from ..catalog import Catalog
 from ..catalog.machine import Machine
 from ..diagnostics import PathTuple
-from ..spec import ClusterSpec, KubernetesScheduler, Pool, Scheduler, Site, SlurmScheduler, Software
-from .lock import Lock, Need, SchedulerType, load_lock, need_of, parts
-from .resolve import Resolved, ResolvedComponent, asked_versions, resolve_need
+from ..spec import (
+    CloudSite,
+    ClusterSpec,
+    KubernetesScheduler,
+    Pool,
+    Scheduler,
+    Site,
+    SlurmScheduler,
+    Software,
+)
+from .lock import Lock, SchedulerType, load_lock, parts
+from .need import Need, need_of
+from .resolve import asked_versions, resolve_need
+from .resolved import Resolved, ResolvedComponent
 from .slurm import settled, slurm_sources
+from .table import software_table
 
+DOCA = "doca"
+"""Artefact source of DOCA-OFED."""
 _CLUSTER_WIDE = ("slurm", "kubernetes")
 """Components whose daemons talk to each other across pools."""
 
@@ -72,6 +87,13 @@ def pool_stacks(
             lock,
             provider=None if site is None else site.catalog_name,
             scheduler=_type_of(scheduler),
+            image=_image(pool, site),
+        )
+        need = msgspec.structs.replace(
+            need,
+            rdma_drivers=pool.rdma.drivers,
+            doca_for=() if isinstance(site, CloudSite) else _doca_distributions(catalog),
+            **_of_kubernetes(scheduler, pool),
         )
         own = merged(software, pool.software)
         resolved = known.get((own, need)) or resolve_need(own, need, lock)
@@ -116,15 +138,15 @@ def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
         lock=lock,
     )
     sources = slurm_sources(catalog.sources, spec.software)
-    return settled(with_cluster_versions(stacks, lock), stacks, lock, sources)
+    found = settled(with_cluster_versions(stacks, lock), stacks, lock, sources)
+    return {name: _tabled(each, stacks[name], lock) for name, each in found.items()}
 
 
 def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[str, Resolved]:
     """Return what pools resolve to, the scheduler's version being one for all that ask for none."""
     shared = {key: found for key in _CLUSTER_WIDE if (found := _leading(stacks, key)) is not None}
-    order = [component.key for component in lock.components]
     return {
-        name: _with_shared(stack, {k: c for k, c in shared.items() if k not in stack.asked}, order)
+        name: _with_shared(stack, {k: c for k, c in shared.items() if k not in stack.asked}, lock)
         for name, stack in stacks.items()
     }
 
@@ -144,9 +166,7 @@ def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | N
     return next(with_gpus, next((c for _, c in found), None))
 
 
-def _with_shared(
-    stack: PoolStack, shared: Mapping[str, ResolvedComponent], order: list[str]
-) -> Resolved:
+def _with_shared(stack: PoolStack, shared: Mapping[str, ResolvedComponent], lock: Lock) -> Resolved:
     kept = [c for c in stack.resolved.components if shared.get(c.key, c).version == c.version]
     have = {component.key for component in kept}
     taken = [
@@ -154,8 +174,44 @@ def _with_shared(
     ]
     if not taken:
         return stack.resolved
+    order = [component.key for component in lock.components]
     components = sorted([*kept, *taken], key=lambda component: order.index(component.key))
     return msgspec.structs.replace(stack.resolved, components=tuple(components))
+
+
+def _tabled(resolved: Resolved, stack: PoolStack, lock: Lock) -> Resolved:
+    """Return what a pool resolves to, with the table of its components as they are now."""
+    rows, missing = software_table(
+        resolved.components,
+        stack.need,
+        stack.software,
+        lock,
+        containers=resolved.containers,
+        image=lock.image(resolved.image),
+    )
+    return msgspec.structs.replace(resolved, rows=rows, missing=missing)
+
+
+def _of_kubernetes(scheduler: Scheduler | None, pool: Pool) -> dict[str, Any]:
+    """Return who runs the nodes and who brings their GPUs' driver, under Kubernetes."""
+    if not isinstance(scheduler, KubernetesScheduler):
+        return {}
+    runs = scheduler.control_plane if pool.role == "compute" else "self"
+    return {"control_plane": runs, "gpu_driver": scheduler.gpu.driver}
+
+
+def _doca_distributions(catalog: Catalog) -> tuple[str, ...]:
+    """Return the distributions that DOCA-OFED has packages for."""
+    source = catalog.sources.get(DOCA)
+    found = () if source is None else (r.distribution for r in source.repositories)
+    return tuple(sorted(set(found)))
+
+
+def _image(pool: Pool, site: Site | None) -> str | None:
+    """Return the image that a pool names or takes from its site."""
+    if pool.image is not None:
+        return pool.image
+    return site.image if isinstance(site, CloudSite) else None
 
 
 def _type_of(scheduler: Scheduler | None) -> SchedulerType | None:

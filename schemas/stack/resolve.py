@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -12,163 +12,23 @@ from ..spec import Software
 from .lock import (
     Component,
     Distribution,
-    Evidence,
     Lock,
-    Need,
+    Part,
     SchedulerType,
     TestedSet,
+    VendorImage,
     fits,
     longer,
-    need_of,
-    older,
-    release,
 )
-
-if TYPE_CHECKING:
-    from .lock import Equal, Lock, Minimum, Need, Skew, When
-
-Origin: TypeAlias = Literal["asked", "lock", "cluster", "distribution"]
-"""asked: the spec says it; lock: of the set; cluster: the same on all pools; distribution: of its
-own packages."""
-
-
-PREINSTALLED = "preinstalled"
-"""Written for a version: the nodes bring the component, and nothing of it is installed."""
-_WITH_DRIVER = frozenset({"fabric_manager", "imex"})
-
-Install: TypeAlias = Literal["", "built", "distribution"]
-"""Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
-
-
-class ResolvedComponent(msgspec.Struct, frozen=True, kw_only=True):
-    """A component and its version."""
-
-    key: str
-    name: str
-    version: str
-    origin: Origin
-    verified: bool = True
-    """False: the set's evidence doesn't say this version together with the others."""
-    source: str = ""
-    """Where the version comes from, when not from the set's evidence."""
-    install: Install = ""
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A component that the spec wants otherwise than the nearest set has it."""
-
-    key: str
-    name: str
-    asked: str
-    tested: str
-
-
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The software of a pool's nodes. Equal input gives an equal value."""
-
-    set: str | None
-    """The tested set that fits, else the nearest; None: no set was tested on such nodes."""
-    tested: bool
-    """Whether every version is one of the set."""
-    reason: str
-    """Why this set, in one sentence."""
-    distribution: Distribution | None = None
-    """None: what the hosts or the image have."""
-    containers: Literal["pyxis", "none"] = "none"
-    components: tuple[ResolvedComponent, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    packages: tuple[str, ...] = ()
-    """Packages that the GPUs need beside these, in whatever version fits: nvlsm."""
-    evidence: Evidence | None = None
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Every version the nodes get, by component."""
-        return {c.key: c.version for c in self.components if c.version}
-
-    def version(self, key: str) -> str | None:
-        """Return a component's version; None when nothing says it."""
-        return self.versions.get(key)
-
-
-def broken_minimums(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Minimum, ...]:
-    """Return the minimums that these versions don't reach on such nodes."""
-    return tuple(
-        minimum
-        for minimum in lock.minimums
-        if minimum.component in versions
-        and _applies(minimum.when, versions, need, lock)
-        and need.uses(lock.component(minimum.component).part)
-        and older(versions[minimum.component], minimum.at_least)
-    )
-
-
-def _applies(when: When, versions: Mapping[str, str], need: Need, lock: Lock) -> bool:
-    if when.gpu is not None:
-        return when.gpu == need.gpu
-    return need.uses(lock.component(when.component or "").part) and when.holds(versions)
-
-
-def broken_equals(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Equal, ...]:
-    """Return the pairs that differ though they must not, where the nodes certainly have both."""
-    if need.nvswitch is not True:
-        return ()
-    return tuple(
-        equal
-        for equal in lock.equals
-        if equal.component in versions
-        and equal.to in versions
-        and not fits(versions[equal.component], versions[equal.to])
-    )
-
-
-def package_name(lock: Lock, component: str, version: str) -> str | None:
-    """Return the package of a component at a version; None when no rule says it."""
-    for package in lock.packages:
-        if package.component != component:
-            continue
-        if package.below is None or older(version, package.below):
-            return package.name.format(branch=version.partition(".")[0])
-    return None
-
-
-def kernel_series(lock: Lock, component: str, provider: str, distribution: str) -> tuple[str, ...]:
-    """Return the kernels a component has modules for; empty: not known."""
-    for kernels in lock.kernels:
-        if (kernels.component, kernels.provider, kernels.distribution) == (
-            component,
-            provider,
-            distribution,
-        ):
-            return tuple(kernels.series)
-    return ()
-
-
-def behind(skew: Skew, node: str, control: str) -> int | None:
-    """Return how many releases a node is behind the control plane, negative when ahead.
-
-    None when a version doesn't say its release, or the release isn't known.
-    """
-    mine, its = release(node), release(control)
-    if mine is None or its is None:
-        return None
-    if skew.releases:
-        if mine not in skew.releases or its not in skew.releases:
-            return None
-        return skew.releases.index(its) - skew.releases.index(mine)
-    (node_major, node_minor), (major, minor) = (_numbers(mine), _numbers(its))
-    return minor - node_minor if major == node_major else None
-
-
-def window(skew: Skew, control: str) -> int:
-    """Return how many releases nodes may be behind a control plane of this version."""
-    reached = [w.behind for w in skew.windows if w.from_ is None or not older(control, w.from_)]
-    return reached[-1] if reached else skew.windows[0].behind
-
-
-def _numbers(text: str) -> tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor) if minor.isdigit() else -1
+from .need import Need, need_of
+from .resolved import INBOX, Difference, Origin, Resolved, ResolvedComponent
+from .rules import broken_minimums
+from .table import (
+    PREINSTALLED,
+    WITH_DRIVER,
+    is_preinstalled,
+    software_table,
+)
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +68,9 @@ def resolve(
 _NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
 
 
+_NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
+
+
 def asked_versions(software: Software) -> dict[str, str]:
     """Return the versions that are written, by component."""
     given = msgspec.structs.asdict(software)
@@ -218,46 +81,67 @@ def asked_versions(software: Software) -> dict[str, str]:
     }
 
 
-def preinstalled(software: Software) -> frozenset[str]:
-    """Return the components that the nodes bring; what follows the driver is among them."""
-    given = msgspec.structs.asdict(software)
-    found = {key for key, version in given.items() if version == PREINSTALLED}
-    return frozenset(found | _WITH_DRIVER if "driver" in found else found)
-
-
 def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     """Return the versions that nodes with these needs get; as `resolve`."""
     parts = {component.key: component.part for component in lock.components}
     asked = {
         key: version for key, version in asked_versions(software).items() if need.uses(parts[key])
     }
+    named = None if need.image is None else lock.named_image(need.provider, need.image)
+    wanted = software.distribution
+    if wanted == "auto" and named is not None:
+        wanted = named.distribution
     possible = [tested for tested in lock.sets if _was_tested_on(tested, need)]
-    here = [t for t in possible if software.distribution in {"auto", *t.distributions}]
+    here = [t for t in possible if wanted in {"auto", *t.distributions}]
     ranked = [_candidate(tested, asked, need, lock) for tested in here]
     newest = sorted(ranked, key=lambda c: (c.tested.evidence.date, c.tested.name), reverse=True)
     best = min(newest, key=lambda c: c.rank, default=None)
-    distribution = _distribution(software, best, need, lock)
+    distribution = _distribution(wanted, best, need, lock)
     containers = _containers(software, best, need)
+    image = named if need.image is not None else _default_image(need, distribution, lock)
+    choice = _Choice(
+        best=best,
+        asked=asked,
+        need=need,
+        software=software,
+        distribution=distribution,
+        containers=containers,
+        image=image,
+    )
+    components = tuple(_components(choice, lock))
+    rows, missing = software_table(
+        components, need, software, lock, containers=containers, image=image
+    )
+    drives = any(row.key == "driver" and row.outcome == "role" for row in rows)
     return Resolved(
         set=best.tested.name if best else None,
         tested=best is not None and not best.differences,
         reason=_reason(best, len(here), len(possible), need),
         distribution=distribution,
         containers=containers,
-        components=_components(
-            best,
-            asked,
-            need,
-            lock,
-            distribution,
-            containers=containers,
-            brought=preinstalled(software),
-        ),
+        components=components,
         differences=best.differences if best else (),
-        packages=()
-        if software.driver == PREINSTALLED
-        else tuple(n.package for n in lock.needs if n.gpu == need.gpu),
+        packages=tuple(n.package for n in lock.needs if n.gpu == need.gpu) if drives else (),
         evidence=best.tested.evidence if best else None,
+        image=None if image is None else image.name,
+        rows=rows,
+        missing=missing,
+    )
+
+
+def _default_image(need: Need, distribution: Distribution | None, lock: Lock) -> VendorImage | None:
+    """Return what the provider boots such nodes with, where that brings software."""
+    if need.control_plane != "self":
+        return None
+    here = (need.provider, need.vendor, distribution, need.architecture or "x86_64")
+    return next(
+        (
+            image
+            for image in lock.images
+            if image.default
+            and (image.provider, image.vendor, image.distribution, image.architecture) == here
+        ),
+        None,
     )
 
 
@@ -298,56 +182,139 @@ def _candidate(tested: TestedSet, asked: dict[str, str], need: Need, lock: Lock)
     return _Candidate(tested=tested, differences=differences, versions=versions, rank=rank)
 
 
-def _components(
-    best: _Candidate | None,
-    asked: dict[str, str],
-    need: Need,
-    lock: Lock,
-    distribution: Distribution | None,
-    *,
-    containers: str,
-    brought: frozenset[str],
-) -> tuple[ResolvedComponent, ...]:
-    """Return every component the nodes use and don't bring, in the lock's order."""
-    tested = best.tested if best else None
-    used = {containers, need.plugin or ""}
-    if need.scheduler != "kubernetes" and "driver" in {
-        *asked,
-        *(tested.versions if tested else ()),
-    }:
-        used.add(need.vendor or "")
-    said = {**(tested.versions if tested else {}), **asked}
-    equal = _equal_versions(best, asked, lock)
-    package = lock.slurm_package(distribution)
-    found = []
+_OF_GPUS: tuple[Part, ...] = ("nvidia", "nvswitch", "nvlink-domain", "amd")
+
+
+class _Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the components of a pool are chosen by."""
+
+    best: _Candidate | None
+    asked: dict[str, str]
+    need: Need
+    software: Software
+    distribution: Distribution | None
+    containers: Literal["pyxis", "none"]
+    image: VendorImage | None
+
+    @property
+    def brought(self) -> Mapping[str, str | None]:
+        """What the image brings to nodes with such GPUs."""
+        image = self.image
+        return {} if image is None or image.vendor != self.need.vendor else image.brings
+
+    @property
+    def is_image_unfit(self) -> bool:
+        """Whether the image's driver, and what was built for it, is for other GPUs."""
+        made_for = () if self.image is None else self.image.capabilities
+        return bool(made_for) and self.need.capability not in made_for
+
+
+def _components(choice: _Choice, lock: Lock) -> Iterator[ResolvedComponent]:
+    """Yield every component that the nodes use, in the lock's order."""
+    versions = dict(choice.best.tested.versions) if choice.best else {}
+    versions |= {key: version for key, version in choice.brought.items() if version}
+    versions |= choice.asked
     for component in lock.components:
-        key = component.key
-        have = tested.versions.get(key) if tested else None
-        foreign = component.part == "image" and tested and need.provider not in tested.providers
-        if key in brought or not need.uses(component.part):
-            continue
-        if key in asked:
-            version = longer(asked[key], have) if have and fits(asked[key], have) else asked[key]
-            found.append(_component(component, version, tested, "asked"))
-        elif have is not None and not foreign:
-            found.append(_component(component, equal.get(key, have), tested, "lock"))
-        elif key == need.scheduler == "slurm" and package is not None:
-            found.append(_component(component, package, None, "distribution"))
-        elif (companion := lock.companion(key, used, said)) is not None:
-            beside = _component(component, companion.version, None, "lock")
-            found.append(msgspec.structs.replace(beside, source=companion.source))
-    return tuple(found)
+        found = _chosen(component, choice, versions, lock)
+        if found is not None:
+            yield found
 
 
-def _equal_versions(best: _Candidate | None, asked: dict[str, str], lock: Lock) -> dict[str, str]:
-    """Return the versions that follow another one that is asked for: the fabric manager's."""
-    followed: dict[str, str] = {}
-    for equal in lock.equals:
-        have = best.tested.versions.get(equal.component) if best else None
-        if have is not None and equal.to in asked:
-            to = asked[equal.to]
-            followed[equal.component] = longer(to, have) if fits(to, have) else to
-    return followed
+def _chosen(
+    component: Component, choice: _Choice, versions: Mapping[str, str], lock: Lock
+) -> ResolvedComponent | None:
+    """Return a component as the nodes get it; None: they don't, or nothing is known of it.
+
+    What the image has comes first (`validate` says no where the spec asks for another), then what
+    the spec says, the tested set, the distribution's package, and what goes with the rest.
+    """
+    key, asked = component.key, choice.asked
+    if not choice.need.uses(component.part) or is_preinstalled(key, choice.software):
+        return None
+    if _is_brought(component, choice, versions):
+        return _of_image(component, choice, versions)
+    tested = choice.best.tested if choice.best else None
+    have = tested.versions.get(key) if tested else None
+    if key in asked:
+        version = longer(asked[key], have) if have and fits(asked[key], have) else asked[key]
+        return _component(component, version, tested, "asked")
+    if key == "fabric_manager" and choice.need.nvswitch is None:
+        return None
+    return _of_set(component, choice, versions) or _beside(component, choice, versions, lock)
+
+
+def _is_brought(component: Component, choice: _Choice, versions: Mapping[str, str]) -> bool:
+    """Say whether the image has a component, or the distribution's own drivers are taken."""
+    if component.key != "ofed":
+        return component.key in choice.brought
+    asked = choice.need.rdma_drivers
+    other = _other_rdma_drivers(choice, versions) is not None
+    return other or (component.key in choice.brought and asked != "doca")
+
+
+def _of_image(
+    component: Component, choice: _Choice, versions: Mapping[str, str]
+) -> ResolvedComponent | None:
+    """Return what the image has of a component; None: it is for other GPUs."""
+    if choice.is_image_unfit and component.part in _OF_GPUS:
+        return None
+    other = _other_rdma_drivers(choice, versions) if component.key == "ofed" else None
+    version = INBOX if other == "distribution" else choice.brought.get(component.key) or ""
+    return ResolvedComponent(
+        key=component.key, name=component.name, version=version, origin=other or "image"
+    )
+
+
+def _other_rdma_drivers(
+    choice: _Choice, versions: Mapping[str, str]
+) -> Literal["image", "distribution"] | None:
+    """Return who has drivers of InfiniBand and RoCE other than DOCA-OFED; None: DOCA-OFED it is.
+
+    An image that brings them keeps them, and so does one that the spec names and nobody knows.
+    Else the distribution's own are taken where DOCA-OFED has no packages or no known version.
+    """
+    need, drivers = choice.need, choice.need.rdma_drivers
+    if drivers == "image" or (
+        drivers == "auto" and choice.image is None and need.image is not None
+    ):
+        return "image" if "ofed" not in choice.brought else None
+    if drivers == "auto" and "ofed" in choice.brought:
+        return None
+    here = choice.distribution
+    packaged = bool(need.doca_for) and (here is None or here in need.doca_for)
+    doca = drivers == "doca" or (drivers == "auto" and packaged and "ofed" in versions)
+    return None if doca else "distribution"
+
+
+def _of_set(
+    component: Component, choice: _Choice, versions: Mapping[str, str]
+) -> ResolvedComponent | None:
+    """Return a component of the tested set; what follows the driver has its version."""
+    key, tested = component.key, choice.best.tested if choice.best else None
+    have = tested.versions.get(key) if tested else None
+    driver = versions.get("driver") if key in WITH_DRIVER else None
+    if driver is not None:
+        have = longer(driver, have) if have and fits(driver, have) else driver
+    elsewhere = tested is not None and choice.need.provider not in tested.providers
+    if have is None or (component.part == "image" and elsewhere):
+        return None
+    return _component(component, have, tested, "lock")
+
+
+def _beside(
+    component: Component, choice: _Choice, versions: Mapping[str, str], lock: Lock
+) -> ResolvedComponent | None:
+    """Return a component that no set says: of the distribution, or what goes with the rest."""
+    need = choice.need
+    package = lock.slurm_package(choice.distribution)
+    if component.key == need.scheduler == "slurm" and package is not None:
+        return _component(component, package, None, "distribution")
+    used = {choice.containers, need.plugin or "", need.vendor or "", need.scheduler or ""}
+    companion = lock.companion(component.key, used, versions, choice.distribution)
+    if companion is None:
+        return None
+    beside = _component(component, companion.version, None, "beside")
+    return msgspec.structs.replace(beside, source=companion.source, date=companion.date)
 
 
 def _component(
@@ -365,15 +332,16 @@ def _component(
         origin=origin,
         verified=origin == "distribution" or bool(tested and ours and key not in tested.unverified),
         source=citation.source if citation else "",
+        date=citation.date if citation else "",
     )
 
 
 def _distribution(
-    software: Software, best: _Candidate | None, need: Need, lock: Lock
+    wanted: Distribution | Literal["auto"], best: _Candidate | None, need: Need, lock: Lock
 ) -> Distribution | None:
     """Return what is asked for, else what the provider's image has; None on hosts that exist."""
-    if software.distribution != "auto":
-        return software.distribution
+    if wanted != "auto":
+        return wanted
     image = lock.node_image(need.provider)
     if image is None:
         return None

@@ -16,7 +16,7 @@ import msgspec
 from ..catalog.source import ArtefactSource
 from ..spec import ClusterSoftware
 from .lock import Lock, fits, longer, parts
-from .resolve import Origin, Resolved, ResolvedComponent
+from .resolved import Origin, Resolved, ResolvedComponent
 
 if TYPE_CHECKING:
     from .pools import PoolStack

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gcluster.cli.console import Console
 from gcluster.cli.render.spec import pools_text, sets_text
+from gcluster.inventory.compile.node import node_facts
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
 from gcluster.schemas.stack import load_lock
 
 _H100 = """\
@@ -56,8 +60,20 @@ def test_a_pool_shows_its_set_the_evidence_and_what_was_asked_for(run: Run, h100
     assert "Microsoft" in shown
     assert "pool head" not in shown
     rows = {line.split("  ")[2]: line for line in shown.splitlines() if line.startswith("    ")}
-    assert rows["NVIDIA driver"].endswith("570.133.20  as the spec says")
-    assert rows["CUDA toolkit"].endswith("12.8        from the set")
+    assert rows["NVIDIA driver"].endswith("570.133.20  role nvidia_driver; as the spec says")
+    assert rows["CUDA toolkit"].endswith("12.8        role cuda; from the set")
+    assert rows["NVIDIA Container Toolkit"].endswith("(software.containers)")
+
+
+def test_the_table_that_is_shown_is_the_one_that_is_compiled(run: Run, h100: Path) -> None:
+    told = json.loads(run("software", str(h100), "--format", "json").stdout)["pools"]["train"]
+    spec = load(h100).spec
+    assert spec is not None
+    rows = node_facts(spec, load_catalog())["train"].software.rows
+    assert told["rows"] == list(msgspec.to_builtins(rows))
+    shown = run("software", str(h100), "--pool", "train").stdout
+    lines = [line for line in shown.splitlines() if line.startswith("    ")]
+    assert [line.split("  ")[2] for line in lines] == [row.name for row in rows]
 
 
 def test_the_pools_as_json_carry_versions_with_their_origin(run: Run, h100: Path) -> None:

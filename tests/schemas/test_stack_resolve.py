@@ -95,13 +95,15 @@ def test_the_fabric_manager_follows_a_driver_that_no_set_has() -> None:
     assert found.version("fabric_manager") == "575.57.08"
 
 
-def test_nodes_that_nothing_was_tested_on_get_what_is_written_and_what_watches_gpus() -> None:
+def test_nodes_that_nothing_was_tested_on_get_what_is_written_and_what_goes_with_it() -> None:
     found = _resolved("hgx-h100-8", "infiniband-ndr", distribution="debian-12", driver="550")
 
     assert found.set is None
     assert {c.key: (c.version, c.origin) for c in found.components} == {
         "driver": ("550", "asked"),
-        "dcgm": ("4.5.1", "lock"),
+        "fabric_manager": ("550", "lock"),
+        "dcgm": ("4.5.1", "beside"),
+        "ofed": ("inbox", "distribution"),
         "slurm": ("22.05.8", "distribution"),
     }
 

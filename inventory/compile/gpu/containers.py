@@ -36,7 +36,7 @@ def container_toolkit_steps(node: NodeFacts) -> list[Step]:
     """
     if node.gpu is None:
         return []
-    version = node.version(COMPONENTS[node.gpu.vendor])
+    version = node.installs(COMPONENTS[node.gpu.vendor])
     if version is None:
         return []
     vendor: dict[str, Json] = {"container_toolkit_vendor": node.gpu.vendor}

@@ -6,41 +6,43 @@ from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 
+BEFORE_TURING = ("7.0",)
+"""Compute capabilities that NVIDIA's open modules don't drive (azhpc-images
+components/install_nvidiagpudriver.sh: V100 takes the proprietary ones; read 2026-11)."""
+
 
 @role_compiler("nvidia_driver", sources=("nvidia-cuda",), components=("driver", "fabric_manager"))
 def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a known version.
+    """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a driver of the nodes.
 
     A version that the spec itself says may be older than what a node has: that is how one goes
-    back. One that `auto` resolves to never takes a node back. Fabric manager and IMEX have the
-    driver's version unless something says another.
+    back. One that `auto` resolves to never takes a node back. A driver that the nodes come with is
+    left alone: its GPUs are set and looked at.
     """
-    version = node.version("driver")
-    if not node.has_gpu_of("nvidia") or version is None or node.gpu is None:
+    if not node.has_gpu_of("nvidia") or node.gpu is None:
+        return []
+    if node.comes_with("driver"):
+        return _driver_of_nodes(node)
+    version = node.installs("driver")
+    if version is None:
         return []
     driver: dict[str, Json] = {
         "nvidia_driver_version": version,
         "nvidia_driver_rollback": node.is_version_given("driver"),
     }
-    fabric_manager = node.version("fabric_manager") or version
-    imex = node.version("imex") or version
     daemons: dict[str, Json] = {
-        "nvidia_driver_fabric_manager": fabric_manager if node.has_nvswitch else "",
-        "nvidia_driver_imex": imex if node.spans_nvlink else "",
+        "nvidia_driver_fabric_manager": node.installs("fabric_manager") or "",
+        "nvidia_driver_imex": node.installs("imex") or "",
     }
     gpus = node.pool.gpus
-    modules: dict[str, Json] = {"nvidia_driver_modules": gpus.modules}
+    proprietary = node.gpu.compute_capability in BEFORE_TURING
+    modules: dict[str, Json] = {
+        "nvidia_driver_modules": "proprietary" if proprietary else gpus.modules
+    }
     peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": gpus.peer_memory}
-    state: dict[str, Json] = (
-        daemons
-        | peer_memory
-        | {
-            "nvidia_driver_version": version,
-            "nvidia_driver_gpus": node.gpu.count,
-            "nvidia_driver_mig": gpus.mig,
-            "nvidia_driver_ecc": gpus.ecc,
-        }
-    )
+    state = daemons | peer_memory | {"nvidia_driver_version": version} | _gpu_settings(node)
+    if proprietary:
+        state |= modules
     packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
     return [
         _nvidia_driver_step("preflight", driver | modules),
@@ -51,6 +53,25 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
+def _driver_of_nodes(node: NodeFacts) -> list[Step]:
+    """Return the steps that set and look at GPUs whose driver the nodes come with."""
+    state: dict[str, Json] = {
+        "nvidia_driver_from_image": True,
+        "nvidia_driver_version": node.given_version("driver"),
+    }
+    state |= _gpu_settings(node)
+    return [_nvidia_driver_step("join", state), _nvidia_driver_step("verify", state)]
+
+
+def _gpu_settings(node: NodeFacts) -> dict[str, Json]:
+    gpus = node.pool.gpus
+    return {
+        "nvidia_driver_gpus": 0 if node.gpu is None else node.gpu.count,
+        "nvidia_driver_mig": gpus.mig,
+        "nvidia_driver_ecc": gpus.ecc,
+    }
+
+
 def _nvidia_driver_step(phase: Phase, variables: dict[str, Json]) -> Step:
     return Step(stage=Stage.DRIVERS, role="nvidia_driver", phase=phase, variables=variables)
 
@@ -59,24 +80,32 @@ def _nvidia_driver_step(phase: Phase, variables: dict[str, Json]) -> Step:
     "amd_gpu", sources=("amdgpu", "rocm"), components=("rocm", "rccl"), after=("nvidia_driver",)
 )
 def amd_gpu_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role amd_gpu; none without AMD's GPUs or a known version of ROCm.
+    """Return the steps of role amd_gpu; none without AMD's GPUs or ROCm.
 
-    The driver is the one that AMD publishes with that release.
+    The driver is the one that AMD publishes with that release. Of ROCm that the nodes come with
+    only the groups of its devices are ours.
     """
-    rocm = node.version("rocm")
-    if not node.has_gpu_of("amd") or node.gpu is None or rocm is None:
+    if not node.has_gpu_of("amd") or node.gpu is None:
+        return []
+    rocm = node.installs("rocm")
+    users: dict[str, Json] = {"amd_gpu_users": [user.name for user in node.spec.local_users]}
+    if node.comes_with("rocm"):
+        looked: dict[str, Json] = {
+            "amd_gpu_rocm": node.given_version("rocm"),
+            "amd_gpu_gpus": node.gpu.count,
+        }
+        return [_amd_gpu_step("configure", users), _amd_gpu_step("verify", looked)]
+    if rocm is None:
         return []
     release: dict[str, Json] = {"amd_gpu_rocm": rocm}
     packages: dict[str, Json] = release | {
         "amd_gpu_driver": node.catalog.sources["amdgpu"].own_version(rocm),
-        "amd_gpu_rccl": node.version("rccl") or "",
+        "amd_gpu_rccl": node.installs("rccl") or "",
     }
     state: dict[str, Json] = release | {"amd_gpu_gpus": node.gpu.count}
     return [
         _amd_gpu_step("install", packages),
-        _amd_gpu_step(
-            "configure", {"amd_gpu_users": [user.name for user in node.spec.local_users]}
-        ),
+        _amd_gpu_step("configure", users),
         _amd_gpu_step("join", state),
         _amd_gpu_step("verify", state),
     ]
@@ -94,7 +123,7 @@ def _amd_gpu_step(phase: Phase, variables: dict[str, Json]) -> Step:
 )
 def cuda_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role cuda; none without NVIDIA's GPUs or a known version."""
-    version = node.version("cuda")
+    version = node.installs("cuda")
     if not node.has_gpu_of("nvidia") or version is None:
         return []
     toolkit: dict[str, Json] = {"cuda_version": version}
@@ -115,7 +144,7 @@ _PHASES: tuple[Phase, ...] = ("install", "join", "verify")
 @role_compiler("gdrcopy", sources=("nvidia-cuda",), after=("cuda",))
 def gdrcopy_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gdrcopy; none without NVIDIA's GPUs or a known version."""
-    version = node.version("gdrcopy")
+    version = node.installs("gdrcopy")
     if not node.has_gpu_of("nvidia") or version is None:
         return []
     variables: dict[str, Json] = {"gdrcopy_version": version}
@@ -133,15 +162,18 @@ FIRST_OF_CUDA_13 = 580
 def dcgm_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role dcgm; none without NVIDIA's GPUs or a known version.
 
-    DCGM's parts are those for the CUDA that the driver runs, whatever the toolkit's is.
+    DCGM's parts are those for the CUDA that the driver runs, whatever the toolkit's is. A driver
+    that the nodes come with in whichever version is asked there.
     """
-    version, driver = node.version("dcgm"), node.version("driver")
-    if not node.has_gpu_of("nvidia") or node.gpu is None or version is None or driver is None:
+    version, driver = node.installs("dcgm"), node.version("driver")
+    if not node.has_gpu_of("nvidia") or node.gpu is None or version is None:
         return []
-    branch = int(driver.split(".")[0])
+    major = 0
+    if driver is not None:
+        major = 13 if int(driver.split(".")[0]) >= FIRST_OF_CUDA_13 else 12
     dcgm: dict[str, Json] = {"dcgm_version": version}
     return [
-        _dcgm_step("install", dcgm | {"dcgm_cuda_major": 13 if branch >= FIRST_OF_CUDA_13 else 12}),
+        _dcgm_step("install", dcgm | {"dcgm_cuda_major": major}),
         _dcgm_step("configure", {}),
         _dcgm_step("verify", dcgm | {"dcgm_gpus": node.gpu.count}),
     ]

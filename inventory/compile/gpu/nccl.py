@@ -16,21 +16,23 @@ TESTS = {"nvidia": "nccl-tests", "amd": "rccl-tests"}
 
 @role_compiler("nccl", components=("nccl",), after=("gdrcopy",))
 def nccl_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role nccl; none without real GPUs or a known version of the library.
+    """Return the steps of role nccl; none without real GPUs or the library.
 
-    RCCL comes with ROCm (role amd_gpu); here it gets its settings and its tests.
+    RCCL comes with ROCm (role amd_gpu); here it gets its settings and its tests. So does a library
+    that the nodes come with, in whichever version that is.
     """
     gpu = node.gpu
-    version = None if gpu is None else node.version({"nvidia": "nccl", "amd": "rccl"}[gpu.vendor])
-    if gpu is None or version is None:
+    key = None if gpu is None else {"nvidia": "nccl", "amd": "rccl"}[gpu.vendor]
+    if gpu is None or key is None or not node.software.has(key):
         return []
+    version = node.installs(key) or node.given_version(key)
     library: dict[str, Json] = {"nccl_vendor": gpu.vendor, "nccl_version": version}
     settings: dict[str, Json] = {"nccl_environment": job_environment(node)}
     tests = _tests(node)
     built: dict[str, Json] = {"nccl_architecture": tests.get("nccl_architecture", "")}
     return [
         _step("preflight", {"nccl_vendor": gpu.vendor} | tests),
-        _step("install", library | tests | {"nccl_cuda": node.version("cuda") or ""}),
+        _step("install", library | tests | {"nccl_cuda": _cuda(node)}),
         _step("configure", {"nccl_vendor": gpu.vendor} | settings),
         _step("verify", library | settings | built | {"nccl_gpus": gpu.count}),
     ]
@@ -53,7 +55,7 @@ def _tests(node: NodeFacts) -> dict[str, Json]:
     gpu = node.gpu
     if gpu is None or gpu.compute_capability is None:
         return {}
-    if gpu.vendor == "nvidia" and node.version("cuda") is None:
+    if gpu.vendor == "nvidia" and not node.software.has("cuda"):
         return {}
     source = TESTS[gpu.vendor]
     version = _tests_version(node, source)
@@ -64,6 +66,11 @@ def _tests(node: NodeFacts) -> dict[str, Json]:
         "nccl_tests_url": file["url"],
         "nccl_tests_checksum": file["checksum"],
     }
+
+
+def _cuda(node: NodeFacts) -> str:
+    """Return the toolkit that the tests are built with; "": whichever the nodes come with."""
+    return (node.version("cuda") or "") if node.software.has("cuda") else ""
 
 
 def _tests_version(node: NodeFacts, source: str) -> str:

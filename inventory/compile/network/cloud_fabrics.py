@@ -14,7 +14,7 @@ EFA_SOURCE = "aws-efa"
 @role_compiler("efa", components=("efa",), plugins=("efa",), after=("roce",))
 def efa_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role efa; none on other fabrics or without a known version."""
-    version = node.version("efa")
+    version = node.installs("efa")
     if not (node.fabric_class or "").startswith("efa-") or node.gpu is None or version is None:
         return []
     asked: dict[str, Json] = {"efa_version": version}
@@ -73,7 +73,7 @@ def gpudirect_tcpx_steps(node: NodeFacts) -> list[Step]:
     kind = KINDS.get(node.fabric_class or "")
     if kind is None or node.gpu is None:
         return []
-    daemon, plugin = node.version(kind), node.version(f"{kind}_plugin")
+    daemon, plugin = node.installs(kind), node.installs(f"{kind}_plugin")
     if daemon is None or plugin is None:
         return []
     install: dict[str, Json] = {"gpudirect_tcpx_kind": kind}
@@ -107,7 +107,7 @@ def _image(node: NodeFacts, kind: str, what: str, version: str) -> dict[str, Jso
 )
 def gib_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gib; none on other fabrics or without a known version."""
-    version = node.version("gib")
+    version = node.installs("gib")
     if node.fabric_class != "gib" or node.gpu is None or version is None:
         return []
     install: dict[str, Json] = {"gib_version": version}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from ....schemas.stack.resolved import INBOX
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -24,20 +25,20 @@ def rdma_kind(node: NodeFacts) -> RdmaKind | None:
 
 
 def drivers_of(node: NodeFacts) -> Drivers:
-    """Return whose drivers the nodes run.
+    """Return whose drivers the nodes run, by the table of their software.
 
-    Cloud images carry drivers that fit their adapters. DOCA-OFED comes from a repository for each
-    distribution: where there is none, or no version is known, the distribution's own are taken.
+    Nodes without GPUs have no row of it: clouds' run what their image has, others what their
+    distribution has.
     """
+    if node.comes_with("ofed"):
+        return "image"
+    version = node.installs("ofed")
+    if version is not None:
+        return "inbox" if version == INBOX else "doca"
     drivers = node.pool.rdma.drivers
     if drivers != "auto":
         return drivers
-    if node.spec.sites[node.pool.site].is_cloud:
-        return "image"
-    made_for = {r.distribution for r in node.catalog.sources[SOURCE].repositories}
-    distribution = node.software.distribution
-    fits = distribution is None or distribution in made_for
-    return "doca" if fits and node.version("ofed") is not None else "inbox"
+    return "image" if node.spec.sites[node.pool.site].is_cloud else "inbox"
 
 
 def rails(node: NodeFacts) -> dict[str, Json]:
@@ -75,7 +76,7 @@ def ofed_steps(node: NodeFacts) -> list[Step]:
         return []
     drivers: dict[str, Json] = {
         "ofed_drivers": drivers_of(node),
-        "ofed_version": (node.version("ofed") or "") if drivers_of(node) == "doca" else "",
+        "ofed_version": (node.installs("ofed") or "") if drivers_of(node) == "doca" else "",
     }
     kind: dict[str, Json] = {"ofed_fabric": rdma_kind(node)}
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (

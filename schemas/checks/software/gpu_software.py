@@ -1,64 +1,155 @@
-"""Whether every node with GPUs gets a driver."""
+"""The table of a pool's software: whether every piece that its GPUs need has a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from ...diagnostics import PathTuple, listing
+from ...fix.edits import Remove
+from ...spec import Software
 from ..context import CheckContext
 from ..registry import Finding, check
-from .versions import every_stack, once
+from .versions import every_stack, once, the_lock
 
 if TYPE_CHECKING:
     from ...stack.pools import PoolStack
+    from ...stack.resolved import Resolved
 
 _DRIVERS = {"nvidia": "driver", "amd": "rocm"}
 """Maker of GPUs -> the component without which no program finds them."""
+_SITE_IMAGE = ("sites", "*", "image")
 
 
-@check("GC622", summary="GPUs for which nothing installs a driver.")
-def gpus_without_driver(context: CheckContext) -> Iterator[Finding]:
-    """Nodes with GPUs get a driver in a version that is known to go with them.
+@check("GC622", summary="Software of the GPUs that nothing brings.")
+def gpu_software_missing(context: CheckContext) -> Iterator[Finding]:
+    """All that GPUs need is installed by a role, comes with the image, or is declined by the spec.
 
-    No tested set has these GPUs, and their maker is not known to support them on this
-    distribution together with anything. The nodes would come up, Slurm would offer their GPUs, and
-    no program would find one. Write a version, or `preinstalled` where the hosts or the image have
-    it.
+    Driver, CUDA or ROCm, NCCL or RCCL, the fabric's plugin, DCGM: where no tested set has these
+    GPUs and their maker is not known to support them on this distribution together with anything,
+    the nodes would come up, Slurm would offer their GPUs, and no program would find one. Write a
+    version, or `preinstalled` where the hosts or the image have it. `gcluster software SPEC` prints
+    the whole table.
     """
     yield from once(
         (stack, finding)
         for stack in every_stack(context).values()
-        for finding in _without_driver(context, stack)
+        if (finding := _missing(stack)) is not None
     )
 
 
-def _without_driver(context: CheckContext, stack: PoolStack) -> Iterator[Finding]:
-    key = _DRIVERS.get(stack.need.vendor or "")
-    if key is None or _is_brought(context, stack, key):
-        return
-    gpu, capability = stack.need.gpu, stack.need.capability
-    why = f"{gpu} on {stack.resolved.distribution or 'a distribution that is not said'}"
-    detail = "" if capability else "The machine type doesn't say its GPU's compute_capability."
-    yield Finding(
-        summary=f"nothing installs a driver: no version is known for {why}",
-        detail=detail,
+def _missing(stack: PoolStack) -> Finding | None:
+    resolved = stack.resolved
+    if not resolved.missing:
+        return None
+    where = resolved.distribution or "a distribution that is not said"
+    pieces = ", ".join(piece.name for piece in resolved.missing)
+    capable = stack.need.capability is not None
+    return Finding(
+        summary=f"nothing brings {pieces} to {stack.need.gpu} on {where}",
+        detail="" if capable else "The machine type doesn't say its GPU's compute_capability.",
         path=("pools", stack.name, "machine"),
-        hint=f"write software: {{{key}: VERSION}}, or {key}: preinstalled where the nodes have it"
-        + ("" if stack.resolved.distribution else ", or software: {distribution: ...}"),
-        relies_on=(
-            ("pools", stack.name, "machine"),
-            ("pools", stack.name, "software"),
-            ("software",),
-            ("scheduler", "type"),
-        ),
+        hint=_instead(stack, resolved),
+        relies_on=(*_drawn_from(stack), ("scheduler", "type")),
     )
 
 
-def _is_brought(context: CheckContext, stack: PoolStack, key: str) -> bool:
-    """Whether a component is installed, or the nodes have it; Kubernetes brings its own."""
-    site = context.cloud(stack.pool)
-    image = stack.pool.image is not None or (site is not None and site.image is not None)
-    own = getattr(stack.software, key, "auto") == "preinstalled"
-    if stack.need.scheduler == "kubernetes" or image or own:
-        return True
-    return stack.resolved.version(key) is not None
+def _instead(stack: PoolStack, resolved: Resolved) -> str:
+    """Return what to write: a distribution that has it, an image, a version, or preinstalled."""
+    keys = [piece.key for piece in resolved.missing]
+    unfit = next((piece.image for piece in resolved.missing if piece.image), "")
+    if unfit:
+        fitting = [
+            image.name
+            for image in the_lock().images
+            if image.provider == stack.need.provider and stack.need.capability in image.capabilities
+        ]
+        named = f", such as {listing(fitting)}" if fitting else ""
+        return f"{unfit} has no driver for these GPUs: name an image that has one{named}"
+    other = _other_distributions(stack)
+    if other and the_lock().node_image(stack.need.provider) is not None:
+        return f"write software: {{distribution: {other[0]}}}"
+    driver = _DRIVERS.get(stack.need.vendor or "", "")
+    if driver in keys:
+        text = f"write software: {{{driver}: VERSION}}, or {driver}: preinstalled"
+        text += " where the nodes have it"
+        return text if resolved.distribution else f"{text}, or software: {{distribution: ...}}"
+    written = [key for key in keys if key in Software.__struct_fields__]
+    if written:
+        return f"write software: {{{written[0]}: VERSION}}"
+    return "take a distribution or a fabric that a tested set has: gcluster software lists them"
+
+
+def _other_distributions(stack: PoolStack) -> list[str]:
+    """Return the distributions on which nothing of this would be missing."""
+    from ...stack.resolve import resolve_need  # noqa: PLC0415  # as the_lock
+
+    lock = the_lock()
+    image = lock.node_image(stack.need.provider)
+    offered = image.distributions if image else [d for s in lock.sets for d in s.distributions]
+    return [
+        name
+        for name in dict.fromkeys(offered)
+        if name != stack.resolved.distribution
+        and not resolve_need(
+            structs.replace(stack.software, distribution=name), stack.need, lock
+        ).missing
+    ]
+
+
+@check("GC624", summary="A version that the nodes' image has otherwise.")
+def version_of_image(context: CheckContext) -> Iterator[Finding]:
+    """What an image brings stays as it is: nothing is installed over it.
+
+    A second driver beside the image's own, or another CUDA or NCCL over packages that it holds,
+    breaks both. Take the image's version, or an image without it.
+    """
+    yield from once(
+        (stack, finding) for stack in every_stack(context).values() for finding in _otherwise(stack)
+    )
+
+
+def _otherwise(stack: PoolStack) -> Iterator[Finding]:
+    from ...stack.lock import fits  # noqa: PLC0415  # as the_lock
+
+    image = the_lock().image(stack.resolved.image)
+    if image is None:
+        return
+    for component in stack.resolved.components:
+        key, has = component.key, component.version
+        written = stack.asked.get(key)
+        if component.origin != "image" or written is None or (has and fits(written, has)):
+            continue
+        path = stack.where(key)
+        known = f"has {has}" if has else "has one in a version that nobody says"
+        yield Finding(
+            summary=f"{component.name} {written} is asked for, and the image {image.name} {known}",
+            path=path,
+            hint=f"leave {key} out, or name an image without it",
+            relies_on=(*_drawn_from(stack), path),
+            fix=Remove(path=path),
+        )
+    yield from _other_distribution(stack)
+
+
+def _other_distribution(stack: PoolStack) -> Iterator[Finding]:
+    """Yield what is wrong with a distribution that isn't the named image's."""
+    image, written = the_lock().image(stack.resolved.image), stack.software.distribution
+    if image is None or written in {"auto", image.distribution}:
+        return
+    path = stack.where("distribution")
+    yield Finding(
+        summary=f"{written} is asked for, and the image {image.name} is {image.distribution}",
+        path=path,
+        hint=f"write {image.distribution}, or name an image of {written}",
+        relies_on=(*_drawn_from(stack), path),
+        fix=Remove(path=path),
+    )
+
+
+def _drawn_from(stack: PoolStack) -> tuple[PathTuple, ...]:
+    pool = ("pools", stack.name)
+    keys = ("machine", "fabric", "site", "software", "image", "rdma")
+    return (*((*pool, key) for key in keys), ("software",), _SITE_IMAGE)

@@ -164,7 +164,7 @@ def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
 def _apart(
     stack: PoolStack, key: str, written: str | None, control: str, names: tuple[str, str]
 ) -> Finding | None:
-    from ...stack.resolve import behind, window  # noqa: PLC0415  # only with software
+    from ...stack.rules import behind, window  # noqa: PLC0415  # only with software
 
     skew = next(skew for skew in the_lock().skews if skew.component == key)
     distance = None if written is None else behind(skew, written, control)

@@ -16,9 +16,10 @@ from ..context import CheckContext
 from ..registry import Finding, check
 
 if TYPE_CHECKING:
-    from ...stack.lock import Lock, Minimum, Need
+    from ...stack.lock import Lock, Minimum
+    from ...stack.need import Need
     from ...stack.pools import PoolStack
-    from ...stack.resolve import Resolved, ResolvedComponent
+    from ...stack.resolved import Resolved, ResolvedComponent
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
@@ -40,7 +41,7 @@ def _resolved(software: Software, need: Need) -> Resolved:
 
 @lru_cache(maxsize=256)
 def _broken_minimums(software: Software, need: Need) -> tuple[Minimum, ...]:
-    from ...stack.resolve import broken_minimums  # noqa: PLC0415  # as the_lock
+    from ...stack.rules import broken_minimums  # noqa: PLC0415  # as the_lock
 
     return broken_minimums(_resolved(software, need).versions, need, the_lock())
 
@@ -105,7 +106,7 @@ def fabric_manager_version_mismatch(context: CheckContext) -> Iterator[Finding]:
 
 
 def _unequal(stack: PoolStack) -> Finding | None:
-    from ...stack.resolve import broken_equals  # noqa: PLC0415  # as the_lock
+    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     if "fabric_manager" not in stack.asked:
         return None
@@ -172,7 +173,7 @@ def kernel_without_lustre_modules(context: CheckContext) -> Iterator[Finding]:
 
 def _kernel(stack: PoolStack) -> Finding | None:
     from ...stack.lock import fits  # noqa: PLC0415  # as the_lock
-    from ...stack.resolve import kernel_series  # noqa: PLC0415  # as the_lock
+    from ...stack.rules import kernel_series  # noqa: PLC0415  # as the_lock
 
     kernel, distribution = stack.asked.get("kernel"), stack.resolved.distribution
     if kernel is None or distribution is None or stack.need.provider is None:
@@ -203,7 +204,7 @@ def versions_untested_together(context: CheckContext) -> Iterator[Finding]:
 
 
 def _untested(stack: PoolStack) -> Iterator[Finding]:
-    from ...stack.resolve import broken_equals  # noqa: PLC0415  # as the_lock
+    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     resolved = stack.resolved
     packaged = the_lock().slurm_package(resolved.distribution) is not None
@@ -247,7 +248,7 @@ def stacks(context: CheckContext) -> Mapping[str, PoolStack]:
 
 
 def every_stack(context: CheckContext) -> Mapping[str, PoolStack]:
-    """Return the software of every pool."""
+    """Return the software of every pool, by the table that is compiled."""
     if context not in _KNOWN:
         from ...stack.pools import pool_stacks  # noqa: PLC0415  # as the_lock
 

@@ -12,6 +12,7 @@ from ....schemas.catalog.machine import Market
 from ....schemas.derived.control_planes import managed_by
 from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
+from ....schemas.stack import resolved_software
 from .control_plane import eks_image, eks_name
 from .defaults import defaults
 from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
@@ -39,7 +40,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         elastic=pool.is_elastic,
         image=eks_image(spec, pool, site, machine, catalog)
         if joins
-        else _image(spec, pool, site, machine),
+        else _image(spec, name, site, machine, catalog),
         disk_gib=gib,
         interfaces=interfaces(machine, fabric=pool.fabric != "ethernet"),
         public=gateway or (pool.public_address and pool.role != "compute"),
@@ -161,11 +162,12 @@ def _option(written: str | Option) -> OptionPlan:
     )
 
 
-def _image(spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None) -> ImagePlan:
+def _image(
+    spec: ClusterSpec, name: str, site: AwsSite, machine: Machine | None, catalog: Catalog
+) -> ImagePlan:
     """Return the pool's image, else the site's, else the vendor's newest of the distribution."""
-    pool_distributions = [pool.software.distribution] if pool.software is not None else []
-    known = (name for name in (*pool_distributions, spec.software.distribution) if name != "auto")
-    image = defaults().images[next(known, defaults().distribution)]
+    pool, known = spec.pools[name], resolved_software(spec, name, catalog).distribution
+    image = defaults().images[known or defaults().distribution]
     architecture = "x86_64" if machine is None else machine.cpu.architecture
     named = pool.image or site.image
     parameter = image.parameters.get(architecture, "")

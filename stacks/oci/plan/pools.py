@@ -12,6 +12,7 @@ from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.machine import Market
 from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
+from ....schemas.stack import resolved_software
 from .defaults import defaults
 from .types import ClusterPlan, Group, ImagePlan, OfferPlan, OptionPlan, PoolPlan, ShapePlan
 
@@ -38,7 +39,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         most=1 if pool.most is None else pool.most,
         elastic=pool.is_elastic,
         spread=pool.placement == "spread",
-        image=_image(spec, pool, site),
+        image=_image(spec, name, site, catalog),
         disk_gib=defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
         public=pool.public_address and pool.role != "compute",
         tags=dict(pool.tags),
@@ -127,11 +128,10 @@ def _option(written: str | Option) -> OptionPlan:
     return OptionPlan(key=key, market=market, reservation=owned)
 
 
-def _image(spec: ClusterSpec, pool: Pool, site: OciSite) -> ImagePlan:
+def _image(spec: ClusterSpec, name: str, site: OciSite, catalog: Catalog) -> ImagePlan:
     """Return the pool's image, else the site's, else the newest of the distribution."""
-    pool_distributions = [pool.software.distribution] if pool.software is not None else []
-    known = (name for name in (*pool_distributions, spec.software.distribution) if name != "auto")
-    vendor = defaults().images[next(known, defaults().distribution)]
+    pool, known = spec.pools[name], resolved_software(spec, name, catalog).distribution
+    vendor = defaults().images[known or defaults().distribution]
     return ImagePlan(
         image=pool.image or site.image or "",
         user=site.ssh.user or vendor.user,

@@ -36,6 +36,9 @@ def steps_of(pool: dict[str, Any], software: dict[str, Any] | None = None) -> di
     return {step.key: step for step in node_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
 
 
+HOSTS_HAVE = dict.fromkeys(("driver", "cuda", "nccl"), "preinstalled")
+
+
 def dgx(**rdma: Any) -> dict[str, Any]:
     """Return a pool of DGX H100."""
     return {"machine": "dgx-h100", "hosts": "gpu[01-02]", "rdma": rdma}
@@ -59,9 +62,7 @@ def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_asked_at_their_rate() -> N
 
 
 def test_a_distribution_without_doca_ofed_gets_its_own_drivers_and_no_repository() -> None:
-    steps = steps_of(
-        dgx(), {"ofed": "3.2.0", "distribution": "debian-13", "driver": "preinstalled"}
-    )
+    steps = steps_of(dgx(), {"ofed": "3.2.0", "distribution": "debian-13", **HOSTS_HAVE})
     assert steps["ofed.install"].variables == {"ofed_drivers": "inbox", "ofed_version": ""}
     assert "doca" not in sources_of(steps)
 
@@ -112,17 +113,18 @@ def test_every_step_that_touches_a_fabric_drains_a_node_that_is_in_service() -> 
 
 
 @pytest.mark.parametrize(
-    ("example", "role"), [("azure-ndv5-slurm", "infiniband"), ("oci-h100-slurm", "roce")]
+    ("example", "role", "drivers"),
+    [("azure-ndv5-slurm", "infiniband", "image"), ("oci-h100-slurm", "roce", "inbox")],
 )
 def test_a_clouds_image_and_network_are_looked_at_and_left_as_they_are(
-    example: str, role: str
+    example: str, role: str, drivers: str
 ) -> None:
     spec = load(EXAMPLES / f"{example}.yaml").spec
     assert spec is not None
     found = [node_steps(node) for node in node_facts(spec, CATALOG).values()]
     steps = {step.key: step for own in found for step in own}
 
-    assert steps["ofed.install"].variables["ofed_drivers"] == "image"
+    assert steps["ofed.install"].variables["ofed_drivers"] == drivers
     assert "doca" not in sources_of(steps)
     assert f"{role}.verify" in steps
     if role == "roce":
