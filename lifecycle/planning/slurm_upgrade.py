@@ -13,7 +13,7 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ...schemas.stack.lock import Skew, load_lock, older
 from ...schemas.stack.pools import resolved_pools
-from ...schemas.stack.resolve import behind, window
+from ...schemas.stack.rules import behind, window
 from ..state import Built
 
 
