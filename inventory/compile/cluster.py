@@ -17,6 +17,7 @@ from ...schemas.derived.control_planes import managed_pools
 from ...schemas.spec import ClusterSpec
 from ..hosts import ClusterInventory
 from .kubernetes import KubernetesAt, taking
+from .network.proxy import proxy_environment
 from .node import node_facts, with_cluster
 from .roles import node_steps
 from .steps import CompiledCluster, Group
@@ -53,6 +54,7 @@ def compile_cluster(
                 name=name,
                 hosts=tuple(host.name for host in node.cluster.by_pool[name]),
                 steps=node_steps(node) if name in unmanaged else (),
+                environment=proxy_environment(node),
             )
             for name, node in nodes.items()
         ),

@@ -87,6 +87,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     steps: tuple[Step, ...]
     """Ordered by stage, then as the roles depend on each other."""
+    environment: dict[str, str] = {}
+    """What tasks on these hosts find in their environment: their proxy."""
 
 
 class CompiledCluster(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,7 +154,7 @@ def living_on(
     }
 
 
-@role_compiler("package_mirror")
+@role_compiler("package_mirror", after=("proxy",))
 def package_mirror_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_mirror: on controllers, where nodes take anything from them.
 

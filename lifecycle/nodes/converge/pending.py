@@ -34,6 +34,8 @@ class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
     """The stamp it leaves."""
     hosts: dict[str, str]
     """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, DONE_ANEW or NOT_ASKED_FOR."""
+    environment: dict[str, str] = {}
+    """What the step's tasks find in their environment: the hosts' proxy."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +111,13 @@ def pending_steps(
                     PHASES.index(step.phase),
                     number,
                 )
-                pending = PendingStep(pool=group.name, step=step, digest=digest, hosts=hosts)
+                pending = PendingStep(
+                    pool=group.name,
+                    step=step,
+                    digest=digest,
+                    hosts=hosts,
+                    environment=group.environment,
+                )
                 found.append((order, pending))
     found.sort(key=lambda item: item[0])
     return Pending(steps=(*ending, *(pending for _, pending in found)))

@@ -35,6 +35,7 @@ class _Work(msgspec.Struct):
 
     step: Step
     digest: str
+    environment: dict[str, str]
     hosts: list[str]
 
 
@@ -66,6 +67,7 @@ def plays(pending: Pending, secret_files: Mapping[str, Path]) -> list[Play]:
                     "gather_facts": False,
                     "module_defaults": _module_defaults(),
                     "become": True,
+                    **({"environment": work.environment} if work.environment else {}),
                     "vars": variables,
                     "tasks": tasks,
                 }
@@ -85,12 +87,13 @@ def _module_defaults() -> dict[str, dict[str, int]]:
 
 
 def _merged(steps: tuple[PendingStep, ...]) -> list[_Work]:
-    """Join the same step of several pools: equal stamps mean equal work."""
-    works: dict[tuple[str, str], _Work] = {}
+    """Join the same step of several pools behind one proxy: equal stamps mean equal work."""
+    works: dict[tuple[str, str, str], _Work] = {}
     for pending in steps:
+        environment = pending.environment
         work = works.setdefault(
-            (pending.step.key, pending.digest),
-            _Work(step=pending.step, digest=pending.digest, hosts=[]),
+            (pending.step.key, pending.digest, str(sorted(environment.items()))),
+            _Work(step=pending.step, digest=pending.digest, environment=environment, hosts=[]),
         )
         work.hosts += pending.hosts
     return list(works.values())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ....schemas.catalog import load_catalog
-from ....schemas.diagnostics import Diagnostic, PathTuple, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ....stacks.registry import provider
@@ -113,34 +113,15 @@ def _unpinned(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
 
 
 def _left_out(loaded: Loaded) -> Iterator[Diagnostic]:
-    """Yield a warning about each part that is checked and that nothing sets up yet."""
-    spec = loaded.spec
-    if spec is None:
-        return
-    found: list[tuple[PathTuple, str]] = [
-        (("sites", name, "proxy"), "proxies")
-        for name, site in spec.sites.items()
-        if getattr(site, "proxy", None) is not None
-    ]
-    if spec.monitoring is not None:
-        found.append((("monitoring",), "monitoring"))
-    if spec.storage:
-        from ....inventory.compile.roles import compiled_storage  # noqa: PLC0415  # reads all roles
-
-        kinds = {name: str(each.__struct_config__.tag) for name, each in spec.storage.items()}
-        found += [
-            (("storage", name), f"storage of type {kind}")
-            for name, kind in kinds.items()
-            if kind not in compiled_storage()
-        ]
-    for path, what in found:
-        said = Diagnostic(
+    """Yield the warning about metrics and dashboards, which are checked and not set up yet."""
+    if loaded.spec is not None and loaded.spec.monitoring is not None:
+        left_out = Diagnostic(
             code="GC951",
             severity=Severity.WARNING,
-            summary=f"not built yet, so left out: {what}",
-            path=path,
+            summary="not built yet, so left out: monitoring",
+            path=("monitoring",),
         )
-        yield _placed(loaded, said, key=True)
+        yield _placed(loaded, left_out, key=True)
 
 
 def _placed(loaded: Loaded, said: Diagnostic, *, key: bool = False) -> Diagnostic:
