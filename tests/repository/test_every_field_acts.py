@@ -6,14 +6,19 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import gcluster
-from gcluster.inventory.compile.roles import compiled_components, compiled_fabrics
+from gcluster.inventory.compile.roles import (
+    compiled_components,
+    compiled_fabrics,
+    compiled_storage,
+)
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.checks.registry import all_checks
-from gcluster.schemas.spec import Software
+from gcluster.schemas.spec import Software, Storage
 from gcluster.schemas.spec.model import SpecModel
 
 _SOURCE = Path(gcluster.__path__[0])
@@ -104,6 +109,13 @@ def test_every_version_of_the_software_has_a_role_or_is_refused() -> None:
     assert set(Software.__struct_fields__) - acted_on == set()
     assert _REFUSED.keys() & compiled_components() == set()
     assert set(_REFUSED.values()) <= all_checks().keys()
+
+
+def test_every_type_of_storage_has_a_role() -> None:
+    kinds = {str(each.__struct_config__.tag) for each in get_args(Storage)}
+
+    assert kinds
+    assert kinds <= compiled_storage()
 
 
 def test_every_plugin_of_a_fabric_has_a_role() -> None:
