@@ -43,6 +43,15 @@ def defaults(role: Path) -> dict[str, Any]:
     }
 
 
+class _Indented(yaml.SafeDumper):
+    """Writes items of lists further right than their key, as yamllint has them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Never leave an item in its key's column."""
+        del indentless
+        super().increase_indent(flow, False)
+
+
 def row(role: Path) -> str:
     """Return a role's line of the table."""
     sentence = read(role / "meta/main.yml")["galaxy_info"]["description"]
@@ -60,7 +69,7 @@ def outdated() -> Iterator[tuple[Path, str]]:
         file = role / "defaults/main.yml"
         wanted = defaults(role)
         if not file.exists() or (read(file) or {}) != wanted:
-            yield file, "---\n" + yaml.safe_dump(wanted, sort_keys=False, width=120)
+            yield file, "---\n" + yaml.dump(wanted, Dumper=_Indented, sort_keys=False, width=120)
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
