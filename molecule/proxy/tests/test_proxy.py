@@ -17,7 +17,7 @@ def test_logins_and_services_get_the_proxy_and_what_is_reached_without(host: Hos
     for name in ("https_proxy", "HTTPS_PROXY"):
         assert f"{name}={PROXY}" in logins
         assert f"{name}={PROXY}" in services
-    assert "no_proxy=localhost,127.0.0.1,10.40.0.0/16,.example.edu" in logins
+    assert "no_proxy=localhost,127.0.0.1,::1,10.40.0.0/16,.example.edu" in logins
 
 
 def test_apt_takes_it_but_for_the_hosts_that_are_near(host: Host) -> None:
