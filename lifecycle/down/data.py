@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ...schemas.cost.pools import HOURS_PER_MONTH, storage_costs
+from ...schemas.derived.storage import is_on_volume
 from ...schemas.spec import ClusterSpec, LustreStorage, ObjectStorage
-from ...schemas.spec.storage import Storage
 from ...stacks.provider import Leftover
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, failure
@@ -22,7 +22,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
     Raises:
         LifecycleError: GC928 names the storage that there is (exit code USAGE).
     """
-    made = [name for name, storage in cluster.spec.storage.items() if is_made(storage)]
+    made = [name for name in cluster.spec.storage if is_made(cluster.spec, name)]
     for name in names:
         if name in made:
             continue
@@ -43,14 +43,14 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
         )
 
 
-def is_made(storage: Storage) -> bool:
+def is_made(spec: ClusterSpec, name: str) -> bool:
     """Say whether a site's cloud makes it."""
+    storage = spec.storage[name]
     if isinstance(storage, ObjectStorage):
         return storage.create
-    elsewhere = isinstance(storage, LustreStorage) and (
-        storage.mgs or storage.existing or storage.servers
-    )
-    return isinstance(storage, LustreStorage) and not elsewhere
+    if isinstance(storage, LustreStorage):
+        return storage.is_made
+    return is_on_volume(spec, name)
 
 
 def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:

@@ -126,8 +126,8 @@ def _controllers(
 
 def _storage(before: ClusterSpec, after: ClusterSpec) -> Iterator[Guard]:
     """Storage that was made for the cluster and that the spec has no more, with its data."""
-    for name, storage in before.storage.items():
-        if name not in after.storage and is_made(storage):
+    for name in before.storage:
+        if name not in after.storage and is_made(before, name):
             yield Guard(
                 thing=f"storage:{name}",
                 reason=f"storage {name} is in the spec no more: its data would go",

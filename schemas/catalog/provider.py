@@ -53,6 +53,15 @@ class LustreOffer(SpecModel, frozen=True, kw_only=True):
     date: Date
 
 
+class DataDisk(SpecModel, frozen=True, kw_only=True):
+    """The kind of disk that keeps what a host serves."""
+
+    usd_per_gib_month: Annotated[float, Meta(ge=0)]
+    """US dollars for a GiB and month."""
+    source: str
+    date: Date
+
+
 class LustreSubnet(SpecModel, frozen=True, kw_only=True):
     """A subnet for managed Lustre up to some size."""
 
@@ -111,6 +120,8 @@ class ProviderFacts(SpecModel, frozen=True):
     lustre_subnets: list[LustreSubnet] = field(default_factory=list)
     """Smallest subnet of its own that managed Lustre is made in, by size; empty: it needs none."""
     lustre: list[LustreOffer] = field(default_factory=list)
+    data_disk: DataDisk | None = None
+    """None: its price is not known."""
     capacity_block: CapacityBlock | None = None
     flex_start_seconds: list[int] | None = None
     """Shortest and longest flex-start, in seconds."""

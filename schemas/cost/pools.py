@@ -11,7 +11,8 @@ import msgspec
 from ..catalog import Catalog, Citation, LustreOffer
 from ..checks.storage.lustre_sizes import offers
 from ..derived.hostlist import expand
-from ..spec import ClusterSpec, LustreStorage, ObjectStorage, Pool, Site
+from ..derived.storage import is_on_volume, volume_gib
+from ..spec import ClusterSpec, LustreStorage, NfsStorage, ObjectStorage, Pool, Site
 from ..spec.pool import Option
 from ..spec.sites.site import CloudSite
 
@@ -117,6 +118,22 @@ def storage_costs(spec: ClusterSpec, catalog: Catalog) -> Iterator[StorageCost]:
             and storage.existing is None
         ):
             yield _lustre(name, storage, site, catalog)
+        elif isinstance(storage, NfsStorage) and is_on_volume(spec, name):
+            yield _volume(name, storage, spec, catalog)
+
+
+def _volume(name: str, storage: NfsStorage, spec: ClusterSpec, catalog: Catalog) -> StorageCost:
+    site = spec.pools[storage.server or ""].site
+    facts, gib = catalog.providers.get(spec.sites[site].provider), volume_gib(storage)
+    disk = None if facts is None else facts.data_disk
+    return StorageCost(
+        name=name,
+        site=site,
+        type="nfs",
+        gib=gib,
+        usd_per_month=None if disk is None else gib * disk.usd_per_gib_month,
+        citation=None if disk is None else Citation(source=disk.source, date=disk.date),
+    )
 
 
 def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog) -> StorageCost:

@@ -135,6 +135,23 @@ class Mounts:
         return pools
 
 
+def is_on_volume(spec: ClusterSpec, name: str) -> bool:
+    """Say whether what a pool's host serves lies on a disk of its own, which the cloud keeps."""
+    storage = spec.storage[name]
+    pool = spec.pools.get(storage.server or "") if isinstance(storage, NfsStorage) else None
+    return pool is not None and pool.role != "compute" and spec.sites[pool.site].is_cloud
+
+
+_GIB = 2**30
+_VOLUME_GIB = 500
+"""Disk of an export that says no size: homes of a team. A gp3 of that size is $40 a month."""
+
+
+def volume_gib(storage: NfsStorage) -> int:
+    """Return the size of an export's disk in GiB, rounded up."""
+    return _VOLUME_GIB if storage.capacity is None else math.ceil(storage.capacity.value / _GIB)
+
+
 class MountTable:
     """Storage by the nodes that mount it; says whether another one is mounted by some of them."""
 

@@ -161,7 +161,9 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
 class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
     """An NFS export: of a pool's host, or of a server that exists."""
 
-    UPDATES: ClassVar = updates(in_place="clients root read_only", rolling="server export site")
+    UPDATES: ClassVar = updates(
+        in_place="clients root read_only", rolling="server export site", shrink="capacity"
+    )
     MOUNT_TYPE: ClassVar[str] = "nfs"
 
     server: Annotated[
@@ -187,6 +189,13 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
     ] = False
     read_only: Annotated[bool, Meta(description="Nodes can't write.")] = False
     site: Annotated[Name | None, Meta(description="Site that has it.")] = None
+    capacity: Annotated[
+        ByteSize | None,
+        Meta(
+            description="Size of the disk that a cloud keeps it on, for what a pool's host serves; "
+            "default: 500 GiB."
+        ),
+    ] = None
 
 
 class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="object"):

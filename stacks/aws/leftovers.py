@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..provider import Leftover
+from ..pulumi.volumes import STORAGE_TAG
 from .api import Answer, Api
 from .hosts import Instance, instances
 
@@ -38,8 +39,11 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
     found: dict[str, Leftover] = {}
     regions = {api.region: api, _GLOBAL: api.elsewhere(_GLOBAL)}
     for there in regions.values():
-        for arn in _tagged_arns(there, plan):
+        for arn, is_data in _tagged_arns(there, plan):
             item = _leftover(arn)
+            if is_data:
+                found[arn] = msgspec.structs.replace(item, kept_data=True)
+                continue
             machine = alive.get(item.name)
             if item.kind == "instance" and machine is None:
                 continue
@@ -61,11 +65,15 @@ def _priced(item: Leftover, machine: Instance | None, region: str, catalog: Cata
     return msgspec.structs.replace(item, usd_per_hour=price.usd_per_hour)
 
 
-def _tagged_arns(api: Api, plan: SitePlan) -> Iterator[str]:
+def _tagged_arns(api: Api, plan: SitePlan) -> Iterator[tuple[str, bool]]:
+    """Yield ARNs of the site, and whether it is a disk that holds a storage of the spec."""
     wanted = [{"Key": k, "Values": [v]} for k, v in plan.labels.found_by().items()]
     pages = api.pages(_Found, "resourcegroupstaggingapi", "get_resources", TagFilters=wanted)
     for page in pages:
-        yield from (str(entry["ResourceARN"]) for entry in page.resource_tag_mapping_list)
+        for entry in page.resource_tag_mapping_list:
+            tags = entry.get("Tags")
+            keys = [tag.get("Key") for tag in tags] if isinstance(tags, list) else []
+            yield str(entry["ResourceARN"]), STORAGE_TAG in keys
 
 
 def _leftover(arn: str) -> Leftover:

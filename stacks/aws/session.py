@@ -143,6 +143,7 @@ class Session(ListingSession[Instance]):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        named |= {plan.names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}
         return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
 
     def _existing_device(self, identifier: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..provider import Leftover
 from ..pulumi.names import CLUSTER, POOL, SITE
+from ..pulumi.volumes import STORAGE_TAG
 from .plan.types import SitePlan
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
     """
     found = {item.id: item for item in api.tagged(CLUSTER, plan.cluster)}
     ours = [item for item in found.values() if item.tags.get(SITE) == plan.site]
-    data = [item for item in ours if item.type.casefold() in _DATA]
+    data = [i for i in ours if i.type.casefold() in _DATA or STORAGE_TAG in i.tags]
     groups = {_group(item.id) for item in data}
     return tuple(
         sorted(

@@ -10,6 +10,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ..provider import Leftover
+from ..pulumi.volumes import STORAGE_TAG
 from .api import Answer, Api
 from .plan.layout import SiteLayout
 from .plan.names import description, found_by
@@ -81,7 +82,9 @@ def _compute(api: Api, plan: SiteLayout, kind: str, zoned: bool) -> Iterator[tup
         if _is_ours(resource, plan):
             name = _KINDS.get(kind, kind)
             id_ = resource.self_link or resource.id
-            yield Leftover(kind=name, name=resource.name, provider_id=id_), resource.machine_type
+            is_data = STORAGE_TAG in resource.labels
+            found = Leftover(kind=name, name=resource.name, provider_id=id_, kept_data=is_data)
+            yield found, resource.machine_type
 
 
 def _flat(api: Api, kind: str) -> Iterator[_Resource]:

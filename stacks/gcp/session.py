@@ -104,6 +104,7 @@ class Session(ListingSession[Instance]):
         plan, names = self.plan, names_of(self.plan)
         made = [item.name for item in plan.buckets if item.create]
         named = {names(f"bucket-{name}"): (name,) for name in made}
+        named |= {names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}
         return named | {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
 
     def _existing_device(self, identifier: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .plan.types import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}
-_DATA = {"bucket": "bucket", "lustrefilesystem": "file-system"}
+_DATA = {"volume": "disk", "bucket": "bucket", "lustrefilesystem": "file-system"}
 """Types of resources that hold data, in lower case, and what they are called here."""
 _KINDS = {"instance": "node", "vcn": "network", **_DATA}
 _MOMENTARY = {"vnic", "bootvolume", "consolehistory", "privateip"}

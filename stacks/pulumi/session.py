@@ -39,6 +39,7 @@ from .checkpoint import (
     resources,
 )
 from .names import FILE_SYSTEMS
+from .volumes import volume_plans
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -188,6 +189,7 @@ class SiteSession(ABC):
             if isinstance(storage, LustreStorage) and storage.site == site and storage.is_managed
         }
         made = [name for name, storage in mine.items() if storage.is_made]
+        made += [plan.storage for plan in volume_plans(spec, site)]
         told = self._bare_engine().outputs() if made and self.has_stack else {}
         known = told.get(FILE_SYSTEMS)
         found = {n: str(known[n]) for n in made if isinstance(known, dict) and known.get(n)}

@@ -46,7 +46,7 @@ elif tool == "mdadm":
     state["disks"].pop(Path(dev).name, None)
 elif tool.startswith("mkfs."):
     state["disks"][Path(dev).name] = {{"TYPE": tool[5:], "LABEL": args[args.index("-L") + 1]}}
-elif tool == "mount":
+elif tool == "mount" and args[0] == "-o":
     with open(home / "mounts", "a") as file:
         file.write(f"{{args[-2]}} {{args[-1]}} xfs rw 0 0\\n")
 (home / "state.json").write_text(json.dumps(state))
@@ -61,7 +61,7 @@ class Node:
         """Have these disks: name -> model; all are blank."""
         self.home = home
         (home / "bin").mkdir()
-        for tool in ("blkid", "mdadm", "mkfs.xfs", "mount", "udevadm", "xfs_growfs"):
+        for tool in ("blkid", "mdadm", "mkfs.xfs", "mount", "umount", "udevadm", "xfs_growfs"):
             path = home / "bin" / tool
             path.write_text(DOUBLE.format(python=sys.executable, home=str(home)))
             path.chmod(0o755)
@@ -118,6 +118,7 @@ class Node:
                 "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
                 "GCLUSTER_SYS": str(self.home / "sys"),
                 "GCLUSTER_DEV": str(self.home / "dev"),
+                "GCLUSTER_RUN": str(self.home / "run"),
                 "GCLUSTER_MOUNTS": str(self.home / "mounts"),
                 "GCLUSTER_DISK_WAIT": "0",
             },
@@ -237,3 +238,18 @@ def test_a_data_disk_is_formatted_once_and_a_foreign_one_never(node: Node) -> No
     assert node.run("up", **data).returncode == 1
     missing = node.run("up", **{**data, "devices": ["/nowhere"]})
     assert "no disk appeared at /nowhere" in missing.stderr
+
+
+def test_homes_that_were_made_before_the_disk_was_there_go_onto_it(node: Node) -> None:
+    home = node.home / "home"
+    (home / "ada").mkdir(parents=True)
+    (home / "ada/.bashrc").write_text("new")
+    (home / "bob").mkdir()
+    on_disk = node.home / "run/gc-home"
+    (on_disk / "ada").mkdir(parents=True)
+    (on_disk / "ada/.bashrc").write_text("hers")
+    data = {"kind": "data", "name": "home", "label": "gc-home", "path": str(home)}
+    done = node.run("up", **data, devices=[str(node.home / "dev/nvme0n1")])
+    assert done.returncode == 0, done.stderr
+    assert (on_disk / "ada/.bashrc").read_text() == "hers"
+    assert (on_disk / "bob").is_dir()

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gcluster.stacks.aws.program.control_plane import RECORDED_ZONES, ZONES
+from gcluster.stacks.aws.program.storage import RECORDED_SUBNET, SUBNET
 from gcluster.stacks.azure.program.site import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
 from gcluster.stacks.pulumi import checkpoint
@@ -103,7 +104,7 @@ class EngineDouble:
             self._program,
             project=self._place.project,
             stack=self._place.stack,
-            answers={ZONES: RECORDED_ZONES, **ANSWERS},
+            answers={ZONES: RECORDED_ZONES, SUBNET: RECORDED_SUBNET, **ANSWERS},
         )
         stack[:] = [self._entry(resource) for resource in made.resources]
         self._world.outputs = {**made.outputs, **self._world.outputs}

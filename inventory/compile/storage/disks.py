@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import cast
 
-from ....schemas.derived.storage import mount_point
-from ....schemas.spec import ScratchStorage
+from ....schemas.derived.storage import is_on_volume, mount_point
+from ....schemas.spec import NfsStorage, ScratchStorage
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -28,6 +28,7 @@ _LONGEST_LABEL = 12
 def disks_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role disks; none where a pool has nothing on disks of its own."""
     found = [_scratch(node, name) for name in scratch_of(node)]
+    found += [_data(node, name) for name in node.storage.serves if is_on_volume(node.spec, name)]
     if not node.is_machine or not found:
         return []
     variables: dict[str, Json] = {"disks_file_systems": found}
@@ -66,6 +67,23 @@ def _scratch(node: NodeFacts, name: str) -> dict[str, Json]:
         "devices": storage.devices,
         "options": ["noatime", *storage.options],
         "format": storage.format,
+    }
+
+
+def _data(node: NodeFacts, name: str) -> dict[str, Json]:
+    """Return what is on a disk that the cloud keeps: the pool's first host has it."""
+    storage = cast("NfsStorage", node.spec.storage[name])
+    servers = node.storage.servers.get(name, ())
+    return {
+        "name": name,
+        "path": storage.export or mount_point(storage),
+        "kind": "data",
+        "host": servers[0].name if servers else "",
+        "label": _label(name),
+        "devices": node.storage.devices[name].split(","),
+        "options": ["noatime"],
+        "format": True,
+        "grows": True,
     }
 
 

@@ -14,7 +14,7 @@ _CONNECTIONS = 8
 network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
 
 
-@role_compiler("nfs", storage=("nfs",), after=("object_mount",))
+@role_compiler("nfs", storage=("nfs",), after=("object_mount", "disks"))
 def nfs_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
 

@@ -18,6 +18,10 @@ def test_both_are_mounted_and_everybody_may_write_to_scratch(host: Host) -> None
     host.check_output("su nobody -s /bin/sh -c 'touch /scratch/mine'")
 
 
+def test_what_lay_below_the_mount_point_is_on_the_disk(host: Host) -> None:
+    assert host.file("/export/home/ada").is_directory
+
+
 def test_a_start_of_the_node_mounts_them_again_with_what_is_on_them(host: Host) -> None:
     host.check_output("echo thesis > /export/home/thesis && umount /scratch /export/home")
     host.check_output("systemctl restart gcluster-disks.service")

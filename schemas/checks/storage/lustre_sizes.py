@@ -273,8 +273,9 @@ def nfs_server_is_compute_pool(context: CheckContext) -> Iterator[Finding]:
     """
     for name, storage in _exports(context):
         pool = context.pools.get(storage.server or "")
-        if pool is None or pool.role != "compute":
-            continue
+        site = None if pool is None else context.sites.get(pool.site)
+        if pool is None or pool.role != "compute" or (site is not None and site.is_cloud):
+            continue  # a cloud's are refused (GC449)
         path: PathTuple = ("storage", name, "server")
         empty = pool.least == 0
         never = "; it may have no node" if empty else ""

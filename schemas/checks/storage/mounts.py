@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ...derived.storage import MountTable, mount_point
 from ...diagnostics import PathTuple, Severity
-from ...spec import ObjectStorage, ScratchStorage
+from ...fix.edits import Remove
+from ...spec import NfsStorage, ObjectStorage, ScratchStorage
 from ..context import CheckContext
 from ..network.links import cut_off
 from ..registry import Finding, check
@@ -190,6 +191,53 @@ def storage_over_slow_link(context: CheckContext) -> Iterator[Finding]:
             f"{context.storage[name].mount} there, with copy_of: {name}",
             relies_on=(("storage", name), ("links",), ("pools", "*", "site")),
         )
+
+
+@check("GC449", summary="A cloud's compute nodes serve storage.")
+def served_by_compute(context: CheckContext) -> Iterator[Finding]:
+    """What a host serves in a cloud lies on a disk of its own, which outlives the host.
+
+    Controllers and logins are machines of their own, to which such a disk is attached. Compute
+    nodes come and go, several in one resource, and what they serve would go with them.
+    """
+    for name, storage in context.storage.items():
+        if not isinstance(storage, NfsStorage) or storage.server not in context.pools:
+            continue
+        pool = context.pools[storage.server]
+        site = context.sites.get(pool.site)
+        if site is not None and site.is_cloud and pool.role == "compute":
+            path: PathTuple = ("storage", name, "server")
+            others = [n for n, p in context.pools.items() if p.role != "compute"]
+            yield Finding(
+                summary=f'storage "{name}" would be served by pool "{storage.server}", whose nodes '
+                "come and go with their disks",
+                path=path,
+                hint=f"write server: {others[0]}" if others else "let a controller serve it",
+                relies_on=(path, ("pools", storage.server)),
+            )
+
+
+@check("GC456", summary="A size is given for an export that gets no disk of its own.")
+def export_size_unused(context: CheckContext) -> Iterator[Finding]:
+    """`capacity` is for what a controller or login of a cloud serves: gcluster makes a disk for it.
+
+    On hosts that exist the folder lies where it lies, and a server of your own has its own size.
+    """
+    for name, storage in context.storage.items():
+        if not isinstance(storage, NfsStorage) or storage.capacity is None:
+            continue
+        pool = context.pools.get(storage.server or "")
+        site = None if pool is None else context.sites.get(pool.site)
+        if pool is None or (site is not None and not site.is_cloud):
+            path: PathTuple = ("storage", name, "capacity")
+            yield Finding(
+                summary=f'storage "{name}": no disk is made for it',
+                path=path,
+                at_key=True,
+                hint="remove capacity",
+                relies_on=(path, ("storage", name, "server"), ("pools", "*", "site")),
+                fix=Remove(path),
+            )
 
 
 @check("GC409", summary="Local disks are named for nodes of another site.")

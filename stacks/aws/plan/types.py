@@ -11,6 +11,7 @@ from ....schemas.catalog.machine import Market
 from ....schemas.derived.links import RouteTo
 from ....schemas.spec import PoolRole
 from ...pulumi.names import Labels, Names
+from ...pulumi.volumes import VolumePlan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 
@@ -262,6 +263,7 @@ class SitePlan(Plan, frozen=True):
     pools: tuple[PoolPlan, ...]
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
+    volumes: tuple[VolumePlan, ...]
     budget: BudgetPlan | None
 
     def pool(self, name: str) -> PoolPlan:

@@ -31,7 +31,16 @@ from .control_plane import (
     node_config,
 )
 from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
-from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+from .storage import (
+    RECORDED_SUBNET,
+    SUBNET,
+    Bucket,
+    BucketArgs,
+    Lustre,
+    LustreArgs,
+    Volume,
+    VolumeArgs,
+)
 
 
 def program(
@@ -106,7 +115,7 @@ class _Site:
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
         self._make_routes(pools)
         self._make_names(pools)
-        self._make_storage()
+        self._make_storage(pools)
         if plan.budget is not None:
             args = SpendingArgs(names=plan.names, cluster=plan.labels.cluster, plan=plan.budget)
             Spending(plan.names("spending"), args, self._opts)
@@ -269,7 +278,7 @@ class _Site:
         zones = dict.fromkeys(offer.zone for pool in pools for offer in pool.offers)
         return [self._network.subnet(zone) for zone in zones]
 
-    def _make_storage(self) -> None:
+    def _make_storage(self, pools: Mapping[str, NodePool]) -> None:
         plan = self._plan
         buckets = {
             bucket.name: Bucket(
@@ -294,6 +303,19 @@ class _Site:
             opts = pulumi.ResourceOptions.merge(self._opts, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
+        for volume in plan.volumes:
+            pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+            of_volume = VolumeArgs(
+                names=plan.names,
+                plan=volume,
+                subnet_id=self._network.public_subnet_id
+                if pool.public
+                else self._network.subnet(pool.offers[0].zone),
+                instance_id=pools[pool.name].instance_ids.get(volume.host),
+                kms_key=plan.kms_key,
+            )
+            name = plan.names(f"volume-{volume.storage}")
+            systems[volume.storage] = Volume(name, of_volume, self._opts).device
         pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
 
@@ -326,5 +348,5 @@ def record_site(
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,
-        answers={ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE},
+        answers={ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE, SUBNET: RECORDED_SUBNET},
     )

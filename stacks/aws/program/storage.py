@@ -7,6 +7,7 @@ import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ...pulumi.volumes import STORAGE_TAG, VolumePlan
 from ..plan.types import BucketPlan, LinkPlan, LustrePlan
 from .access import Group, make_group
 from .policies import tls_only
@@ -123,6 +124,62 @@ def _open(group: Group, what: str, peer: pulumi.Output[str], *, efa: bool) -> No
     for ports in _LUSTRE_PORTS:
         group.allow_ingress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
         group.allow_egress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
+
+
+class VolumeArgs(Args, frozen=True):
+    """What a disk is made from."""
+
+    names: Names
+    plan: VolumePlan
+    subnet_id: pulumi.Input[str]
+    """Of the host: the disk is in its zone."""
+    instance_id: pulumi.Input[str] | None
+    """None while the host is not made: then it is attached to nothing."""
+    kms_key: str | None
+
+
+class Volume(Component[VolumeArgs]):
+    """A disk that outlives the host it is attached to."""
+
+    kind = "aws:Volume"
+    device: pulumi.Output[str]
+
+    def build(self, args: VolumeArgs) -> None:
+        """Make and attach it."""
+        plan = args.plan
+        subnet = aws.ec2.get_subnet_output(
+            id=args.subnet_id, opts=pulumi.InvokeOutputOptions(parent=self)
+        )
+        # A disk can't move: where it was made counts, also while the subnet is made again.
+        stays = pulumi.ResourceOptions(ignore_changes=["availabilityZone"])
+        made = aws.ebs.Volume(
+            args.names(plan.storage),
+            availability_zone=subnet.availability_zone,
+            size=plan.gib,
+            type="gp3",
+            encrypted=True,
+            kms_key_id=args.kms_key,
+            tags={"Name": args.names(plan.storage), STORAGE_TAG: plan.storage},
+            opts=self.child(pulumi.ResourceOptions.merge(KEPT, stays)),
+        )
+        if args.instance_id is not None:
+            aws.ec2.VolumeAttachment(
+                args.names(f"{plan.storage}-attached"),
+                device_name=f"/dev/sd{chr(ord('f') + plan.number)}",
+                instance_id=args.instance_id,
+                volume_id=made.id,
+                stop_instance_before_detaching=True,
+                opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
+            )
+        # EC2 User Guide, "Device names for NVMe EBS volumes": the serial number is the volume's id.
+        self.device = made.id.apply(
+            lambda id_: f"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{id_.replace('-', '')}"
+        )
+
+
+SUBNET = "aws:ec2/getSubnet:getSubnet"
+"""The question which zone a subnet is in; recordings answer it with `RECORDED_SUBNET`."""
+RECORDED_SUBNET = {"availabilityZone": "${the zone of the subnet}"}
 
 
 class BucketArgs(Args, frozen=True):

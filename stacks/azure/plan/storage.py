@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....schemas.spec import AzureSite, ClusterSpec, LustreStorage, ObjectStorage
 from ...provider import ProviderError, provider_error
 from ...pulumi.names import Names
+from ...pulumi.volumes import volume_plans
 from .identifiers import existing, parse
 from .types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, StoragePlan
 
@@ -46,6 +47,7 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
         ),
         containers=tuple(containers.values()),
         file_systems=tuple(systems),
+        volumes=volume_plans(spec, site),
     )
 
 
@@ -187,4 +189,6 @@ def data_names(
         found[names(f"{account}-{container}")] = mine
     for system in plan.file_systems:
         found[names(f"lustre-{system.name}")] = {system.name}
+    for volume in plan.volumes:
+        found[names(f"volume-{volume.storage}")] = {volume.storage}
     return {resource: tuple(sorted(mine)) for resource, mine in found.items()}

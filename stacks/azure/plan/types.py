@@ -10,6 +10,7 @@ import msgspec
 
 from ....schemas.derived.links import RouteTo
 from ....schemas.spec import PoolRole
+from ...pulumi.volumes import VolumePlan
 from .control_plane import AksPlan
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
@@ -211,11 +212,12 @@ class StoragePlan(Plan, frozen=True, kw_only=True):
     accounts: tuple[AccountPlan, ...] = ()
     containers: tuple[ContainerPlan, ...] = ()
     file_systems: tuple[FileSystemPlan, ...] = ()
+    volumes: tuple[VolumePlan, ...] = ()
 
     @property
     def makes_data(self) -> bool:
         """Whether something is made that `down` keeps."""
-        return bool(self.accounts or self.file_systems)
+        return bool(self.accounts or self.file_systems or self.volumes)
 
 
 class AccessPlan(Plan, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from pulumi_azure_native import compute, network
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.types import ImagePlan, OptionPlan
-from .disks import boot_disk, image_reference, security, set_disk
+from .disks import boot_disk, data_disks, image_reference, security, set_disk
 
 _PRIORITY = {"on-demand": "Regular", "reservation": "Regular", "spot": "Spot"}
 _EVICTED = "Delete"
@@ -143,6 +143,8 @@ class NamedMachineArgs(Args, frozen=True, kw_only=True):
     public_address: bool = False
     forwards: bool = False
     """Takes packets that aren't its own: a gateway's."""
+    disks: tuple[pulumi.Input[str], ...] = ()
+    """Ids of disks that outlive it, by their LUN."""
 
 
 class NamedMachine(Component[NamedMachineArgs]):
@@ -185,6 +187,7 @@ class NamedMachine(Component[NamedMachineArgs]):
             storage_profile=compute.StorageProfileArgs(
                 image_reference=image_reference(args.machine.image),
                 os_disk=boot_disk(args.machine.disk_gib, args.machine.disk_set_id),
+                data_disks=data_disks(args.disks),
             ),
             network_profile=compute.NetworkProfileArgs(
                 network_interfaces=[

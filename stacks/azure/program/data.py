@@ -33,7 +33,7 @@ class Data:
         self._plan = context.plan
         self._names = context.names
         self._options = context.options
-        self._group = group
+        self.group = group
         self.network = network
         self._identities: dict[tuple[str, str], Identity] = {}
         self.container_ids: dict[str, pulumi.Output[str]] = {}
@@ -58,7 +58,7 @@ class Data:
                 names=self._names,
                 account=name,
                 region=self._plan.region,
-                resource_group=self._group,
+                resource_group=self.group,
                 containers=plan.containers,
                 key=self._customer_key(plan.key),
             ),
@@ -103,7 +103,7 @@ class Data:
                 names=self._names,
                 name=plan.name,
                 region=self._plan.region,
-                resource_group=self._group,
+                resource_group=self.group,
                 capacity_tib=plan.capacity_tib,
                 sku=plan.sku,
                 zone=plan.zone,
@@ -126,7 +126,7 @@ class Data:
     def _customer_key(self, plan: KeyPlan | None) -> CustomerKey | None:
         if plan is None:
             return None
-        identity = self.key_user(plan, "data", self._group)
+        identity = self.key_user(plan, "data", self.group)
         return CustomerKey(url=plan.url, key_id=plan.key, identity_id=identity)
 
     def key_user(self, plan: KeyPlan, what: str, group: pulumi.Output[str]) -> pulumi.Output[str]:

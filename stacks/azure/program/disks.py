@@ -6,12 +6,16 @@ that one, and the host encrypts what it keeps itself: caches and temporary disks
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pulumi
 from pulumi_azure_native import compute
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ...pulumi.volumes import STORAGE_TAG, VolumePlan
 from ..plan.types import ImagePlan
+from .network import KEPT
 
 _DISK = "Premium_LRS"
 
@@ -50,6 +54,67 @@ class DiskKey(Component[DiskKeyArgs]):
             opts=self.child(),
         )
         self.disk_set_id = made.id
+
+
+class VolumeArgs(Args, frozen=True, kw_only=True):
+    """What a disk that outlives its machine is made from."""
+
+    names: Names
+    region: str
+    resource_group: pulumi.Input[str]
+    plan: VolumePlan
+    zone: str | None
+    """Of its machine; None: of no zone, as the machine."""
+    disk_set_id: pulumi.Input[str] | None
+
+
+class Volume(Component[VolumeArgs]):
+    """A data disk, and where its machine finds it; the machine attaches it."""
+
+    kind = "azure:Volume"
+    disk_id: pulumi.Output[str]
+    device: pulumi.Output[str]
+
+    def build(self, args: VolumeArgs) -> None:
+        """Make it."""
+        plan, key = args.plan, args.disk_set_id
+        made = compute.Disk(
+            args.names(plan.storage),
+            resource_group_name=args.resource_group,
+            location=args.region,
+            zones=[args.zone] if args.zone else None,
+            sku=compute.DiskSkuArgs(name=_DISK),
+            creation_data=compute.CreationDataArgs(create_option="Empty"),
+            disk_size_gb=plan.gib,
+            network_access_policy="DenyAll",
+            public_network_access="Disabled",
+            encryption=None
+            if key is None
+            else compute.EncryptionArgs(
+                disk_encryption_set_id=key, type="EncryptionAtRestWithCustomerKey"
+            ),
+            tags={STORAGE_TAG: plan.storage},
+            opts=self.child(KEPT),
+        )
+        self.disk_id = made.id
+        # Azure, "Troubleshoot device names": by LUN, of SCSI and of NVMe machines.
+        scsi = f"/dev/disk/azure/scsi1/lun{plan.number}"
+        nvme = f"/dev/disk/azure/data/by-lun/{plan.number}"
+        self.device = made.id.apply(lambda _: f"{scsi},{nvme}")
+
+
+def data_disks(disks: Sequence[pulumi.Input[str]]) -> list[compute.DataDiskArgs] | None:
+    """Return the disks that a machine attaches; None: none, whatever hangs on it."""
+    return [
+        compute.DataDiskArgs(
+            lun=number,
+            create_option="Attach",
+            delete_option="Detach",
+            caching=compute.CachingTypes.NONE,
+            managed_disk=compute.ManagedDiskParametersArgs(id=disk),
+        )
+        for number, disk in enumerate(disks)
+    ] or None
 
 
 def image_reference(image: ImagePlan) -> compute.ImageReferenceArgs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from ...pulumi.names import HOST, POOL
+from ...pulumi.volumes import VolumePlan
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
 from ..plan.types import LiveState, OptionPlan, PoolPlan, ScaleSetPlan
@@ -12,7 +13,7 @@ from .access import Grant, Identity, IdentityArgs
 from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
 from .context import ProgramContext
 from .data import Data
-from .disks import DiskKey, DiskKeyArgs
+from .disks import DiskKey, DiskKeyArgs, Volume, VolumeArgs
 
 
 class Machines:
@@ -44,6 +45,8 @@ class Machines:
         for pool in self._pools:
             for part in pool.sets:
                 self.sets[part.name] = self._scale_set(pool, part)
+        self.volumes = {v.storage: self._volume(v, data) for v in self._plan.storage.volumes}
+        """Storage -> its disk."""
         burst = self._burst()
         for pool in self._pools:
             if not pool.sets:
@@ -139,6 +142,18 @@ class Machines:
             self._options,
         )
 
+    def _volume(self, volume: VolumePlan, data: Data) -> Volume:
+        pool = next(pool for pool in self._pools if pool.name == volume.pool)
+        args = VolumeArgs(
+            names=self._names,
+            region=self._plan.region,
+            resource_group=data.group,
+            plan=volume,
+            zone=pool.purchase_options[0].zone,
+            disk_set_id=self.disk_set_id,
+        )
+        return Volume(self._names(f"volume-{volume.storage}"), args, self._options)
+
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
         for host, option in pool.purchased(self._moment.purchased).items():
             tags = {**pool.tags, POOL: pool.name, HOST: host}
@@ -149,6 +164,11 @@ class Machines:
                     host=host,
                     public_address=pool.public_address,
                     forwards=pool.gateway and host == pool.names[0],
+                    disks=tuple(
+                        self.volumes[volume.storage].disk_id
+                        for volume in self._plan.storage.volumes
+                        if volume.host == host
+                    ),
                 ),
                 self._options,
             )

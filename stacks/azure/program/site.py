@@ -136,7 +136,8 @@ def build(plan: SitePlan, tags: Labels, live_state: LiveState) -> None:
     pulumi.export("vnet", network.vnet_id)
     pulumi.export("subnets", network.subnet_ids)
     pulumi.export("pools", machines.outputs)
-    pulumi.export(FILE_SYSTEMS, data.devices)
+    disks = {storage: volume.device for storage, volume in machines.volumes.items()}
+    pulumi.export(FILE_SYSTEMS, {**data.devices, **disks})
     pulumi.export("containers", data.container_ids)
 
 

@@ -14,6 +14,7 @@ from ....schemas.derived.control_planes import api_name, balanced_site, site_dom
 from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...pulumi.volumes import VolumePlan, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
@@ -76,6 +77,7 @@ class SiteLayout(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[PoolPlan, ...]
     access: AccessPlan
     lustre: tuple[LustrePlan, ...]
+    volumes: tuple[VolumePlan, ...]
     buckets: tuple[BucketPlan, ...]
     dns: DnsPlan | None
     api_name: str | None
@@ -125,6 +127,7 @@ def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
         pools=pools,
         access=access(site, pools),
         lustre=file_systems,
+        volumes=volume_plans(spec, site_name),
         buckets=tuple(buckets(spec, site_name)),
         dns=_dns(spec, site_name, site),
         api_name=api_name(spec, site_name) if balanced_site(spec) == site_name else None,

@@ -146,7 +146,10 @@ class Pool(Component[PoolArgs]):
             labels=labels_of(args, plan.option, host),
             allow_stopping_for_update=True,
             network_interfaces=self._doors(args, host, plan),
-            opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
+            # Disks that outlive it are attached by resources of their own.
+            opts=self.child(
+                pulumi.ResourceOptions(delete_before_replace=True, ignore_changes=["attachedDisks"])
+            ),
         )
 
     def _doors(

@@ -39,7 +39,7 @@ from .network import (
     SiteRoutes,
     SiteRoutesArgs,
 )
-from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -113,7 +113,7 @@ class _Site:
                 purchased=self.purchased,
             )
         self._site_routes(network_id, pools)
-        self._storage(peered_id, account if made else None)
+        self._storage(peered_id, account if made else None, pools)
         self._names(network_id, pools)
         if self.plan.budget is not None:
             CostAlarm(
@@ -234,7 +234,12 @@ class _Site:
             )
             SiteRoutes(self.names("site-routes"), args)
 
-    def _storage(self, network_id: pulumi.Input[str], node: pulumi.Input[str] | None) -> None:
+    def _storage(
+        self,
+        network_id: pulumi.Input[str],
+        node: pulumi.Input[str] | None,
+        pools: Mapping[str, Pool],
+    ) -> None:
         plan = self.plan
         systems = {}
         for lustre in plan.lustre:
@@ -253,6 +258,21 @@ class _Site:
                 ),
             )
             systems[lustre.name] = made.mount_point
+        for volume in plan.volumes:
+            pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+            kept_disk = Volume(
+                self.names(f"volume-{volume.storage}"),
+                VolumeArgs(
+                    names=self.names,
+                    project=plan.project,
+                    plan=volume,
+                    zone=pool.purchase_options[0].zone,
+                    disk_type=pool.disk_type,
+                    instance=pools[pool.name].machine_ids.get(volume.host),
+                    kms_key=plan.kms_key,
+                ),
+            )
+            systems[volume.storage] = kept_disk.device
         pulumi.export(FILE_SYSTEMS, systems)
         for bucket in plan.buckets:
             kept = Bucket(

@@ -7,6 +7,7 @@ import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ...pulumi.volumes import STORAGE_TAG, VolumePlan
 
 
 def _data() -> pulumi.ResourceOptions:
@@ -52,6 +53,57 @@ class Lustre(Component[LustreArgs]):
             opts=self.child(_data()),
         )
         self.mount_point = made.mount_point
+
+
+class VolumeArgs(Args, frozen=True, kw_only=True):
+    """A disk that outlives the host it is attached to."""
+
+    names: Names
+    project: str
+    plan: VolumePlan
+    zone: str
+    disk_type: str
+    instance: pulumi.Input[str] | None
+    """Id of the host; None while it is not made: then it is attached to nothing."""
+    kms_key: str | None
+
+
+class Volume(Component[VolumeArgs]):
+    """A disk with its own life, and where its host finds it."""
+
+    kind = "gcp:Volume"
+    device: pulumi.Output[str]
+
+    def build(self, args: VolumeArgs) -> None:
+        """Make and attach it."""
+        plan, key = args.plan, args.kms_key
+        made = gcp.compute.Disk(
+            args.names(plan.storage),
+            name=args.names(plan.storage),
+            project=args.project,
+            zone=args.zone,
+            type=args.disk_type,
+            size=plan.gib,
+            labels={STORAGE_TAG: plan.storage},
+            disk_encryption_key=(
+                None
+                if key is None
+                else gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=key)
+            ),
+            opts=self.child(_data()),
+        )
+        if args.instance is not None:
+            gcp.compute.AttachedDisk(
+                args.names(f"{plan.storage}-attached"),
+                project=args.project,
+                zone=args.zone,
+                disk=made.id,
+                instance=args.instance,
+                device_name=plan.storage,
+                opts=self.child(),
+            )
+        # Compute Engine, "Symlinks to disks": google- and the device name.
+        self.device = made.name.apply(lambda _: f"/dev/disk/by-id/google-{plan.storage}")
 
 
 class BucketArgs(Args, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.record import record
 from ...pulumi.recorded import RecordedGraph, Values
 from ...pulumi.timeouts import wait_for_slow_kinds
+from ...pulumi.volumes import VolumePlan
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import PoolPlan, SitePlan
@@ -23,7 +24,7 @@ from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
 from .budget import Spending, SpendingArgs
 from .compute import Clusters, ClustersArgs, NodePool, NodePoolArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs
-from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 from .templates import LaunchArgs
 
 
@@ -74,8 +75,9 @@ class _Site:
             known = {n: address for pool in pools.values() for n, address in pool.addresses.items()}
             args = DnsArgs(names=plan.names, plan=plan.dns, addresses=known)
             Dns(plan.names("dns"), args, self._opts)
-        if plan.buckets or plan.lustre:
-            self._make_storage()
+        systems = self._make_storage() if plan.buckets or plan.lustre else {}
+        systems |= {volume.storage: self._make_volume(volume, pools) for volume in plan.volumes}
+        pulumi.export(FILE_SYSTEMS, systems)
         self._make_spending()
         pulumi.export("vcn", self._network.vcn_id)
         pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
@@ -144,7 +146,22 @@ class _Site:
         )
         return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
 
-    def _make_storage(self) -> None:
+    def _make_volume(self, volume: VolumePlan, pools: Mapping[str, NodePool]) -> pulumi.Output[str]:
+        """Make a disk of its own for what a host serves; return where the host finds it."""
+        plan = self._plan
+        pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+        args = VolumeArgs(
+            names=plan.names,
+            compartment=plan.compartment,
+            plan=volume,
+            domain=self._domains[pool.offers[0].domain],
+            instance_id=pools[pool.name].instance_ids.get(volume.host),
+            bare_metal=pool.machine.startswith("BM."),
+            kms_key=plan.kms_key,
+        )
+        return Volume(plan.names(f"volume-{volume.storage}"), args, self._opts).device
+
+    def _make_storage(self) -> dict[str, pulumi.Output[str]]:
         plan = self._plan
         namespace = oci.objectstorage.get_namespace_output(
             compartment_id=plan.tenancy, opts=self._asks
@@ -158,7 +175,7 @@ class _Site:
                 plan.names(f"bucket-{bucket.name}"), of_bucket, self._opts
             )
         after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
-        systems = {}
+        systems: dict[str, pulumi.Output[str]] = {}
         for lustre in plan.lustre:
             args = LustreArgs(
                 names=plan.names,
@@ -174,8 +191,8 @@ class _Site:
             opts = pulumi.ResourceOptions.merge(self._opts, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
-        pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
+        return systems
 
     def _make_spending(self) -> None:
         plan = self._plan

@@ -7,6 +7,7 @@ import pulumi_oci as oci
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ...pulumi.volumes import STORAGE_TAG, VolumePlan
 from ..plan.types import BucketPlan, LinkPlan, LustrePlan
 from .access import Group, lustre_statement, make_group
 
@@ -117,6 +118,55 @@ class Lustre(Component[LustreArgs]):
             start_import_from_object_trigger=1 if link.imports else None,
             opts=self.child(KEPT),
         )
+
+
+class VolumeArgs(Args, frozen=True):
+    """What a disk is made from."""
+
+    names: Names
+    compartment: str
+    plan: VolumePlan
+    domain: pulumi.Output[str]
+    """Availability domain of its host."""
+    instance_id: pulumi.Input[str] | None
+    """None while the host is not made: then it is attached to nothing."""
+    bare_metal: bool
+    """The host has no hypervisor that could show it a disk: it logs in to it by itself (iSCSI)."""
+    kms_key: str | None
+
+
+class Volume(Component[VolumeArgs]):
+    """A disk that outlives the host it is attached to."""
+
+    kind = "oci:Volume"
+    device: pulumi.Output[str]
+
+    def build(self, args: VolumeArgs) -> None:
+        """Make and attach it, under a device path that stays (Block Volume, "Device paths")."""
+        plan = args.plan
+        device = f"/dev/oracleoci/oraclevd{chr(ord('b') + plan.number)}"
+        made = oci.core.Volume(
+            args.names(plan.storage),
+            compartment_id=args.compartment,
+            availability_domain=args.domain,
+            display_name=args.names(plan.storage),
+            size_in_gbs=str(plan.gib),
+            vpus_per_gb="10",
+            kms_key_id=args.kms_key,
+            freeform_tags={STORAGE_TAG: plan.storage},
+            opts=self.child(KEPT),
+        )
+        if args.instance_id is not None:
+            oci.core.VolumeAttachment(
+                args.names(f"{plan.storage}-attached"),
+                attachment_type="iscsi" if args.bare_metal else "paravirtualized",
+                is_agent_auto_iscsi_login_enabled=True if args.bare_metal else None,
+                instance_id=args.instance_id,
+                volume_id=made.id,
+                device=device,
+                opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
+            )
+        self.device = made.id.apply(lambda _: device)
 
 
 class BucketArgs(Args, frozen=True):

@@ -27,6 +27,7 @@ from typing import Any
 Wanted = dict[str, Any]
 SYS = Path(os.environ.get("GCLUSTER_SYS", "/sys"))
 DEV = Path(os.environ.get("GCLUSTER_DEV", "/dev"))
+RUN = Path(os.environ.get("GCLUSTER_RUN", "/run/gcluster-disks"))
 MOUNTS = Path(os.environ.get("GCLUSTER_MOUNTS", "/proc/self/mounts"))
 SETTINGS = Path("/etc/gcluster/disks.json")
 APPEARS_S = float(os.environ.get("GCLUSTER_DISK_WAIT", "120"))
@@ -191,11 +192,32 @@ def changes(wanted: Wanted, *, act: bool) -> Iterator[str]:
         yield f"{wanted['name']} is mounted at {path}"
         if act:
             Path(path).mkdir(parents=True, exist_ok=True)
+            if not scratch:
+                carry(Path(path), str(target), wanted["label"])
             run("mount", "-o", ",".join(wanted["options"] or ["defaults"]), str(target), path)
             if scratch:
                 Path(path).chmod(0o1777)
     if wanted["grows"] and act:
         grow(wanted, mounted().get(path, ""))
+
+
+def carry(path: Path, device: str, label: str) -> None:
+    """Copy what lies in the folder, and isn't on the disk yet, to the disk that will hide it.
+
+    Users got their homes before the disk was there, or a machine was made again with a new one.
+    """
+    hidden = sorted(path.iterdir())
+    if not hidden:
+        return
+    staging = RUN / label
+    staging.mkdir(parents=True, exist_ok=True)
+    run("mount", device, str(staging))
+    try:
+        for entry in hidden:
+            if not (staging / entry.name).exists():
+                run("cp", "--archive", str(entry), f"{staging}/")
+    finally:
+        run("umount", str(staging))
 
 
 def format_blank(wanted: Wanted, target: Path | None, *, act: bool) -> Iterator[str]:
