@@ -345,8 +345,8 @@ def _distribution(
     image = lock.node_image(need.provider)
     if image is None:
         return None
-    wanted = best.tested.distributions if best else image.distributions
-    return next((d for d in wanted if d in image.distributions), image.distributions[0])
+    tested = best.tested.distributions if best else image.distributions
+    return next((d for d in tested if d in image.distributions), image.distributions[0])
 
 
 def _containers(

@@ -227,13 +227,14 @@ def _node(
     software: str = "{distribution: ubuntu-24.04}",
     catalog: Catalog = CATALOG,
     more: str = "",
+    scheduler: str = "type: slurm",
 ) -> NodeFacts:
-    """Return what is known of a pool of two such machines under Slurm."""
+    """Return what is known of a pool of two such machines."""
     hosts = ', hosts: "p[1-2]"' if site == "bare-metal" else ", count: 2"
     text = (
         f"apiVersion: gcluster/v1\nname: one\nsites:\n  here: {SITES[site]}\npools:\n"
         f"  p: {{site: here, machine: {machine}{hosts}{more}}}\n"
-        f"scheduler: {{type: slurm}}\nsoftware: {software}\n"
+        f"scheduler: {{{scheduler}}}\nsoftware: {software}\n"
     )
     return node_facts(_typed(text), catalog)["p"]
 
@@ -311,3 +312,11 @@ def test_what_the_spec_says_is_preinstalled_is_looked_at_and_not_installed() -> 
     assert steps["nvidia_driver.verify"].variables["nvidia_driver_gpus"] == 8
     assert steps["dcgm.install"].variables["dcgm_cuda_major"] == 0
     assert (list(holes(node)), node.software.missing) == ([], ())
+
+
+@pytest.mark.parametrize("more", ["gpu: {driver: container}", "control_plane: eks"])
+def test_no_role_installs_a_driver_that_an_operator_or_the_cloud_s_nodes_have(more: str) -> None:
+    node = _node("p5.48xlarge", site="aws", scheduler=f"type: kubernetes, {more}")
+    assert "nvidia_driver.install" not in _compiled(node)
+    driver = next(row for row in node.software.rows if row.key == "driver")
+    assert (driver.outcome, driver.by.split(".")[0]) == ("not wanted", "scheduler")
