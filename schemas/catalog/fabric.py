@@ -74,8 +74,8 @@ class Fabric(SpecModel, frozen=True):
     extra_networks: ExtraNetworks | None = None
     reach: Literal["zone", "placement", "fabric"] | None = None
     """How far it goes: one zone (EFA), one placement (Azure InfiniBand), or all that is cabled."""
-    plugin: str | None = None
-    """Key of the software set (stack.lock.yaml) that drives it: efa, tcpxo, gib, ofed."""
+    plugin: Literal["efa", "gib", "ofed", "tcpx", "tcpxo"] | None = None
+    """What drives it, by the key of the software set (stack.lock.yaml): each has a role."""
     channels: list[Annotated[str, Meta(pattern=r"^(NET|P2P|COLLNET)/[^/]+$(?!\n)")]] = field(
         default_factory=list
     )

@@ -268,3 +268,23 @@ def test_errors_of_the_spec_weigh_more_than_policies(
 def test_a_plain_validate_imports_no_policy_language(shell: Callable[..., Any], spec: Path) -> None:
     done = shell("validate", str(spec), PYTHONPROFILEIMPORTTIME="1")
     assert [name for name in ("policies.load", "cel_expr") if name in done.stderr] == []
+
+
+def test_what_a_cloud_does_not_make_is_an_error_without_an_account(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "azure.yaml"
+    path.write_text(
+        "apiVersion: gcluster/v1\nname: demo\nsites:\n"
+        "  east: {provider: azure, subscription: s, region: eastus,\n"
+        "         network: {admin_cidrs: [192.0.2.0/24]}}\n"
+        "pools:\n"
+        "  head: {site: east, role: controller, machine: Standard_D4s_v5, image: mine,\n"
+        "         public_address: true}\n"
+        "  gpu: {site: east, machine: Standard_ND96isr_H100_v5, count: 2}\n"
+        "scheduler: {type: slurm}\n"
+    )
+    done = run("validate", str(path))
+    assert done.exit_code == 2
+    assert 'error[GC990]: pool "head": image "mine" is neither' in done.stdout
+    assert f"{path}:7:" in done.stdout
