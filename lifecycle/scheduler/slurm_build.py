@@ -37,6 +37,9 @@ _STEPS = 8
 _LIMIT_S = 3 * 3600
 _LOST_S = 600
 """How long a builder may not answer."""
+_INSTALL_LIMIT_S = 900
+"""How long nodes wait for a build to have installed what it needs: two of apt would disturb each
+other."""
 _LOOK_EVERY_S = 3.0
 _BLOCK = 1 << 20
 
@@ -228,6 +231,7 @@ def build_slurm(
         target=work.all_of, args=(lacking, mirrors), name="build-slurm", daemon=True
     )
     thread.start()
+    work.installed.wait(_INSTALL_LIMIT_S)
     return thread
 
 
@@ -255,6 +259,9 @@ class _Work:
         self._report = report
         self._controllers = controllers
         self._munge_key = munge_key
+        self._installing: set[str] = set()
+        self.installed = threading.Event()
+        """No builder installs packages for a build any more: others may, without waiting for it."""
 
     def all_of(self, builds: list[Build], mirrors: Mapping[str, frozenset[str]]) -> None:
         """See to all builds: at the same time, but one after the other on one builder."""
@@ -264,9 +271,13 @@ class _Work:
         for build in builds:
             by_builder.setdefault(build.hosts[0].name, []).append(build)
         failed: list[Build] = []
+        self._installing = set(by_builder)
 
         def in_turn(mine: list[Build]) -> None:
-            failed.extend(build for build in mine if not self._one(build, mirrors))
+            try:
+                failed.extend(build for build in mine if not self._one(build, mirrors))
+            finally:
+                self._has_installed(mine[0].hosts[0])
 
         threads = [threading.Thread(target=in_turn, args=(b,)) for b in by_builder.values()]
         for thread in threads:
@@ -332,8 +343,15 @@ class _Work:
             time.sleep(_LOOK_EVERY_S)
         raise NotBuilt(f"it was not built on {builder.name} within {_LIMIT_S // 3600} h")
 
+    def _has_installed(self, builder: Host) -> None:
+        self._installing.discard(builder.name)
+        if not self._installing:
+            self.installed.set()
+
     def _report_step(self, build: Build, builder: Host, log: str) -> None:
         steps = [line.removeprefix("== ") for line in log.splitlines()]
+        if any(step.startswith("building ") for step in steps):
+            self._has_installed(builder)
         self._report(
             StageProgress(
                 name=_STAGE,
