@@ -16,9 +16,11 @@ _FAMILIES = sorted(_CATALOG.families)
 _SPEC = """\
 apiVersion: gcluster/v1
 name: demo
-sites: {east: {provider: aws, region: us-east-1, zone_id: use1-az4}}
+sites:
+  east:
+    {provider: aws, region: us-east-1, zone_id: use1-az4, network: {admin_cidrs: [192.0.2.0/24]}}
 pools:
-  head: {site: east, role: controller, machine: MACHINE}
+  head: {site: east, role: controller, machine: MACHINE, public_address: true}
   train: {site: east, machine: p5.48xlarge, count: 2}
 scheduler: {type: slurm}
 """
