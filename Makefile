@@ -51,6 +51,10 @@ test-wheel: environment ## the same against the wheel as people install it (CI's
 test-engine-double: environment ## run every cloud program through the Automation API; the engine is a double
 	@GCLUSTER_ENGINE_DOUBLE=all pytest -q $(PARALLEL) --dist load tests/stacks/pulumi/test_double_run.py $(REPORT)
 
+.PHONY: test-aws-double
+test-aws-double: environment ## bring an AWS site up and down, killed ten times each; engine and AWS are doubles
+	@GCLUSTER_ENGINE_DOUBLE=all pytest -q -n0 tests/stacks/aws/test_moto_run.py $(REPORT)
+
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
 	@pytest -q -m package tests/repository/test_package.py $(REPORT)

@@ -9,7 +9,7 @@ import msgspec
 
 from ..provider import Leftover
 from ..pulumi.volumes import STORAGE_TAG
-from .api import Answer, Api
+from .api import Answer, Api, filters, tagged
 from .hosts import Instance, instances
 
 if TYPE_CHECKING:
@@ -28,13 +28,22 @@ class _Found(Answer, frozen=True):
     resource_tag_mapping_list: tuple[dict[str, object], ...] = ()
 
 
+class _Gateway(Answer, frozen=True):
+    nat_gateway_id: str
+
+
+class _Gateways(Answer, frozen=True):
+    nat_gateways: tuple[_Gateway, ...] = ()
+
+
 def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...]:
     """Return everything of a site, sorted by kind and name; data is marked as kept.
 
     Machines have the catalog's price on demand, the most that they cost.
 
-    EC2 shows ended machines for about an hour: what counts is which are alive.
+    EC2 shows ended machines and NAT gateways for about an hour: what counts is which are alive.
     """
+    gateways = _gateways(api, plan)
     alive = {machine.instance_id: machine for machine in instances(api, plan)}
     found: dict[str, Leftover] = {}
     regions = {api.region: api, _GLOBAL: api.elsewhere(_GLOBAL)}
@@ -47,6 +56,8 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
             machine = alive.get(item.name)
             if item.kind == "instance" and machine is None:
                 continue
+            if item.kind == "natgateway" and item.name not in gateways:
+                continue
             if item.kind not in _MOMENTARY:
                 found[arn] = _priced(item, machine, api.region, catalog)
     known = {item.name for item in found.values()}
@@ -55,6 +66,14 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
             arn = f"arn:{plan.partition}:ec2:{api.region}::instance/{machine.instance_id}"
             found[arn] = _priced(_leftover(arn), machine, api.region, catalog)
     return tuple(sorted(found.values(), key=lambda item: (item.kind, item.name)))
+
+
+def _gateways(api: Api, plan: SitePlan) -> frozenset[str]:
+    """Return the NAT gateways that are there; a deleted one keeps its entry and its tags."""
+    states = ["pending", "available", "deleting"]  # others: failed, deleted (EC2, NatGatewayState)
+    wanted = [*tagged(plan.labels.found_by()), *filters(state=states)]
+    pages = api.pages(_Gateways, "ec2", "describe_nat_gateways", Filters=wanted)
+    return frozenset(one.nat_gateway_id for page in pages for one in page.nat_gateways)
 
 
 def _priced(item: Leftover, machine: Instance | None, region: str, catalog: Catalog) -> Leftover:

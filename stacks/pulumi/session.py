@@ -47,9 +47,14 @@ if TYPE_CHECKING:
     from .recorded import RecordedGraph
 
 
-_MACHINES = ("Instance", "VirtualMachine")
-"""How the types of machines begin: Instance (AWS, OCI), InstanceFromTemplate (Google Cloud),
-VirtualMachine and VirtualMachineScaleSet (Azure)."""
+MACHINES = frozenset({
+    "aws:ec2/instance:Instance",
+    "azure-native:compute:VirtualMachine",
+    "azure-native:compute:VirtualMachineScaleSet",
+    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
+    "oci:Core/instance:Instance",
+})  # fmt: skip
+"""Types of machines; those of profiles, templates and Lustre begin with the same words."""
 
 
 class SiteSession(ABC):
@@ -441,7 +446,7 @@ class ListingSession(SiteSession, Generic[MachineT]):
 
 def _is_machine(resource: StackResource) -> bool:
     """Say whether it is one: records and addresses of a machine may have its name."""
-    return resource.type.rpartition(":")[2].startswith(_MACHINES)
+    return resource.type in MACHINES
 
 
 def _name(resource: StackResource) -> str:

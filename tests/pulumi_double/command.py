@@ -237,6 +237,10 @@ def make_cloud(settings: Json, root: Path) -> Cloud:
         from .clouds import InventedCloud  # noqa: PLC0415  # see TYPE_CHECKING
 
         return InventedCloud(root / "cloud.json")
+    if settings["cloud"] == "moto":
+        from .aws_cloud import MotoCloud  # noqa: PLC0415  # see TYPE_CHECKING
+
+        return MotoCloud(settings["endpoint"], settings["region"])
     raise Refusal(f'error: this {_NAME} has no cloud "{settings["cloud"]}"')
 
 

@@ -37,7 +37,9 @@ class EventStream:
         if target:
             channel = grpc.insecure_channel(target.removeprefix("tcp://"))
             stub = events_pb2_grpc.EventsStub(channel)
-            self._sender = threading.Thread(target=lambda: stub.StreamEvents(self._requests()))
+            self._sender = threading.Thread(
+                target=lambda: stub.StreamEvents(self._requests()), daemon=True
+            )
             self._sender.start()
 
     def step(

@@ -230,4 +230,14 @@ def to_struct(value: Json) -> struct_pb2.Struct:
 
 def from_struct(struct: struct_pb2.Struct) -> Json:
     """Return JSON; whole numbers are whole."""
-    return json_format.MessageToDict(struct)
+    whole: Json = _whole(json_format.MessageToDict(struct))
+    return whole
+
+
+def _whole(value: Any) -> Any:
+    """Return a value in which 22.0 is 22: the protocol's numbers are all doubles."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value

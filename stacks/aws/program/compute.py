@@ -53,6 +53,8 @@ class NodePoolArgs(Args, frozen=True):
     """Key of each offer -> id of the block on offer that it buys; "": not asked yet."""
     subnets: Mapping[str, pulumi.Input[str]]
     """Key of each offer -> subnet."""
+    internet: pulumi.Resource | None
+    """Gateway without which EC2 gives no node an address (Gateway.NotAttached)."""
     security_groups: Sequence[pulumi.Input[str]]
     placements: dict[str, pulumi.Output[str]]
     profile: pulumi.Input[str]
@@ -185,8 +187,9 @@ class NodePool(Component[NodePoolArgs]):
         """Give a node an address that it keeps when it is stopped or replaced."""
         what = args.names(f"address-{name}")
         address = aws.ec2.Eip(what, domain="vpc", tags={"Name": what}, opts=self.child())
+        after = pulumi.ResourceOptions(depends_on=[args.internet] if args.internet else None)
         aws.ec2.EipAssociation(
-            what, instance_id=node.id, allocation_id=address.id, opts=self.child()
+            what, instance_id=node.id, allocation_id=address.id, opts=self.child(after)
         )
         return address.public_ip
 

@@ -40,6 +40,8 @@ class Network(Component[NetworkArgs]):
         """Make the network; of one that exists nothing is made or changed."""
         plan = args.plan
         self.tables = {}
+        self.internet: aws.ec2.InternetGateway | None = None
+        """What public addresses of the network need; of one that exists it is there."""
         if plan.vpc is not None:
             self.vpc_id = pulumi.Output.from_input(plan.vpc)
             self.subnets = {"": pulumi.Output.from_input(plan.compute_subnet or "")}
@@ -54,7 +56,7 @@ class Network(Component[NetworkArgs]):
             opts=self.child(),
         )
         self.vpc_id = vpc.id
-        gateway = aws.ec2.InternetGateway(
+        gateway = self.internet = aws.ec2.InternetGateway(
             args.names("internet"),
             vpc_id=vpc.id,
             tags={"Name": args.names("internet")},

@@ -174,6 +174,7 @@ class _Site:
                 offer.key: public if pool.public else network.subnet(offer.zone)
                 for offer in pool.offers
             },
+            internet=network.internet,
             security_groups=self._groups(pool),
             placements=self._placements.groups,
             profile=profiles.controller_profile

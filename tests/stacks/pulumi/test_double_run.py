@@ -27,6 +27,7 @@ from gcluster.stacks.provider import ProviderError, ResourceChange
 from gcluster.stacks.pulumi.backend import StackPlace
 from gcluster.stacks.pulumi.checkpoint import guarded, resources
 from gcluster.stacks.pulumi.engine import Engine
+from gcluster.stacks.pulumi.session import MACHINES
 
 pytestmark = pytest.mark.filterwarnings(
     # of the SDK, about programs whose engine was killed
@@ -106,6 +107,16 @@ def test_a_site_is_previewed_made_found_unchanged_and_removed(
     assert stacks.double.things() == {}
     assert resources(again.export()) == ()
     again.remove()
+
+
+def test_machines_are_told_from_what_is_called_like_them() -> None:
+    types = {r.type for site in cloud_sites() for r in site.recorded().resources}
+    machines = {t for t in types if t.rpartition(":")[2].startswith(("Instance", "VirtualMachine"))}
+    assert types >= MACHINES
+    assert {t.rpartition(":")[2] for t in machines - MACHINES} == {
+        "Instance",  # Google's Lustre
+        "InstanceConfiguration", "InstanceGroupManager", "InstanceProfile", "InstanceTemplate",
+    }  # fmt: skip
 
 
 def aws_site() -> CloudSite:

@@ -1,0 +1,106 @@
+"""A site on AWS comes up and goes down: the engine is a double, and moto server stands for AWS.
+
+The real provider, session, program and Automation API run; the double of the command `pulumi` makes
+the calls that the AWS provider would make, and moto (extended: tests/pulumi_double/moto_server)
+takes them. No machine boots: the test writes what a node's console would show.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.pulumi_double.install import PulumiDouble
+from tests.pulumi_double.moto_process import MotoProcess
+from tests.stacks.ledger_double import RecordingLedger
+
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.provider import AwsProvider
+from gcluster.stacks.console import BEGIN, END
+from gcluster.stacks.provider import ProviderError, SiteContext
+
+from .conftest import BASE, spec_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHmRn4kLqrT2jXg0o9cYbqkZ0WzT8hYp3vVd5s1nC7eQ"
+KILLS = 10 if os.environ.get("GCLUSTER_ENGINE_DOUBLE") == "all" else 2
+SPEC = BASE.replace(
+    "  train: {site: east, machine: p5.48xlarge, count: 2}",
+    "  door: {site: east, role: login, machine: m7i.xlarge, public_address: true}\n"
+    "  train: {site: east, machine: p5.48xlarge, count: 3, fabric: efa-v2}",
+)
+
+
+@pytest.fixture
+def moto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoProcess]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    server = MotoProcess(tmp_path / "moto")
+    yield server
+    server.end()
+    gc.collect()
+
+
+@pytest.fixture
+def double(moto: MotoProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiDouble:
+    made = PulumiDouble(tmp_path / "pulumi", cloud="moto", endpoint=moto.url, region=moto.region)
+    monkeypatch.setenv("PATH", str(made.bin), prepend=os.pathsep)
+    return made
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> SiteContext:
+    (tmp_path / "work").mkdir(mode=0o700)
+    return SiteContext(
+        spec=spec_of(SPEC),
+        site="east",
+        cluster_id="c0ffee",
+        workdir=tmp_path / "work",
+        cache=tmp_path,
+        ledger=RecordingLedger(),
+        emit=lambda _: None,
+        state=f"file://{tmp_path}/state",
+        passphrase=lambda: "correct horse",
+    )
+
+
+def boot(moto: MotoProcess) -> None:
+    """Let each machine that was launched show its host key."""
+    for file in (moto.folder / "launched").iterdir():
+        console = f"[  12.3] cloud-init: {BEGIN}\n{KEY}\n{END}\n"
+        (moto.folder / "consoles" / json.loads(file.read_text())["id"]).write_text(console)
+
+
+def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(
+    moto: MotoProcess, double: PulumiDouble, context: SiteContext
+) -> None:
+    provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
+    before = moto.standing()
+    for number in range(KILLS):
+        double.plant({"number": 6 + number * 4, "do": "kill"})
+        with pytest.raises(ProviderError):
+            provider.apply(context)
+    provider.apply(context)
+    boot(moto)
+    hosts = {host.name: host for host in provider.hosts(context)}
+    assert sorted(hosts) == ["door", "head", "train001", "train002", "train003"]
+    assert {host.machine for host in hosts.values()} == {"m7i.4xlarge", "m7i.xlarge", "p5.48xlarge"}
+    assert all(host.ssh.host_keys == (KEY,) for host in hosts.values())
+    assert all(host.address.startswith("10.40.") for host in hosts.values())
+    assert hosts["door"].public_address
+    bastion = hosts["train001"].ssh.bastion
+    assert bastion is not None
+    assert bastion.endswith(hosts["door"].public_address)
+    assert len(provider.machine_ids(context)) == 5
+    for number in range(KILLS):
+        double.plant({"moment": "deleted", "number": 3, "do": "kill"})
+        with pytest.raises(ProviderError):
+            provider.destroy(context)
+    provider.destroy(context)
+    assert len(double.struck()) == 2 * KILLS
+    assert moto.standing() == before
+    assert [left for left in provider.sweep(context) if not left.kept_data] == []
