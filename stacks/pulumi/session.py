@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 MACHINES = frozenset({
     "aws:ec2/instance:Instance",
-    "azure-native:compute:VirtualMachine",
-    "azure-native:compute:VirtualMachineScaleSet",
+    *(f"azure-native:compute:VirtualMachine{many}" for many in ("", "ScaleSet")),
     "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
     "oci:Core/instance:Instance",
 })  # fmt: skip
