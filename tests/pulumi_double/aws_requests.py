@@ -319,11 +319,6 @@ def record_change(action: str, inputs: Json) -> Request:
     return Request("route53", "change_resource_record_sets", given)
 
 
-def _record(name: str, inputs: Json) -> list[Request]:
-    del name
-    return [record_change("CREATE", inputs)]
-
-
 def _budget(name: str, inputs: Json) -> list[Request]:
     limit = {"Amount": inputs["limitAmount"], "Unit": inputs["limitUnit"]}
     filters = {f["name"]: f["values"] for f in inputs["costFilters"]}
@@ -414,12 +409,19 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     ),
     "aws:ec2/vpc:Vpc": _vpc,
     "aws:ec2/vpcEndpoint:VpcEndpoint": _endpoint,
+    "aws:ec2transitgateway/instanceConnectEndpoint:InstanceConnectEndpoint": _ec2(
+        "create_instance_connect_endpoint",
+        "instance-connect-endpoint",
+        SubnetId="subnetId",
+        SecurityGroupIds="securityGroupIds",
+        PreserveClientIp="preserveClientIp",
+    ),
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,
-    "aws:route53/record:Record": _record,
+    "aws:route53/record:Record": lambda _, inputs: [record_change("CREATE", inputs)],
     "aws:route53/zone:Zone": _zone,
     "aws:s3/bucket:Bucket": _bucket,
     "aws:s3/bucketOwnershipControls:BucketOwnershipControls": _of_bucket(

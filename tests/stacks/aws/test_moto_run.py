@@ -96,7 +96,7 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(
     assert bastion is not None
     assert bastion.endswith(hosts["door"].public_address)
     assert len(provider.machine_ids(context)) == 5
-    for number in range(KILLS):
+    for _ in range(KILLS):
         double.plant({"moment": "deleted", "number": 3, "do": "kill"})
         with pytest.raises(ProviderError):
             provider.destroy(context)

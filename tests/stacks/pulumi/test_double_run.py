@@ -115,7 +115,8 @@ def test_machines_are_told_from_what_is_called_like_them() -> None:
     assert types >= MACHINES
     assert {t.rpartition(":")[2] for t in machines - MACHINES} == {
         "Instance",  # Google's Lustre
-        "InstanceConfiguration", "InstanceGroupManager", "InstanceProfile", "InstanceTemplate",
+        "InstanceConfiguration", "InstanceConnectEndpoint", "InstanceGroupManager",
+        "InstanceProfile", "InstanceTemplate",
     }  # fmt: skip
 
 
