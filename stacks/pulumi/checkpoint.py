@@ -56,6 +56,20 @@ class _Export(msgspec.Struct, frozen=True):
     deployment: _Deployment
 
 
+MACHINES = frozenset({
+    "aws:ec2/instance:Instance",
+    *(f"azure-native:compute:VirtualMachine{many}" for many in ("", "ScaleSet")),
+    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
+    "oci:Core/instance:Instance",
+})  # fmt: skip
+"""Types of machines; those of profiles, templates and Lustre begin with the same words."""
+
+
+def is_machine(resource: StackResource) -> bool:
+    """Say whether it is one: records and addresses of a machine may have its name."""
+    return resource.type in MACHINES
+
+
 def resource_key(urn: str) -> str:
     """Return the qualified type and name of a URN: urn:pulumi:STACK::PROJECT::KEY."""
     return urn.split("::", 2)[2]

@@ -32,6 +32,7 @@ from .checkpoint import (
     StackResource,
     freed,
     guarded,
+    is_machine,
     known_ids,
     mark_protected,
     owners,
@@ -45,15 +46,6 @@ if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
     from .engine import Engine
     from .recorded import RecordedGraph
-
-
-MACHINES = frozenset({
-    "aws:ec2/instance:Instance",
-    *(f"azure-native:compute:VirtualMachine{many}" for many in ("", "ScaleSet")),
-    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
-    "oci:Core/instance:Instance",
-})  # fmt: skip
-"""Types of machines; those of profiles, templates and Lustre begin with the same words."""
 
 
 class SiteSession(ABC):
@@ -290,7 +282,7 @@ class SiteSession(ABC):
         engine, wanted = self.engine(total), set(names)
         engine.refresh()
         there = resources(engine.export())
-        engine.up(again=[r.urn for r in there if _is_machine(r) and _name(r) in wanted])
+        engine.up(again=[r.urn for r in there if is_machine(r) and _name(r) in wanted])
 
     def take_down(self) -> bool:
         """Remove what the stack made but for data that is kept; return whether nothing is left.
@@ -329,7 +321,7 @@ class SiteSession(ABC):
         if not self.has_stack:
             return {}
         there = resources(self._bare_engine().export())
-        return {_name(one): one.id for one in there if _is_machine(one) and one.id}
+        return {_name(one): one.id for one in there if is_machine(one) and one.id}
 
     def tracked_ids(self, found: Iterable[Leftover]) -> frozenset[str]:
         """Return the ids of what the stack knows among what was found."""
@@ -441,11 +433,6 @@ class ListingSession(SiteSession, Generic[MachineT]):
         elastic = [machine for machine in self.machines() if machine.token]
         self._end(elastic)
         return {self.host_name(machine): machine.id for machine in elastic}
-
-
-def _is_machine(resource: StackResource) -> bool:
-    """Say whether it is one: records and addresses of a machine may have its name."""
-    return resource.type in MACHINES
 
 
 def _name(resource: StackResource) -> str:

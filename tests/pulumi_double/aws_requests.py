@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from .aws_parameters import pascal, some, tagged, tags, true
+
 Json = dict[str, Any]  # a request's JSON
 
 
@@ -44,7 +46,7 @@ def requests(type_: str, name: str, inputs: Json) -> list[Request]:
 
 _PROVIDER_ONLY = {
     "deleteDataInFilesystem", "forceDestroy", "mapPublicIpOnLaunch", "region", "tagsAll", "tags",
-    "updateDefaultVersion",
+    "stopInstanceBeforeDetaching", "updateDefaultVersion",
 }  # fmt: skip
 """Inputs that say how the provider itself shall act, or that are in each call anyhow."""
 
@@ -68,40 +70,10 @@ class _Read(Json):
         return super().get(key, default)
 
 
-def _pascal(value: Any, **renamed: str) -> Any:
-    """Return a value with its keys as the API spells them."""
-    if isinstance(value, list):
-        return [_pascal(item, **renamed) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        renamed.get(k, k[:1].upper() + k[1:]): _pascal(item, **renamed) for k, item in value.items()
-    }
-
-
-def _some(inputs: Json, **names: str) -> Json:
-    """Return the inputs that are given under the API's names: CidrBlock="cidrBlock"."""
-    return {theirs: inputs[ours] for theirs, ours in names.items() if ours in inputs}
-
-
-def _tags(inputs: Json) -> list[Json]:
-    return [{"Key": key, "Value": value} for key, value in sorted(inputs.get("tags", {}).items())]
-
-
-def _tagged(kind: str, inputs: Json) -> Json:
-    """Return EC2's tags of what is made."""
-    tags = _tags(inputs)
-    return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
-
-
-def _true(value: Any) -> bool:
-    return value is True or value == "true"
-
-
 def _ec2(operation: str, kind: str, **names: str) -> Callable[[str, Json], list[Request]]:
     def build(name: str, inputs: Json) -> list[Request]:
         del name
-        given = {**_some(inputs, **names), **(_tagged(kind, inputs) if kind else {})}
+        given = {**some(inputs, **names), **(tagged(kind, inputs) if kind else {})}
         return [Request("ec2", operation, given)]
 
     return build
@@ -109,7 +81,7 @@ def _ec2(operation: str, kind: str, **names: str) -> Callable[[str, Json], list[
 
 def _vpc(name: str, inputs: Json) -> list[Request]:
     del name
-    made = {"CidrBlock": inputs["cidrBlock"], **_tagged("vpc", inputs)}
+    made = {"CidrBlock": inputs["cidrBlock"], **tagged("vpc", inputs)}
     attributes = [
         Request("ec2", "modify_vpc_attribute", {"VpcId": "{id}", key: {"Value": inputs[ours]}})
         for key, ours in (
@@ -124,7 +96,7 @@ def _internet_gateway(name: str, inputs: Json) -> list[Request]:
     del name
     attach = {"InternetGatewayId": "{id}", "VpcId": inputs["vpcId"]}
     return [
-        Request("ec2", "create_internet_gateway", _tagged("internet-gateway", inputs)),
+        Request("ec2", "create_internet_gateway", tagged("internet-gateway", inputs)),
         Request("ec2", "attach_internet_gateway", attach),
     ]
 
@@ -134,7 +106,7 @@ def _security_group(name: str, inputs: Json) -> list[Request]:
     out = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
     made = {
         "GroupName": inputs.get("name", name), "VpcId": inputs["vpcId"],
-        "Description": inputs["description"], **_tagged("security-group", inputs),
+        "Description": inputs["description"], **tagged("security-group", inputs),
     }  # fmt: skip
     revoke = {"GroupId": "{id}", "IpPermissions": [out]}
     return [
@@ -146,8 +118,8 @@ def _security_group(name: str, inputs: Json) -> list[Request]:
 def _rule(direction: str) -> Callable[[str, Json], list[Request]]:
     def build(name: str, inputs: Json) -> list[Request]:
         del name
-        allowed: Json = _some(inputs, IpProtocol="ipProtocol", FromPort="fromPort", ToPort="toPort")
-        text = _some(inputs, Description="description")
+        allowed: Json = some(inputs, IpProtocol="ipProtocol", FromPort="fromPort", ToPort="toPort")
+        text = some(inputs, Description="description")
         if "cidrIpv4" in inputs:
             allowed["IpRanges"] = [{"CidrIp": inputs["cidrIpv4"], **text}]
         if "cidrIpv6" in inputs:
@@ -156,8 +128,8 @@ def _rule(direction: str) -> Callable[[str, Json], list[Request]]:
             other = inputs["referencedSecurityGroupId"]
             allowed["UserIdGroupPairs"] = [{"GroupId": other, **text}]
         given = {"GroupId": inputs["securityGroupId"], "IpPermissions": [allowed]}
-        tags = _tagged("security-group-rule", inputs)
-        return [Request("ec2", f"authorize_security_group_{direction}", {**given, **tags})]
+        given_tags = tagged("security-group-rule", inputs)
+        return [Request("ec2", f"authorize_security_group_{direction}", {**given, **given_tags})]
 
     return build
 
@@ -166,24 +138,24 @@ def _launch_template(name: str, inputs: Json) -> list[Request]:
     same = ("userData", "imageId", "instanceType", "iamInstanceProfile", "metadataOptions",
             "placement", "capacityReservationSpecification", "instanceMarketOptions",
             "blockDeviceMappings", "networkInterfaces", "ebsOptimized")  # fmt: skip
-    data = _pascal(
+    data = pascal(
         {k: inputs[k] for k in same if k in inputs}, securityGroups="Groups", kmsKeyId="KmsKeyId"
     )
     for interface in data.get("NetworkInterfaces", ()):
         for key in ("AssociatePublicIpAddress", "DeleteOnTermination"):
             if key in interface:
-                interface[key] = _true(interface[key])
+                interface[key] = true(interface[key])
     for device in data.get("BlockDeviceMappings", ()):
         for key in ("Encrypted", "DeleteOnTermination"):
             if key in device.get("Ebs", {}):
-                device["Ebs"][key] = _true(device["Ebs"][key])
+                device["Ebs"][key] = true(device["Ebs"][key])
     data["TagSpecifications"] = [
-        {"ResourceType": spec["resourceType"], "Tags": _tags(spec)}
+        {"ResourceType": spec["resourceType"], "Tags": tags(spec)}
         for spec in inputs.get("tagSpecifications", ())
     ]
     made = {
         "LaunchTemplateName": inputs.get("name", name), "LaunchTemplateData": data,
-        **_some(inputs, VersionDescription="description"), **_tagged("launch-template", inputs),
+        **some(inputs, VersionDescription="description"), **tagged("launch-template", inputs),
     }  # fmt: skip
     return [Request("ec2", "create_launch_template", made)]
 
@@ -196,11 +168,11 @@ def _instance(name: str, inputs: Json) -> list[Request]:
     }  # fmt: skip
     given = {
         "MinCount": 1, "MaxCount": 1, "LaunchTemplate": from_template,
-        **_some(inputs, InstanceType="instanceType", ImageId="ami"),
-        **_tagged("instance", inputs),
+        **some(inputs, InstanceType="instanceType", ImageId="ami"),
+        **tagged("instance", inputs),
     }  # fmt: skip
     if "instanceMarketOptions" in inputs:
-        given["InstanceMarketOptions"] = _pascal(inputs["instanceMarketOptions"])
+        given["InstanceMarketOptions"] = pascal(inputs["instanceMarketOptions"])
     calls = [Request("ec2", "run_instances", given)]
     if "sourceDestCheck" in inputs:
         check = {"InstanceId": "{id}", "SourceDestCheck": {"Value": inputs["sourceDestCheck"]}}
@@ -210,43 +182,52 @@ def _instance(name: str, inputs: Json) -> list[Request]:
 
 def _endpoint(name: str, inputs: Json) -> list[Request]:
     del name
-    given = _some(
+    given = some(
         inputs, VpcId="vpcId", VpcEndpointType="vpcEndpointType", RouteTableIds="routeTableIds",
         ServiceName="serviceName", SubnetIds="subnetIds", SecurityGroupIds="securityGroupIds",
         PrivateDnsEnabled="privateDnsEnabled",
     )  # fmt: skip
-    tags = _tagged("vpc-endpoint", inputs)
-    return [Request("ec2", "create_vpc_endpoint", {**given, **tags})]
+    given_tags = tagged("vpc-endpoint", inputs)
+    return [Request("ec2", "create_vpc_endpoint", {**given, **given_tags})]
+
+
+def _volume(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = some(
+        inputs, AvailabilityZone="availabilityZone", Size="size", VolumeType="type",
+        Encrypted="encrypted", KmsKeyId="kmsKeyId", Iops="iops", Throughput="throughput",
+    )  # fmt: skip
+    return [Request("ec2", "create_volume", {**given, **tagged("volume", inputs)})]
 
 
 def _placement_group(name: str, inputs: Json) -> list[Request]:
     given = {"GroupName": inputs.get("name", name), "Strategy": inputs["strategy"]}
-    tags = _tagged("placement-group", inputs)
-    return [Request("ec2", "create_placement_group", {**given, **tags})]
+    given_tags = tagged("placement-group", inputs)
+    return [Request("ec2", "create_placement_group", {**given, **given_tags})]
 
 
 def _capacity_block(name: str, inputs: Json) -> list[Request]:
     del name
-    given = _some(
+    given = some(
         inputs, InstancePlatform="instancePlatform",
         CapacityBlockOfferingId="capacityBlockOfferingId",
     )  # fmt: skip
-    tags = _tagged("capacity-reservation", inputs)
-    return [Request("ec2", "purchase_capacity_block", {**given, **tags})]
+    given_tags = tagged("capacity-reservation", inputs)
+    return [Request("ec2", "purchase_capacity_block", {**given, **given_tags})]
 
 
 def _lustre(name: str, inputs: Json) -> list[Request]:
     del name
-    lustre = _some(
+    lustre = some(
         inputs, DeploymentType="deploymentType", CopyTagsToBackups="copyTagsToBackups",
         PerUnitStorageThroughput="perUnitStorageThroughput", EfaEnabled="efaEnabled",
     )  # fmt: skip
     if "metadataConfiguration" in inputs:
-        lustre["MetadataConfiguration"] = _pascal(inputs["metadataConfiguration"])
+        lustre["MetadataConfiguration"] = pascal(inputs["metadataConfiguration"])
     given = {
         "FileSystemType": "LUSTRE", "SubnetIds": [inputs["subnetIds"]],
-        "LustreConfiguration": lustre, "Tags": _tags(inputs),
-        **_some(
+        "LustreConfiguration": lustre, "Tags": tags(inputs),
+        **some(
             inputs, StorageCapacity="storageCapacity", StorageType="storageType",
             FileSystemTypeVersion="fileSystemTypeVersion", SecurityGroupIds="securityGroupIds",
             KmsKeyId="kmsKeyId",
@@ -257,20 +238,20 @@ def _lustre(name: str, inputs: Json) -> list[Request]:
 
 def _association(name: str, inputs: Json) -> list[Request]:
     del name
-    given = _some(
+    given = some(
         inputs, FileSystemId="fileSystemId", FileSystemPath="fileSystemPath",
         DataRepositoryPath="dataRepositoryPath",
         BatchImportMetaDataOnCreate="batchImportMetaDataOnCreate",
     )  # fmt: skip
-    given |= {"S3": _pascal(inputs["s3"]), "Tags": _tags(inputs)}
+    given |= {"S3": pascal(inputs["s3"]), "Tags": tags(inputs)}
     return [Request("fsx", "create_data_repository_association", given)]
 
 
 def _role(name: str, inputs: Json) -> list[Request]:
     given = {
-        "RoleName": inputs.get("name", name), "Tags": _tags(inputs),
+        "RoleName": inputs.get("name", name), "Tags": tags(inputs),
         "AssumeRolePolicyDocument": inputs["assumeRolePolicy"],
-        **_some(inputs, Description="description", PermissionsBoundary="permissionsBoundary"),
+        **some(inputs, Description="description", PermissionsBoundary="permissionsBoundary"),
     }  # fmt: skip
     attach = [
         Request("iam", "attach_role_policy", {"RoleName": "{id}", "PolicyArn": arn})
@@ -282,7 +263,7 @@ def _role(name: str, inputs: Json) -> list[Request]:
 def _profile(name: str, inputs: Json) -> list[Request]:
     called = inputs.get("name", name)
     add = {"InstanceProfileName": called, "RoleName": inputs["role"]}
-    given = {"InstanceProfileName": called, "Tags": _tags(inputs)}
+    given = {"InstanceProfileName": called, "Tags": tags(inputs)}
     return [
         Request("iam", "create_instance_profile", given),
         Request("iam", "add_role_to_instance_profile", add),
@@ -301,10 +282,10 @@ def _zone(name: str, inputs: Json) -> list[Request]:
         "Name": inputs["name"], "CallerReference": name, "VPC": vpc,
         "HostedZoneConfig": {"Comment": inputs.get("comment", ""), "PrivateZone": True},
     }  # fmt: skip
-    tags = {"ResourceType": "hostedzone", "ResourceId": "{id}", "AddTags": _tags(inputs)}
+    marks = {"ResourceType": "hostedzone", "ResourceId": "{id}", "AddTags": tags(inputs)}
     return [
         Request("route53", "create_hosted_zone", given),
-        Request("route53", "change_tags_for_resource", tags),
+        Request("route53", "change_tags_for_resource", marks),
     ]
 
 
@@ -329,13 +310,13 @@ def _budget(name: str, inputs: Json) -> list[Request]:
     mails = "subscriberEmailAddresses"
     notifications = [
         {
-            "Notification": _pascal({k: v for k, v in n.items() if k != mails}),
+            "Notification": pascal({k: v for k, v in n.items() if k != mails}),
             "Subscribers": [{"SubscriptionType": "EMAIL", "Address": mail} for mail in n[mails]],
         }
         for n in inputs["notifications"]
     ]
     given = {
-        "AccountId": "123456789012", "Budget": budget, "ResourceTags": _tags(inputs),
+        "AccountId": "123456789012", "Budget": budget, "ResourceTags": tags(inputs),
         "NotificationsWithSubscribers": notifications,
     }  # fmt: skip
     return [Request("budgets", "create_budget", given)]
@@ -343,10 +324,10 @@ def _budget(name: str, inputs: Json) -> list[Request]:
 
 def _bucket(name: str, inputs: Json) -> list[Request]:
     del name
-    tags = {"Bucket": inputs["bucket"], "Tagging": {"TagSet": _tags(inputs)}}
+    marks = {"Bucket": inputs["bucket"], "Tagging": {"TagSet": tags(inputs)}}
     return [
         Request("s3", "create_bucket", {"Bucket": inputs["bucket"]}),
-        Request("s3", "put_bucket_tagging", tags),
+        Request("s3", "put_bucket_tagging", marks),
     ]
 
 
@@ -360,7 +341,7 @@ def _of_bucket(operation: str, field: str, value: Callable[[Json], Any]) -> Any:
 
 
 def _encryption(inputs: Json) -> Json:
-    rules = _pascal(inputs["rules"], sseAlgorithm="SSEAlgorithm", kmsMasterKeyId="KMSMasterKeyID")
+    rules = pascal(inputs["rules"], sseAlgorithm="SSEAlgorithm", kmsMasterKeyId="KMSMasterKeyID")
     return {"Rules": rules}
 
 
@@ -408,6 +389,10 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
         AvailabilityZoneId="availabilityZoneId",
     ),
     "aws:ec2/vpc:Vpc": _vpc,
+    "aws:ebs/volume:Volume": _volume,
+    "aws:ec2/volumeAttachment:VolumeAttachment": _ec2(
+        "attach_volume", "", VolumeId="volumeId", InstanceId="instanceId", Device="deviceName"
+    ),
     "aws:ec2/vpcEndpoint:VpcEndpoint": _endpoint,
     "aws:ec2transitgateway/instanceConnectEndpoint:InstanceConnectEndpoint": _ec2(
         "create_instance_connect_endpoint",
@@ -441,7 +426,7 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     "aws:s3/bucketVersioning:BucketVersioning": _of_bucket(
         "put_bucket_versioning",
         "VersioningConfiguration",
-        lambda i: _pascal(i["versioningConfiguration"]),
+        lambda i: pascal(i["versioningConfiguration"]),
     ),
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": _rule("egress"),
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rule("ingress"),

@@ -25,9 +25,8 @@ from tests.pulumi_double.sites import CloudSite, cloud_sites
 
 from gcluster.stacks.provider import ProviderError, ResourceChange
 from gcluster.stacks.pulumi.backend import StackPlace
-from gcluster.stacks.pulumi.checkpoint import guarded, resources
+from gcluster.stacks.pulumi.checkpoint import MACHINES, guarded, resources
 from gcluster.stacks.pulumi.engine import Engine
-from gcluster.stacks.pulumi.session import MACHINES
 
 pytestmark = pytest.mark.filterwarnings(
     # of the SDK, about programs whose engine was killed
