@@ -15,7 +15,6 @@ from ....schemas.catalog import load_catalog
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
-from ....stacks.registry import provider
 from ...cluster.outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
@@ -91,7 +90,11 @@ def unknown_digests(
 
 def _of_providers(spec: ClusterSpec, loaded: Loaded) -> Iterator[Diagnostic]:
     clouds = [name for name, site in spec.sites.items() if site.is_cloud]
-    catalog = load_catalog(loaded.catalogs) if clouds else None
+    if not clouds:
+        return
+    catalog = load_catalog(loaded.catalogs)
+    from ....stacks.registry import provider  # noqa: PLC0415  # clouds only: validate waits for it
+
     for name in clouds:
         for said in provider(spec.sites[name].provider, catalog).refusals(spec, name):
             yield _placed(loaded, said)
