@@ -112,8 +112,8 @@ def is_ours(disk: Path, wanted: Wanted) -> bool:
     """Say whether a disk carries this file system, or is a part of its array."""
     found = signature(disk)
     if found.get("TYPE") == ARRAY:
-        return found.get("LABEL", "").rpartition(":")[2] == wanted["label"]
-    return found.get("LABEL") == wanted["label"]
+        return found.get("LABEL", "").rpartition(":")[2] == str(wanted["label"])
+    return found.get("LABEL") == str(wanted["label"])
 
 
 def refuse_foreign(disk: Path, wanted: Wanted) -> None:
