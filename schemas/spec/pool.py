@@ -117,7 +117,7 @@ FabricClass: TypeAlias = Literal[
     "nvlink",
     "infiniband-hdr", "infiniband-ndr", "infiniband-xdr",
     "roce",
-    "efa-v1", "efa-v2", "efa-v3", "efa-v4",
+    "efa-host", "efa-v1", "efa-v2", "efa-v3", "efa-v4",
     "gpudirect-tcpx", "gpudirect-tcpxo", "gib",
     "ethernet",
 ]  # fmt: skip

@@ -75,6 +75,8 @@ def _entries() -> Iterator[tuple[str, Machine | Fabric | ProviderFacts]]:
 
 
 def _fields(entry: object) -> dict[str, object]:
+    if isinstance(entry, dict):
+        return entry
     assert isinstance(entry, msgspec.Struct)
     return msgspec.structs.asdict(entry)
 

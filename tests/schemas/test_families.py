@@ -144,3 +144,14 @@ def test_a_family_of_ones_own_is_taken(tmp_path: Path) -> None:
     spec.write_text("catalog: [own.yaml]\n" + _SPEC.replace("MACHINE", "x9i.large"))
 
     assert load(spec).spec is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [
+        ("c5n.4xlarge", 42), ("c5n.9xlarge", 96), ("c5n.18xlarge", 192),
+        ("VM.Standard.E4.Flex-114-1760", 1760), ("VM.Standard3.Flex-56-896", 896),
+    ],
+)  # fmt: skip
+def test_the_largest_sizes_have_the_memory_that_the_clouds_list(name: str, gib: int) -> None:
+    assert _CATALOG.machines[name].memory_gib == gib

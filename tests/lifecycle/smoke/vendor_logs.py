@@ -63,6 +63,7 @@ EFA = (
 IB = ("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",)
 LIBFABRIC = "NET/Libfabric/0/GDRDMA"
 SETUPS = {
+    "efa-host": Setup("g5.8xlarge", "NET/AWS Libfabric/0", "NET/Socket/0", srun, nodes=4, said=EFA),
     "efa-v1": Setup(
         "p4d.24xlarge",
         "NET/AWS Libfabric/0/GDRDMA",
