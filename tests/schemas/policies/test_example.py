@@ -22,17 +22,23 @@ _BREACHES = {
     ),
     "markets": (
         "machine: head-node}",
-        "machine: head-node}\n"
-        "  login: {site: east, role: login, machine: head-node, market: [spot]}",
+        (
+            "machine: head-node}\n"
+            "  login: {site: east, role: login, machine: head-node, market: [spot]}"
+        ),
         "a login that",
     ),
     "tags": ('cost-center: "4711", project', "project", "given: project"),
     "checkpoints": ("every: 30m", "every: 61m", "due every 60 minutes or less"),
     "no-public-address": (
-        "cidr: 10.45.0.0/16}, ssh: {tunnel: instance-connect}}\n\npools:\n"
-        "  head: {site: east, role: controller, machine: head-node}",
-        "cidr: 10.45.0.0/16, admin_cidrs: [192.0.2.0/24]}}\n\npools:\n"
-        "  head: {site: east, role: controller, machine: head-node, public_address: true}",
+        (
+            "cidr: 10.45.0.0/16}, ssh: {tunnel: instance-connect}}\n\npools:\n"
+            "  head: {site: east, role: controller, machine: head-node}"
+        ),
+        (
+            "cidr: 10.45.0.0/16, admin_cidrs: [192.0.2.0/24]}}\n\npools:\n"
+            "  head: {site: east, role: controller, machine: head-node, public_address: true}"
+        ),
         'pool "head": its nodes would have public addresses',
     ),
     "quotas": ("{gpu_quota: 64}", "{share: 2}", 'account "nlp": it has no gpu_quota'),
