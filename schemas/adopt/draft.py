@@ -188,6 +188,18 @@ class Draft:
             self.leave(f"{what} {name}", f"specs write names otherwise: it is called {fitted}")
         return fitted
 
+    def tunnel(self, site: str, kind: str) -> None:
+        """Lead the way into a cloud site through the cloud's own tunnel, and list that it does.
+
+        The source may say that machines have public addresses, but not from where one logs in.
+        """
+        self.sites[site]["ssh"] = {"tunnel": kind}
+        self.leave(
+            f"the way in to site {site}",
+            f"ssh: {{tunnel: {kind}}} is written; for public addresses public_address of a pool "
+            "and network: {admin_cidrs} of the site",
+        )
+
     def machine(self, name: str, sites: list[str], **facts: Any) -> str:
         """Return a machine type of this name; one that the catalog lacks is written beside it."""
         if name not in load_catalog().machines and name not in self._machines:

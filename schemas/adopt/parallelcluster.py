@@ -40,6 +40,7 @@ def adopt_parallelcluster(
     draft = Draft(name, origin=origin, date=date)
     site: dict[str, Any] = {"provider": "aws", "region": region}
     draft.sites[SITE] = site
+    draft.tunnel(SITE, "instance-connect")
     if zone_id:
         site["zone_id"] = zone_id
     else:

@@ -58,6 +58,7 @@ def adopt_toolkit(
         origin=origin, date=date,
     )  # fmt: skip
     draft.sites[SITE] = _site(variables)
+    draft.tunnel(SITE, "iap")
     kinds = {key: _kind(module.text("source")) for key, module in modules.items()}
     pools = {
         key: _nodeset(modules[key], key, draft)
