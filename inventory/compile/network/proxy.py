@@ -27,11 +27,10 @@ def exceptions(node: NodeFacts, proxy: Proxy) -> list[str]:
     and what the spec says.
     """
     scheduler = node.spec.scheduler
-    kubernetes = isinstance(scheduler, KubernetesScheduler)
     known = [*_NEAR, *networks_of_sites(node.spec, node.spec.sites)]
     for host in node.cluster.found_by_name:
         known += [host.name, host.address]
-    if kubernetes:
+    if isinstance(scheduler, KubernetesScheduler):
         known += [scheduler.pod_cidr, scheduler.service_cidr, *_PODS]
     return [each for each in dict.fromkeys([*known, *proxy.no_proxy]) if each]
 

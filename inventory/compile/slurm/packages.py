@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ....schemas.spec import KubernetesScheduler
-from ....schemas.stack.resolve import ResolvedComponent
+from ....schemas.stack.resolved import ResolvedComponent
 from ....schemas.stack.slurm import DISTRIBUTION, slurm_sources, source_of
 from ..node import NodeFacts
 from ..roles import role_compiler

@@ -15,7 +15,7 @@ from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
 if TYPE_CHECKING:
     from ...stack.lock import Component
     from ...stack.pools import PoolStack
-    from ...stack.resolve import ResolvedComponent
+    from ...stack.resolved import ResolvedComponent
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}
