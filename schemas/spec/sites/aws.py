@@ -41,7 +41,7 @@ class AwsNetwork(CloudNetwork, frozen=True):
 class AwsSsh(CloudSsh, frozen=True):
     """How to log in to machines on AWS."""
 
-    UPDATES: ClassVar = updates(in_place="via tunnel", replace="user key")
+    UPDATES: ClassVar = updates(in_place="tunnel")
 
     tunnel: Annotated[
         Literal["ssm", "instance-connect"] | None,
@@ -55,7 +55,7 @@ class AwsSsh(CloudSsh, frozen=True):
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
 
-    UPDATES: ClassVar = updates(replace="region zone_id account network")
+    UPDATES: ClassVar = updates(replace="region zone_id account network ssh")
 
     managed_kubernetes: ClassVar[str] = "eks"
     bucket_scheme: ClassVar[str] = "s3"

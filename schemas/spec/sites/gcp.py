@@ -29,7 +29,7 @@ class GcpNetwork(CloudNetwork, frozen=True):
 class GcpSsh(CloudSsh, frozen=True):
     """How to log in to machines on Google Cloud."""
 
-    UPDATES: ClassVar = updates(in_place="via tunnel", replace="user key")
+    UPDATES: ClassVar = updates(in_place="tunnel")
 
     tunnel: Annotated[
         Literal["iap"] | None,
@@ -43,7 +43,7 @@ class GcpSsh(CloudSsh, frozen=True):
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
     """A zone of a Google Cloud region."""
 
-    UPDATES: ClassVar = updates(replace="project region zone_name network")
+    UPDATES: ClassVar = updates(replace="project region zone_name network ssh")
 
     managed_kubernetes: ClassVar[str] = "gke"
     bucket_scheme: ClassVar[str] = "gs"
