@@ -18,12 +18,18 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 
 CATALOG = load_catalog()
-AWS = {"provider": "aws", "region": "us-east-1", "zone_id": "use1-az6"}
+AWS = {
+    "provider": "aws",
+    "region": "us-east-1",
+    "zone_id": "use1-az6",
+    "ssh": {"tunnel": "instance-connect"},
+}
 GCP = {
     "provider": "gcp",
     "project": "demo-project",
     "region": "us-central1",
     "zone": "us-central1-b",
+    "ssh": {"tunnel": "iap"},
 }
 ROOM = {"provider": "bare-metal", "ssh": {"user": "ops"}}
 DIGEST = "sha256:" + "a" * 64

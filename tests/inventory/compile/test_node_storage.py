@@ -138,4 +138,4 @@ def test_what_a_provider_made_is_mounted_by_its_address() -> None:
     spec = load(EXAMPLE).spec
     assert spec is not None
     made = ClusterInventory(cluster="x", hosts=(), storage={"scratch": "fs-1@tcp:/abc"})
-    assert storage_facts(spec, made)["train"].devices == {"scratch": "fs-1@tcp:/abc"}
+    assert storage_facts(spec, made)["train"].devices["scratch"] == "fs-1@tcp:/abc"
