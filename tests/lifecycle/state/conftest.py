@@ -16,7 +16,7 @@ from obstore.store import MemoryStore
 from gcluster.lifecycle.state import StateStore, newest_applied
 from gcluster.lifecycle.state.bucket import Bucket, ObstoreBucket, connect
 
-from .write_case import PLACE
+from .write_case import PLACE, catalog_of_now
 
 StartActor: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
@@ -66,12 +66,15 @@ def start_actor() -> Iterator[StartActor]:
 
 @pytest.fixture
 def kept_spec(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the spec, as it was applied, of the state that a module's `kept` names."""
+    """Return the spec that was applied, of the state that a module's `kept` names.
+
+    Its catalog says what it has had to say since: `validate` told its owner.
+    """
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     applied = newest_applied(StateStore.open(kept))
     assert applied is not None
-    (tmp_path / "ours.yaml").write_bytes(applied.catalogs["00.yaml"])
+    (tmp_path / "ours.yaml").write_bytes(catalog_of_now(applied.catalogs["00.yaml"]))
     spec = tmp_path / "cluster.yaml"
     spec.write_text(applied.spec.replace(PLACE, kept), encoding="utf-8")
     return spec
