@@ -92,9 +92,9 @@ def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
 @pytest.mark.parametrize(
     ("cloud", "device"),
     [
-        ("aws", "${demo-here-fast.dnsName}@tcp:/${demo-here-fast.mountName}"),
-        ("gcp", "${demo-here-fast.mountPoint}"),
-        ("oci", "${demo-here-fast.managementServiceAddress}@${demo-here-fast.lnet}:/quick"),
+        ("aws", "${LustreFileSystem/demo-here-fast.dnsName}@tcp:/${LustreFileSystem/demo-here-fast.mountName}"),
+        ("gcp", "${Instance/demo-here-fast.mountPoint}"),
+        ("oci", "${FileStorageLustreFileSystem/demo-here-fast.managementServiceAddress}@${FileStorageLustreFileSystem/demo-here-fast.lnet}:/quick"),
     ],
 )
 def test_a_program_tells_what_is_mounted_of_the_file_systems_it_makes(
