@@ -92,9 +92,17 @@ def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
 @pytest.mark.parametrize(
     ("cloud", "device"),
     [
-        ("aws", "${LustreFileSystem/demo-here-fast.dnsName}@tcp:/${LustreFileSystem/demo-here-fast.mountName}"),
+        (
+            "aws",
+            "${LustreFileSystem/demo-here-fast.dnsName}@tcp:/"
+            "${LustreFileSystem/demo-here-fast.mountName}",
+        ),
         ("gcp", "${Instance/demo-here-fast.mountPoint}"),
-        ("oci", "${FileStorageLustreFileSystem/demo-here-fast.managementServiceAddress}@${FileStorageLustreFileSystem/demo-here-fast.lnet}:/quick"),
+        (
+            "oci",
+            "${FileStorageLustreFileSystem/demo-here-fast.managementServiceAddress}@"
+            "${FileStorageLustreFileSystem/demo-here-fast.lnet}:/quick",
+        ),
     ],
 )
 def test_a_program_tells_what_is_mounted_of_the_file_systems_it_makes(
