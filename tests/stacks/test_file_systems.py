@@ -94,14 +94,18 @@ def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
     [
         (
             "aws",
-            "${LustreFileSystem/demo-here-fast.dnsName}@tcp:/"
-            "${LustreFileSystem/demo-here-fast.mountName}",
+            (
+                "${LustreFileSystem/demo-here-fast.dnsName}@tcp:/"
+                "${LustreFileSystem/demo-here-fast.mountName}"
+            ),
         ),
         ("gcp", "${Instance/demo-here-fast.mountPoint}"),
         (
             "oci",
-            "${FileStorageLustreFileSystem/demo-here-fast.managementServiceAddress}@"
-            "${FileStorageLustreFileSystem/demo-here-fast.lnet}:/quick",
+            (
+                "${FileStorageLustreFileSystem/demo-here-fast.managementServiceAddress}@"
+                "${FileStorageLustreFileSystem/demo-here-fast.lnet}:/quick"
+            ),
         ),
     ],
 )
