@@ -30,7 +30,7 @@ smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
 software: {kubernetes: "1.34"}
 """
 THREE = AKS.replace(", control_plane: aks", "").replace(
-    "pools:\n", "pools:\n  head: {site: here, role: controller, count: 3}\n"
+    "pools:\n", "pools:\n  head: {site: here, role: controller, count: 3, public_address: true}\n"
 )
 both = pytest.mark.parametrize("text", [AKS, THREE], ids=["aks", "self"])
 
