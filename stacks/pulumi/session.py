@@ -347,10 +347,12 @@ class ListedMachine(Protocol):
     @property
     def id(self) -> str:
         """The cloud's own name for it."""
+        ...
 
     @property
     def token(self) -> str:
         """The burst it belongs to; "" for fixed nodes."""
+        ...
 
 
 MachineT = TypeVar("MachineT", bound=ListedMachine)
