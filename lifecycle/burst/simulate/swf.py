@@ -32,7 +32,7 @@ _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 10_000
 _LARGEST = 1e15
 _MOST_SHOWN = 10
-_MOST_SHOWN = 40
+_SHOWN_CHARS = 40
 _PARTS = {2, 3, 4}
 _CANCELLED = 5
 
@@ -172,7 +172,7 @@ def _job(words: list[str]) -> TraceJob | _LeftOut | str:
         return _first_no_number(words)
     for position, value in enumerate(values):
         if not (value >= 0 or value == _UNKNOWN) or value > _LARGEST:
-            return f'{FIELDS[position]} is "{words[position][:_MOST_SHOWN]}": no count, and not -1'
+            return f'{FIELDS[position]} is "{words[position][:_SHOWN_CHARS]}": no count, and not -1'
     if values[0] < 0 or values[1] < 0:
         field = FIELDS[0 if values[0] < 0 else 1]
         return f"{field} is not known: no job can be replayed without"
@@ -208,7 +208,7 @@ def _first_no_number(words: list[str]) -> str:
         try:
             float(word)
         except ValueError:
-            return f'{FIELDS[position]} is "{word[:_MOST_SHOWN]}": no number'
+            return f'{FIELDS[position]} is "{word[:_SHOWN_CHARS]}": no number'
     return "a number can't be read"
 
 

@@ -73,15 +73,17 @@ def test_another_zone_replaces_the_scale_set_and_nothing_else() -> None:
     found = diff(
         recorded(spec(), live_state=on("spot-1")), recorded(spec(), live_state=on("spot-2"))
     )
-    [changed] = found.changed
+    changed, address = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
+    assert "PublicIPAddress" in address.urn  # it stands in the machine's zone
     assert (found.added, found.removed) == ((), ())
 
 
 def test_a_machine_with_a_name_leaves_its_interface_before_it_is_made_again() -> None:
     found = diff(recorded(spec()), recorded(spec(), live_state=on("on-demand-2", "head")))
-    [changed] = found.changed
+    changed, address = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
+    assert "PublicIPAddress" in address.urn  # it stands in the machine's zone
     machine = Graph(recorded(spec())).only("VirtualMachine")
     assert machine.options.delete_before_replace
 

@@ -170,7 +170,7 @@ def test_a_price_has_its_source_and_age(google: Google) -> None:
 
 
 def test_an_image_that_is_gone_or_of_other_processors_is_an_error(google: Google) -> None:
-    image = "/compute/projects/ubuntu-os-cloud/global/images/family/ubuntu-2204-lts"
+    image = "/compute/projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64"
     google.fixed[image] = (200, {"status": "READY", "architecture": "ARM64"})
     assert "is for ARM64, the machines are x86_64" in one(google, "GC986").summary
     del google.fixed[image]
@@ -228,7 +228,7 @@ IMAGES = "/compute/projects/ubuntu-os-cloud/global/images/family"
         (PROJECT, "quota GPUS_ALL_REGIONS"),
         (f"{ZONE}/machineTypes/a3-ultragpu-8g", "a3-ultragpu-8g in us-central1-b"),
         (
-            f"{IMAGES}/ubuntu-2204-lts",
+            f"{IMAGES}/ubuntu-2404-lts-amd64",
             "image projects/ubuntu-os-cloud/global/images/family/ubuntu-2",
         ),
     ],
