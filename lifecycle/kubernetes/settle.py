@@ -293,7 +293,7 @@ def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:
 UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
 """Is there on control planes that have come to another version since they were made."""
 PROGRAM = "/usr/local/libexec/gcluster/kubernetes-upgrade.py"
-_LIMIT_S = 600
+_FOLLOW_S = 600
 """kubeadm asks the API server a few times, and two rollouts are waited for two minutes each."""
 
 
@@ -310,7 +310,7 @@ def bring_followers(
         if host.connection != "ssh" or JOINED not in observation.stamps.get(host.name, {}):
             continue
         line = f"[ ! -e {UPGRADED} ] || exec {PROGRAM} --addons"
-        answer = session.run(host, as_root(host, ["sh", "-c", line]), timeout_s=_LIMIT_S)
+        answer = session.run(host, as_root(host, ["sh", "-c", line]), timeout_s=_FOLLOW_S)
         if isinstance(answer, Unreachable):
             why = answer.reason
         elif answer.returncode != 0:

@@ -68,9 +68,6 @@ def resolve(
 _NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
 
 
-_NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
-
-
 def asked_versions(software: Software) -> dict[str, str]:
     """Return the versions that are written, by component."""
     given = msgspec.structs.asdict(software)

@@ -241,7 +241,6 @@ _RESOURCES = {
 }
 _CLOUD = "kube-system"
 """Namespace whose controllers are deleted only where they would make claims again."""
-_CALL_S = 120
 _AT_ONCE = 100
 
 
