@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL
+from ..tunnels import reached_through
 from .api import Answer, Api, AwsError, filters, tagged
 from .plan.defaults import OFFER, TOKEN
 
@@ -172,7 +173,12 @@ def to_hosts(
         for machine in sorted(named, key=lambda m: m.host):
             if machine.pool != pool.name:
                 continue
-            through = _through(machine, entry, is_tunnel=tunnel is not None)
+            through = reached_through(
+                machine,
+                entry,
+                is_public=bool(machine.public_ip_address),
+                is_tunnel=tunnel is not None,
+            )
             found.append(
                 Host(
                     name=machine.host,
@@ -213,21 +219,6 @@ def _entry_machine(
         key=lambda m: (not m.public_ip_address, order.get(roles.get(m.pool, ""), 2), m.host),
         default=None,
     )
-
-
-def _through(
-    machine: Instance, entry: Instance | None, *, is_tunnel: bool = False
-) -> Instance | None:
-    """Return what a machine is reached through: nodes know each other by private addresses.
-
-    A machine with a public address is reached through that address of its own, and a tunnel leads
-    to one machine, which then leads to itself, too.
-    """
-    if is_tunnel:
-        return entry
-    if machine.public_ip_address:
-        return machine
-    return None if entry == machine else entry
 
 
 def _bastion(plan: SitePlan, through: Instance | None) -> str | None:

@@ -16,6 +16,7 @@ from azure.mgmt.compute.models import RunCommandInput
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import CLUSTER, HOST, POOL, SITE
+from ..tunnels import reached_through
 from .api import Answer, Api, refusals
 from .naming import settle
 from .plan.identifiers import parse
@@ -254,15 +255,8 @@ def to_hosts(
         )
         for node in every
         for pool in [plan.pool(node.pool)]
-        for through in [_through(node, entry)]
+        for through in [reached_through(node, entry, is_public=bool(node.public_address))]
     )
-
-
-def _through(node: Node, entry: Node | None) -> Node | None:
-    """Return what a machine is reached through; one with a public address: that of its own."""
-    if node.public_address:
-        return node
-    return None if entry == node else entry
 
 
 def _bastion(plan: SitePlan, through: Node | None) -> str | None:

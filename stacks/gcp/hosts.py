@@ -8,6 +8,7 @@ import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL, label_value
+from ..tunnels import reached_through
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
 from .plan.layout import SiteLayout
@@ -164,7 +165,14 @@ def to_hosts(
         for pool in plan.pools
         for host, machine in sorted(named.items())
         if machine.pool == label_value(pool.name)
-        for through in [_through(machine, entry, is_tunnel=tunnel is not None)]
+        for through in [
+            reached_through(
+                machine,
+                entry,
+                is_public=bool(machine.public_address),
+                is_tunnel=tunnel is not None,
+            )
+        ]
     )
 
 
@@ -223,21 +231,6 @@ def _entry_machine(
         and (pool.name == entry_pool if entry_pool else pool.role in order)
     ]
     return named[min(entries)[2]] if entries else None
-
-
-def _through(
-    machine: Instance, entry: Instance | None, *, is_tunnel: bool = False
-) -> Instance | None:
-    """Return what a machine is reached through: nodes know each other by private addresses.
-
-    A machine with a public address is reached through that address of its own, and a tunnel leads
-    to one machine, which then leads to itself, too.
-    """
-    if is_tunnel:
-        return entry
-    if machine.public_address:
-        return machine
-    return None if entry == machine else entry
 
 
 def _bastion(plan: SiteLayout, through: Instance | None) -> str | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL
+from ..tunnels import reached_through
 from .api import NOT_FOUND, Answer, Api, OciError
 from .plan.defaults import OFFER, TOKEN
 
@@ -234,7 +235,13 @@ def to_hosts(
         for pool in plan.pools
         for machine in named
         if machine.pool == pool.name
-        for through in [_through(machine, entry, found)]
+        for through in [
+            reached_through(
+                machine,
+                entry,
+                is_public=bool(found.addresses.get(machine.id, NO_ADDRESSES)[1]),
+            )
+        ]
     )
 
 
@@ -252,16 +259,6 @@ def _entry_machine(
     return min(
         entries, key=lambda m: (m.id not in public, ranks.get(m.pool, 2), m.host), default=None
     )
-
-
-def _through(machine: Instance, entry: Instance | None, found: Found) -> Instance | None:
-    """Return what a machine is reached through: nodes know each other by private addresses.
-
-    A machine with a public address is reached through that address of its own.
-    """
-    if found.addresses.get(machine.id, NO_ADDRESSES)[1]:
-        return machine
-    return None if entry == machine else entry
 
 
 def _bastion(plan: SitePlan, through: Instance | None, found: Found) -> str | None:
