@@ -165,7 +165,7 @@ mutate-checks: environment ## disable each check in turn: each time a golden cas
 
 .PHONY: test-model
 test-model: environment ## run 10,000 scenarios of faults against the lifecycle (FOR=... scenarios, SEED=...)
-	@python -m tests.lifecycle.model.emit $${FOR:-10000} $(SEED)
+	@python -m tests.lifecycle.model.search $${FOR:-10000} $(SEED)
 
 .PHONY: mutate-lifecycle
 mutate-lifecycle: environment ## take out what protects a cluster, piece by piece: the model must notice

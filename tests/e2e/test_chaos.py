@@ -82,7 +82,7 @@ def test_however_often_it_is_killed_nothing_is_orphaned_or_made_twice(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     live = LiveCluster(tmp_path)
-    draw = random.Random(SEED)  # noqa: S311  # a story, not a key
+    draw = random.Random(SEED)  # noqa: S311  # a random run, not a key
     tally: Counter[str] = Counter()
     try:
         while tally["killed"] < KILLS:

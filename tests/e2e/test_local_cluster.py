@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.lifecycle.planted import Watcher, found_in, spellings
+from tests.lifecycle.leak_search import Watcher, found_in, spellings
 
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore

@@ -237,7 +237,7 @@ def _simulated(host: Host) -> Host:
     )
 
 
-class PurchaseTrial:
+class PurchaseScenario:
     """A cluster on the double, driven as the command line drives one."""
 
     def __init__(self, folder: Path) -> None:
@@ -300,7 +300,7 @@ class Killed(BaseException):
     """What is raised where a process would be killed."""
 
 
-def kill_at(purchase: PurchaseTrial, number: int) -> None:
+def kill_at(purchase: PurchaseScenario, number: int) -> None:
     """Let the process die before it makes its n-th machine from now on, once."""
     steps = count(1)
 

@@ -10,8 +10,8 @@ import pytest
 
 from gcluster.lifecycle.cluster import sites
 
-from .cloud_double import PurchaseTrial
-from .trial import Trial
+from .cloud_double import PurchaseScenario
+from .sample_cluster import SampleCluster
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 
 @pytest.fixture
-def trial(own_places: Path) -> Trial:
+def sample(own_places: Path) -> SampleCluster:
     """Give a cluster of one head and three nodes that is described and not yet there."""
-    return Trial(own_places / "here" / "cluster.yaml")
+    return SampleCluster(own_places / "here" / "cluster.yaml")
 
 
 @pytest.fixture
-def purchase(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> PurchaseTrial:
+def purchase(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> PurchaseScenario:
     """Give a cluster whose sites are the double's."""
-    trial = PurchaseTrial(own_places / "here")
-    monkeypatch.setattr(sites, "provider", lambda *_: trial.cloud)
-    return trial
+    sample = PurchaseScenario(own_places / "here")
+    monkeypatch.setattr(sites, "provider", lambda *_: sample.cloud)
+    return sample

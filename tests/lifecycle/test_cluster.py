@@ -12,38 +12,40 @@ from gcluster.lifecycle.cluster.index import known_clusters
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 
-from .trial import Trial, tree
+from .sample_cluster import SampleCluster, tree
 
 
-def test_a_path_opens_the_cluster_that_it_describes(trial: Trial) -> None:
-    assert open_cluster(str(trial.path)).name == "trial"
+def test_a_path_opens_the_cluster_that_it_describes(sample: SampleCluster) -> None:
+    assert open_cluster(str(sample.path)).name == "trial"
 
 
-def test_the_state_lies_beside_the_spec_unless_the_spec_says_otherwise(trial: Trial) -> None:
-    assert trial.open().state_url == f"file://{trial.state}"
+def test_the_state_lies_beside_the_spec_unless_the_spec_says_otherwise(
+    sample: SampleCluster,
+) -> None:
+    assert sample.open().state_url == f"file://{sample.state}"
 
 
-def test_a_cluster_that_came_up_is_found_by_its_name(trial: Trial) -> None:
-    trial.up()
-    assert open_cluster("trial").spec_path == trial.path
+def test_a_cluster_that_came_up_is_found_by_its_name(sample: SampleCluster) -> None:
+    sample.up()
+    assert open_cluster("trial").spec_path == sample.path
 
 
-def test_a_name_acts_on_the_file_as_it_is_now(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=2)
+def test_a_name_acts_on_the_file_as_it_is_now(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=2)
     assert open_cluster("trial").spec.pools["gpu"].count == 2
 
 
-def test_a_name_whose_file_is_gone_acts_on_what_was_applied(trial: Trial) -> None:
-    trial.up()
-    trial.path.unlink()
+def test_a_name_whose_file_is_gone_acts_on_what_was_applied(sample: SampleCluster) -> None:
+    sample.up()
+    sample.path.unlink()
     assert open_cluster("trial").spec.pools["gpu"].count == 3
 
 
 def test_two_clusters_of_one_name_are_told_apart_by_their_paths(own_places: Path) -> None:
     paths = [own_places / place / "cluster.yaml" for place in ("one", "two")]
     for path in paths:
-        Trial(path).up()
+        SampleCluster(path).up()
     with pytest.raises(LifecycleError) as error:
         open_cluster("trial")
     assert error.value.exit_code is Exit.USAGE
@@ -51,7 +53,9 @@ def test_two_clusters_of_one_name_are_told_apart_by_their_paths(own_places: Path
 
 
 def test_a_name_means_the_cluster_that_was_not_taken_down(own_places: Path) -> None:
-    ended, running = (Trial(own_places / place / "cluster.yaml") for place in ("one", "two"))
+    ended, running = (
+        SampleCluster(own_places / place / "cluster.yaml") for place in ("one", "two")
+    )
     ended.up()
     running.up()
     ended.down()
@@ -59,7 +63,7 @@ def test_a_name_means_the_cluster_that_was_not_taken_down(own_places: Path) -> N
 
 
 def test_a_cluster_brought_up_again_is_found_again(own_places: Path) -> None:
-    again, ended = (Trial(own_places / place / "cluster.yaml") for place in ("one", "two"))
+    again, ended = (SampleCluster(own_places / place / "cluster.yaml") for place in ("one", "two"))
     ended.up()
     ended.down()
     again.up()
@@ -68,8 +72,8 @@ def test_a_cluster_brought_up_again_is_found_again(own_places: Path) -> None:
     assert open_cluster("trial").spec_path == again.path
 
 
-def test_an_unknown_name_is_refused_with_the_name_that_was_meant(trial: Trial) -> None:
-    trial.up()
+def test_an_unknown_name_is_refused_with_the_name_that_was_meant(sample: SampleCluster) -> None:
+    sample.up()
     with pytest.raises(LifecycleError) as error:
         open_cluster("trail")
     assert error.value.exit_code is Exit.USAGE
@@ -83,16 +87,16 @@ def test_an_unknown_name_on_a_new_machine_asks_for_the_path(own_places: Path) ->
     assert error.value.diagnostics[0].hint == "give the path of its spec"
 
 
-def test_a_cluster_whose_state_was_deleted_is_no_longer_known(trial: Trial) -> None:
-    trial.up()
-    shutil.rmtree(trial.state)
+def test_a_cluster_whose_state_was_deleted_is_no_longer_known(sample: SampleCluster) -> None:
+    sample.up()
+    shutil.rmtree(sample.state)
     assert known_clusters() == []
 
 
-def test_every_error_of_a_spec_is_reported_at_once(trial: Trial) -> None:
-    trial.write(pool=", site_typo: 1, quorum: 9")
+def test_every_error_of_a_spec_is_reported_at_once(sample: SampleCluster) -> None:
+    sample.write(pool=", site_typo: 1, quorum: 9")
     with pytest.raises(SpecError) as error:
-        trial.open()
+        sample.open()
     assert error.value.exit_code is Exit.SPEC
     assert len([d for d in error.value.diagnostics if d.is_error]) == 2
 
@@ -106,84 +110,88 @@ def test_a_file_that_is_not_there_is_an_error_of_the_spec(own_places: Path) -> N
 @pytest.mark.parametrize("target", ["path", "name"])
 @pytest.mark.parametrize("became", ["edited", "wrong", "broken", "gone"])
 def test_a_running_cluster_is_what_was_applied_whatever_became_of_its_file(
-    trial: Trial, became: str, target: str
+    sample: SampleCluster, became: str, target: str
 ) -> None:
-    trial.up()
+    sample.up()
     match became:
         case "edited":
-            trial.write(count=2)
+            sample.write(count=2)
         case "wrong":
-            trial.write(pool=", typo: 1")
+            sample.write(pool=", typo: 1")
         case "broken":
-            trial.path.write_text("name: [trial\n", encoding="utf-8")
+            sample.path.write_text("name: [trial\n", encoding="utf-8")
         case "gone":
-            trial.path.unlink()
-    cluster = open_cluster(str(trial.path) if target == "path" else "trial", running=True)
+            sample.path.unlink()
+    cluster = open_cluster(str(sample.path) if target == "path" else "trial", running=True)
     assert cluster.spec.pools["gpu"].count == 3
-    assert cluster.spec_path == trial.path
+    assert cluster.spec_path == sample.path
 
 
-def test_a_broken_file_that_was_never_applied_is_no_running_cluster(trial: Trial) -> None:
-    trial.path.write_text("name: [trial\n", encoding="utf-8")
+def test_a_broken_file_that_was_never_applied_is_no_running_cluster(sample: SampleCluster) -> None:
+    sample.path.write_text("name: [trial\n", encoding="utf-8")
     with pytest.raises(SpecError):
-        trial.open(running=True)
+        sample.open(running=True)
 
 
-def test_comments_and_the_order_of_keys_do_not_change_the_hash(trial: Trial) -> None:
-    before = trial.open().spec_hash
-    lines = trial.path.read_text(encoding="utf-8").splitlines()
+def test_comments_and_the_order_of_keys_do_not_change_the_hash(sample: SampleCluster) -> None:
+    before = sample.open().spec_hash
+    lines = sample.path.read_text(encoding="utf-8").splitlines()
     (scheduler,) = [line for line in lines if line.startswith("scheduler")]
     lines.remove(scheduler)
-    trial.path.write_text("\n".join(["# again", scheduler, *lines]), encoding="utf-8")
-    assert trial.open().spec_hash == before
+    sample.path.write_text("\n".join(["# again", scheduler, *lines]), encoding="utf-8")
+    assert sample.open().spec_hash == before
 
 
 @pytest.mark.parametrize(
     "change", [{"count": 4}, {"pool": ", quorum: 2"}, {"site": ", max_nodes: 9"}, {"name": "other"}]
 )
-def test_what_changes_the_meaning_changes_the_hash(trial: Trial, change: dict[str, object]) -> None:
-    before = trial.open().spec_hash
-    trial.write(**change)  # type: ignore[arg-type]  # keys of write, each with its own type
-    assert trial.open().spec_hash != before
+def test_what_changes_the_meaning_changes_the_hash(
+    sample: SampleCluster, change: dict[str, object]
+) -> None:
+    before = sample.open().spec_hash
+    sample.write(**change)  # type: ignore[arg-type]  # keys of write, each with its own type
+    assert sample.open().spec_hash != before
 
 
-def test_opening_and_planning_a_new_cluster_leaves_nothing_beside_the_spec(trial: Trial) -> None:
-    make_plan(trial.open())
-    assert list(trial.path.parent.iterdir()) == [trial.path]
+def test_opening_and_planning_a_new_cluster_leaves_nothing_beside_the_spec(
+    sample: SampleCluster,
+) -> None:
+    make_plan(sample.open())
+    assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_planning_makes_no_cluster_known(trial: Trial) -> None:
-    make_plan(trial.open())
+def test_planning_makes_no_cluster_known(sample: SampleCluster) -> None:
+    make_plan(sample.open())
     assert known_clusters() == []
 
 
-def test_planning_a_running_cluster_writes_nothing_into_its_state(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=5)
-    before = tree(trial.state)
-    make_plan(trial.open())
-    assert tree(trial.state) == before
+def test_planning_a_running_cluster_writes_nothing_into_its_state(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=5)
+    before = tree(sample.state)
+    make_plan(sample.open())
+    assert tree(sample.state) == before
 
 
 def test_the_id_of_a_cluster_is_the_same_for_every_command_after_its_first_up(
-    trial: Trial,
+    sample: SampleCluster,
 ) -> None:
-    trial.up()
-    assert trial.open().id == trial.open(running=True).id
+    sample.up()
+    assert sample.open().id == sample.open(running=True).id
 
 
-def test_a_cluster_made_again_in_the_same_place_gets_another_id(trial: Trial) -> None:
-    trial.up()
-    before = trial.open().id
-    trial.down()
-    shutil.rmtree(trial.state)
-    trial.up()
-    assert trial.open().id != before
+def test_a_cluster_made_again_in_the_same_place_gets_another_id(sample: SampleCluster) -> None:
+    sample.up()
+    before = sample.open().id
+    sample.down()
+    shutil.rmtree(sample.state)
+    sample.up()
+    assert sample.open().id != before
 
 
-def test_the_warnings_of_a_spec_go_with_its_cluster(trial: Trial) -> None:
+def test_the_warnings_of_a_spec_go_with_its_cluster(sample: SampleCluster) -> None:
     outside = "  idle: {site: lab, machine: sim.h100x8, count: 1}\n"
-    text = trial.path.read_text().replace("pools:\n", f"pools:\n{outside}", 1)
+    text = sample.path.read_text().replace("pools:\n", f"pools:\n{outside}", 1)
     some = "{type: slurm, partitions: {a: {pools: [gpu]}}}"
-    trial.path.write_text(text.replace("{type: slurm}", some))
-    assert [warning.code for warning in trial.open().warnings] == ["GC507"]
+    sample.path.write_text(text.replace("{type: slurm}", some))
+    assert [warning.code for warning in sample.open().warnings] == ["GC507"]

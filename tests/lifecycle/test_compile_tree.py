@@ -12,7 +12,7 @@ from gcluster.lifecycle.planning.compile_tree import MARKER, compile_tree
 from gcluster.lifecycle.planning.preflight.offline import offline_findings
 from gcluster.schemas.load import load
 
-from .trial import Trial, tree
+from .sample_cluster import SampleCluster, tree
 
 EKS = """\
 apiVersion: gcluster/v1
@@ -66,88 +66,94 @@ def test_a_clouds_own_control_plane_compiles(out: Path, tmp_path: Path) -> None:
     assert not any(said.is_error for said in offline_findings(load(spec)))
 
 
-def test_what_is_returned_is_what_was_written_but_for_the_marker(trial: Trial, out: Path) -> None:
-    files = compile_tree(trial.path, out)
+def test_what_is_returned_is_what_was_written_but_for_the_marker(
+    sample: SampleCluster, out: Path
+) -> None:
+    files = compile_tree(sample.path, out)
     assert [str(file.relative_to(out)) for file in files] == sorted(tree(out).keys() - {MARKER})
 
 
-def test_the_same_spec_gives_the_same_bytes(trial: Trial, tmp_path: Path) -> None:
+def test_the_same_spec_gives_the_same_bytes(sample: SampleCluster, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    compile_tree(trial.path, first)
-    compile_tree(trial.path, second)
+    compile_tree(sample.path, first)
+    compile_tree(sample.path, second)
     assert tree(first) == tree(second)
 
 
-def test_a_running_cluster_compiles_to_the_same_bytes(trial: Trial, tmp_path: Path) -> None:
-    compile_tree(trial.path, tmp_path / "before")
-    trial.up()
-    compile_tree(trial.path, tmp_path / "after")
+def test_a_running_cluster_compiles_to_the_same_bytes(
+    sample: SampleCluster, tmp_path: Path
+) -> None:
+    compile_tree(sample.path, tmp_path / "before")
+    sample.up()
+    compile_tree(sample.path, tmp_path / "after")
     assert tree(tmp_path / "before") == tree(tmp_path / "after")
 
 
-def test_compiling_makes_no_state(trial: Trial, out: Path) -> None:
-    compile_tree(trial.path, out)
-    assert list(trial.path.parent.iterdir()) == [trial.path]
+def test_compiling_makes_no_state(sample: SampleCluster, out: Path) -> None:
+    compile_tree(sample.path, out)
+    assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_secrets_are_named_and_never_shown(trial: Trial, out: Path) -> None:
-    trial.up()
-    secret = trial.open().vault.reveal("munge")
-    compile_tree(trial.path, out)
+def test_secrets_are_named_and_never_shown(sample: SampleCluster, out: Path) -> None:
+    sample.up()
+    secret = sample.open().vault.reveal("munge")
+    compile_tree(sample.path, out)
     assert b"<secret munge>" in tree(out)["site.yml"]
     assert not any(secret in content for content in tree(out).values())
 
 
 def test_a_folder_of_somebody_elses_files_is_refused_and_left_as_it_is(
-    trial: Trial, out: Path
+    sample: SampleCluster, out: Path
 ) -> None:
     out.mkdir()
     (out / "thesis.txt").write_text("the only copy", encoding="utf-8")
     with pytest.raises(LifecycleError) as error:
-        compile_tree(trial.path, out)
+        compile_tree(sample.path, out)
     assert error.value.exit_code is Exit.USAGE
     assert tree(out) == {"thesis.txt": b"the only copy"}
 
 
-def test_a_file_in_the_folders_place_is_refused_and_left_as_it_is(trial: Trial, out: Path) -> None:
+def test_a_file_in_the_folders_place_is_refused_and_left_as_it_is(
+    sample: SampleCluster, out: Path
+) -> None:
     out.write_text("the only copy", encoding="utf-8")
     with pytest.raises(LifecycleError) as error:
-        compile_tree(trial.path, out)
+        compile_tree(sample.path, out)
     assert error.value.exit_code is Exit.USAGE
     assert out.read_text(encoding="utf-8") == "the only copy"
 
 
-def test_an_empty_folder_is_taken(trial: Trial, out: Path) -> None:
+def test_an_empty_folder_is_taken(sample: SampleCluster, out: Path) -> None:
     out.mkdir()
-    assert compile_tree(trial.path, out)
+    assert compile_tree(sample.path, out)
 
 
 def test_the_folder_one_stands_in_is_taken(
-    trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out.mkdir()
     monkeypatch.chdir(out)
-    compile_tree(trial.path, Path())
+    compile_tree(sample.path, Path())
     assert (out / "site.yml").is_file()
 
 
 def test_its_own_folder_is_written_again_without_what_is_no_longer_compiled(
-    trial: Trial, out: Path
+    sample: SampleCluster, out: Path
 ) -> None:
-    text = trial.path.read_text(encoding="utf-8")
+    text = sample.path.read_text(encoding="utf-8")
     extra = "  more: {site: lab, machine: sim.h100x8, count: 1}\nscheduler"
-    trial.path.write_text(text.replace("scheduler", extra), encoding="utf-8")
-    compile_tree(trial.path, out)
+    sample.path.write_text(text.replace("scheduler", extra), encoding="utf-8")
+    compile_tree(sample.path, out)
     assert (out / "groups" / "more.json").is_file()
-    trial.write()
-    compile_tree(trial.path, out)
+    sample.write()
+    compile_tree(sample.path, out)
     assert not (out / "groups" / "more.json").exists()
 
 
 def test_a_write_that_breaks_off_leaves_the_old_tree_whole(
-    trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compile_tree(trial.path, out)
+    compile_tree(sample.path, out)
     before = tree(out)
     write = Path.write_bytes
 
@@ -156,24 +162,24 @@ def test_a_write_that_breaks_off_leaves_the_old_tree_whole(
             raise OSError(28, "No space left on device")
         return write(path, data)
 
-    trial.write(count=9)
+    sample.write(count=9)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            compile_tree(trial.path, out)
+            compile_tree(sample.path, out)
     assert tree(out) == before
 
 
-def test_nothing_but_the_tree_is_left_beside_it(trial: Trial, tmp_path: Path) -> None:
+def test_nothing_but_the_tree_is_left_beside_it(sample: SampleCluster, tmp_path: Path) -> None:
     folder = tmp_path / "beside"
     folder.mkdir()
     for _ in range(2):
-        compile_tree(trial.path, folder / "compiled")
+        compile_tree(sample.path, folder / "compiled")
     assert [path.name for path in folder.iterdir()] == ["compiled"]
 
 
-def test_a_spec_with_errors_writes_nothing(trial: Trial, out: Path) -> None:
-    trial.write(pool=", typo: 1")
+def test_a_spec_with_errors_writes_nothing(sample: SampleCluster, out: Path) -> None:
+    sample.write(pool=", typo: 1")
     with pytest.raises(SpecError):
-        compile_tree(trial.path, out)
+        compile_tree(sample.path, out)
     assert not out.exists()

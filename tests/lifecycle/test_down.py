@@ -22,18 +22,18 @@ from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.simulated.cloud import Cloud
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
-from .trial import Trial, tree
+from .sample_cluster import SampleCluster, tree
 
 
 @pytest.fixture
-def running(trial: Trial) -> Trial:
+def running(sample: SampleCluster) -> SampleCluster:
     """Give a cluster that came up."""
-    trial.up()
-    return trial
+    sample.up()
+    return sample
 
 
 @pytest.fixture
-def disk(running: Trial, monkeypatch: pytest.MonkeyPatch) -> Leftover:
+def disk(running: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> Leftover:
     """Make the provider forget a disk: the double of an API that lost track of one."""
     del running
     forgotten = Leftover(kind="volume", name="scratch", provider_id="vol-1", usd_per_hour=0.1)
@@ -46,57 +46,57 @@ def disk(running: Trial, monkeypatch: pytest.MonkeyPatch) -> Leftover:
     return forgotten
 
 
-def test_everything_is_removed_and_counted_by_kind(running: Trial) -> None:
+def test_everything_is_removed_and_counted_by_kind(running: SampleCluster) -> None:
     result = running.down()
     assert result.exit_code is Exit.OK
     assert (result.nothing_there, result.removed, result.leftovers) == (False, {"node": 4}, ())
     assert running.in_the_provider() == {}
 
 
-def test_the_ledger_is_empty_afterwards(running: Trial) -> None:
+def test_the_ledger_is_empty_afterwards(running: SampleCluster) -> None:
     running.down()
     assert running.in_the_ledger() == {}
     assert running.open(running=True).ledger.open_intents() == ()
 
 
-def test_the_second_down_has_nothing_to_do(running: Trial) -> None:
+def test_the_second_down_has_nothing_to_do(running: SampleCluster) -> None:
     running.down()
     result = running.down(answer=False)
     assert (result.nothing_there, result.removed, result.exit_code) == (True, {}, Exit.OK)
 
 
-def test_a_cluster_that_never_came_up_is_not_touched(trial: Trial) -> None:
-    assert trial.down(answer=False).nothing_there
-    assert list(trial.path.parent.iterdir()) == [trial.path]
+def test_a_cluster_that_never_came_up_is_not_touched(sample: SampleCluster) -> None:
+    assert sample.down(answer=False).nothing_there
+    assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
 def test_the_keys_of_an_up_that_has_just_begun_are_not_forgotten(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = Event(), Event()
     apply = SimulatedProvider.apply
 
     def slow(self: SimulatedProvider, context: SiteContext) -> None:
-        trial.open().vault.ensure("munge", lambda: b"the key that nodes are about to get")
+        sample.open().vault.ensure("munge", lambda: b"the key that nodes are about to get")
         begun.set()
         assert go_on.wait(60)
         apply(self, context)
 
     monkeypatch.setattr(SimulatedProvider, "apply", slow)
     with ThreadPoolExecutor(1) as other:
-        coming = other.submit(trial.up)
+        coming = other.submit(sample.up)
         assert begun.wait(60)
-        munge = trial.open().vault.reveal("munge")
+        munge = sample.open().vault.reveal("munge")
         with pytest.raises(LifecycleError) as error:
-            trial.down()
+            sample.down()
         go_on.set()
         assert coming.result().exit_code is Exit.OK
     assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.LOCKED, "GC903")
-    assert trial.open().vault.reveal("munge") == munge
+    assert sample.open().vault.reveal("munge") == munge
 
 
 def test_the_keys_of_an_up_that_began_and_ended_since_down_looked_are_not_forgotten(
-    running: Trial, monkeypatch: pytest.MonkeyPatch
+    running: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.down()
 
@@ -113,7 +113,7 @@ def test_the_keys_of_an_up_that_began_and_ended_since_down_looked_are_not_forgot
     assert running.open().vault.version("munge") is not None
 
 
-def test_the_answer_no_touches_nothing(running: Trial) -> None:
+def test_the_answer_no_touches_nothing(running: SampleCluster) -> None:
     before, there = tree(running.state), running.in_the_provider()
     with pytest.raises(LifecycleError) as error:
         running.down(answer=False)
@@ -122,7 +122,7 @@ def test_the_answer_no_touches_nothing(running: Trial) -> None:
     assert running.in_the_provider() == there
 
 
-def test_the_question_shows_what_exists(running: Trial) -> None:
+def test_the_question_shows_what_exists(running: SampleCluster) -> None:
     shown: set[str] = set()
 
     def confirm(existing: tuple[Leftover, ...]) -> bool:
@@ -133,7 +133,7 @@ def test_the_question_shows_what_exists(running: Trial) -> None:
     assert shown == {"head", "gpu001", "gpu002", "gpu003"}
 
 
-def test_a_site_that_another_command_works_on_is_left_alone(running: Trial) -> None:
+def test_a_site_that_another_command_works_on_is_left_alone(running: SampleCluster) -> None:
     there = running.in_the_provider()
     held = acquire(running.open().store, ["lab"], reason="up")
     with held, pytest.raises(LifecycleError) as error:
@@ -142,19 +142,21 @@ def test_a_site_that_another_command_works_on_is_left_alone(running: Trial) -> N
     assert running.in_the_provider() == there
 
 
-def test_what_is_left_is_named_and_has_its_own_exit_code(running: Trial, disk: Leftover) -> None:
+def test_what_is_left_is_named_and_has_its_own_exit_code(
+    running: SampleCluster, disk: Leftover
+) -> None:
     result = running.down()
     assert (result.exit_code, result.leftovers) == (Exit.LEFTOVERS, (disk,))
 
 
-def test_secrets_are_kept_while_something_is_left(running: Trial, disk: Leftover) -> None:
+def test_secrets_are_kept_while_something_is_left(running: SampleCluster, disk: Leftover) -> None:
     del disk
     running.down()
     assert list((running.state / "secrets").rglob("*.json"))
 
 
 def test_keys_and_working_files_are_gone_from_this_machine(
-    running: Trial, own_places: Path
+    running: SampleCluster, own_places: Path
 ) -> None:
     assert list(places.config_home().rglob("*"))
     cluster = running.open()
@@ -165,19 +167,19 @@ def test_keys_and_working_files_are_gone_from_this_machine(
     assert [path for path in (own_places / "config").rglob("*") if path.is_file()] == []
 
 
-def test_no_secret_is_left_in_the_state(running: Trial) -> None:
+def test_no_secret_is_left_in_the_state(running: SampleCluster) -> None:
     running.down()
     assert [name for name in tree(running.state) if name.startswith("secrets/")] == []
 
 
-def test_the_journal_outlives_the_cluster(running: Trial) -> None:
+def test_the_journal_outlives_the_cluster(running: SampleCluster) -> None:
     running.down()
     runs = Journal(running.open().events).runs()
     assert [(run.command, run.exit_code) for run in runs] == [("up", 0), ("down", 0)]
 
 
 @pytest.mark.parametrize("became", ["edited", "gone"])
-def test_what_became_of_the_file_does_not_matter(running: Trial, became: str) -> None:
+def test_what_became_of_the_file_does_not_matter(running: SampleCluster, became: str) -> None:
     if became == "gone":
         running.path.unlink()
     else:
@@ -185,7 +187,7 @@ def test_what_became_of_the_file_does_not_matter(running: Trial, became: str) ->
     assert running.down().removed == {"node": 4}
 
 
-def test_a_cluster_comes_up_again_after_it_was_taken_down(running: Trial) -> None:
+def test_a_cluster_comes_up_again_after_it_was_taken_down(running: SampleCluster) -> None:
     running.down()
     assert running.up().exit_code is Exit.OK
     assert running.in_the_ledger() == running.in_the_provider()
@@ -193,7 +195,7 @@ def test_a_cluster_comes_up_again_after_it_was_taken_down(running: Trial) -> Non
 
 
 def test_an_intent_whose_creation_never_began_is_closed(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -201,10 +203,10 @@ def test_an_intent_whose_creation_never_began_is_closed(
     with monkeypatch.context() as patch:
         patch.setattr(Cloud, "create", killed)
         with pytest.raises(KeyboardInterrupt):
-            trial.up()
-    assert trial.open().ledger.open_intents()
-    trial.down()
-    assert trial.open().ledger.open_intents() == ()
+            sample.up()
+    assert sample.open().ledger.open_intents()
+    sample.down()
+    assert sample.open().ledger.open_intents() == ()
 
 
 def test_killed_at_every_write_and_told_again_it_leaves_nothing(
@@ -212,8 +214,8 @@ def test_killed_at_every_write_and_told_again_it_leaves_nothing(
 ) -> None:
     create = StateStore.put_new
     for number in range(40):
-        trial = Trial(own_places / str(number) / "cluster.yaml")
-        trial.up()
+        sample = SampleCluster(own_places / str(number) / "cluster.yaml")
+        sample.up()
         writes = count()
 
         def put_new(
@@ -229,12 +231,12 @@ def test_killed_at_every_write_and_told_again_it_leaves_nothing(
         with monkeypatch.context() as patch:
             patch.setattr(StateStore, "put_new", put_new)
             with suppress(KeyboardInterrupt):
-                trial.down()
+                sample.down()
         with monkeypatch.context() as patch:
             patch.setattr(ProcessIdentity, "is_gone", lambda _: True)  # it was killed
-            trial.down()
-        assert trial.in_the_provider() == trial.in_the_ledger() == {}
-        assert not [name for name in tree(trial.state) if name.startswith("secrets/")]
+            sample.down()
+        assert sample.in_the_provider() == sample.in_the_ledger() == {}
+        assert not [name for name in tree(sample.state) if name.startswith("secrets/")]
         if next(writes) <= number:
             assert number > 4  # every write was tried
             return

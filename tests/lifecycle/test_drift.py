@@ -16,61 +16,63 @@ from gcluster.stacks.provider import Leftover, provider_error
 from gcluster.stacks.simulated import fleet, stamps
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
-from .trial import Trial, tree
+from .sample_cluster import SampleCluster, tree
 
 
 @pytest.fixture
-def up(trial: Trial) -> Trial:
+def up(sample: SampleCluster) -> SampleCluster:
     """Give a cluster that came up."""
-    trial.up()
-    return trial
+    sample.up()
+    return sample
 
 
-def _look(trial: Trial) -> DriftReport:
-    return find_drift(trial.open(running=True))
+def _look(sample: SampleCluster) -> DriftReport:
+    return find_drift(sample.open(running=True))
 
 
-def _fix(trial: Trial, *, answer: bool = True, shown: list[Plan] | None = None) -> FixResult:
+def _fix(
+    sample: SampleCluster, *, answer: bool = True, shown: list[Plan] | None = None
+) -> FixResult:
     def confirm(plan: Plan) -> bool:
         if shown is not None:
             shown.append(plan)
         return answer
 
-    return fix_drift(trial.open(running=True), silent, confirm=confirm)
+    return fix_drift(sample.open(running=True), silent, confirm=confirm)
 
 
-def _delete(trial: Trial, node: str) -> None:
-    (site,) = open_sites(trial.open(running=True))
+def _delete(sample: SampleCluster, node: str) -> None:
+    (site,) = open_sites(sample.open(running=True))
     cloud = fleet.cloud(site.context)
     cloud.delete([cloud.list()[node].id])
     stamps.forget(site.context, [node])
 
 
-def _empty(trial: Trial, node: str) -> None:
+def _empty(sample: SampleCluster, node: str) -> None:
     """Take all stamps of a node away, as setting it up again does."""
-    (site,) = open_sites(trial.open(running=True))
+    (site,) = open_sites(sample.open(running=True))
     stamps.forget(site.context, [node])
 
 
-def test_right_after_up_nothing_has_drifted(up: Trial) -> None:
+def test_right_after_up_nothing_has_drifted(up: SampleCluster) -> None:
     report = _look(up)
     assert (report.drifts, report.behind, report.silent) == ((), (), {})
     assert (report.exit_code, report.hosts) == (Exit.OK, 4)
 
 
-def test_looking_writes_nothing(up: Trial) -> None:
+def test_looking_writes_nothing(up: SampleCluster) -> None:
     _delete(up, "gpu002")
     before = tree(up.state)
     _look(up)
     assert tree(up.state) == before
 
 
-def test_what_only_the_file_says_is_no_drift(up: Trial) -> None:
+def test_what_only_the_file_says_is_no_drift(up: SampleCluster) -> None:
     up.write(count=7)
     assert _look(up).drifts == ()
 
 
-def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: Trial) -> None:
+def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: SampleCluster) -> None:
     _delete(up, "gpu002")
     (drift,) = _look(up).drifts
     assert (drift.plane, drift.kind, drift.name, drift.fixable) == ("cloud", "node", "gpu002", True)
@@ -81,7 +83,9 @@ def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: Trial) -> None:
     assert all(up.stamps().values())
 
 
-def test_a_node_that_was_set_up_again_is_drift_and_only_that_is_done_again(up: Trial) -> None:
+def test_a_node_that_was_set_up_again_is_drift_and_only_that_is_done_again(
+    up: SampleCluster,
+) -> None:
     _empty(up, "gpu003")
     (drift,) = _look(up).drifts
     assert (drift.where, drift.kind, drift.name) == ("gpu003", "node", "gpu003")
@@ -93,7 +97,7 @@ def test_a_node_that_was_set_up_again_is_drift_and_only_that_is_done_again(up: T
     assert not any(site.changes for site in plan.sites)
 
 
-def test_a_fix_leaves_what_only_the_file_says_to_up(up: Trial) -> None:
+def test_a_fix_leaves_what_only_the_file_says_to_up(up: SampleCluster) -> None:
     _delete(up, "gpu001")
     up.write(count=6)
     _fix(up)
@@ -102,7 +106,7 @@ def test_a_fix_leaves_what_only_the_file_says_to_up(up: Trial) -> None:
     assert len(up.in_the_provider()) == 7
 
 
-def test_the_answer_no_fixes_nothing(up: Trial) -> None:
+def test_the_answer_no_fixes_nothing(up: SampleCluster) -> None:
     _delete(up, "gpu002")
     with pytest.raises(LifecycleError) as error:
         _fix(up, answer=False)
@@ -110,13 +114,13 @@ def test_the_answer_no_fixes_nothing(up: Trial) -> None:
     assert len(_look(up).drifts) == 1
 
 
-def test_without_drift_nobody_is_asked(up: Trial) -> None:
+def test_without_drift_nobody_is_asked(up: SampleCluster) -> None:
     result = _fix(up, answer=False)
     assert (result.after, result.exit_code) == (None, Exit.OK)
 
 
 def test_a_stray_is_drift_that_a_fix_does_not_touch(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = SimulatedProvider.sweep
     stray = Leftover(kind="volume", name="scratch", provider_id="vol-1")
@@ -128,7 +132,7 @@ def test_a_stray_is_drift_that_a_fix_does_not_touch(
 
 
 def test_a_site_that_can_not_be_asked_is_said_to_be_unknown(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> tuple[()]:
         raise provider_error("GC966", "lab can't be reached")
@@ -140,18 +144,18 @@ def test_a_site_that_can_not_be_asked_is_said_to_be_unknown(
     assert report.exit_code is Exit.FAILED
 
 
-def test_a_cluster_that_never_was_has_nothing_to_compare(trial: Trial) -> None:
+def test_a_cluster_that_never_was_has_nothing_to_compare(sample: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
-        _look(trial)
+        _look(sample)
     assert error.value.diagnostics[0].code == "GC1102"
 
 
 def test_nodes_in_the_repair_queue_are_told_once_and_are_no_drift(
-    trial: Trial,
+    sample: SampleCluster,
 ) -> None:
-    trial.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")
-    missing = trial.up().failed_hosts
-    report = _look(trial)
+    sample.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")
+    missing = sample.up().failed_hosts
+    report = _look(sample)
     assert missing
     assert {entry.node for entry in report.repairs} == missing.keys()
     assert report.drifts == ()
@@ -162,7 +166,7 @@ class Killed(BaseException):
 
 
 def test_a_fix_that_was_killed_at_a_write_is_done_by_the_next(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = StateStore.put_new
     for number in range(4):

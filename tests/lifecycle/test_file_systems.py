@@ -11,7 +11,7 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 
-from .cloud_double import PurchaseTrial
+from .cloud_double import PurchaseScenario
 
 FAST = (
     "storage:\n  fast: {type: lustre, mount: /fsx, site: east, capacity: 4800 GiB,"
@@ -23,7 +23,7 @@ DEVICE = "fs-0a.fsx.us-east-1.amazonaws.com@tcp:/abcdbev"
 
 
 def test_nodes_get_the_address_that_the_cloud_said_when_it_made_the_file_system(
-    purchase: PurchaseTrial,
+    purchase: PurchaseScenario,
 ) -> None:
     purchase.write(more=FAST)
     purchase.cloud.systems = {"fast": DEVICE}
@@ -35,7 +35,7 @@ def test_nodes_get_the_address_that_the_cloud_said_when_it_made_the_file_system(
     assert not purchase.plan().is_empty
 
 
-def test_no_node_is_told_an_address_that_no_cloud_said(purchase: PurchaseTrial) -> None:
+def test_no_node_is_told_an_address_that_no_cloud_said(purchase: PurchaseScenario) -> None:
     purchase.write(more=FAST)
     with pytest.raises(LifecycleError) as caught:
         purchase.up()

@@ -21,7 +21,7 @@ from gcluster.schemas.load import load_text
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
-from .trial import tree
+from .sample_cluster import tree
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -20,7 +20,7 @@ from gcluster.lifecycle.state import StateStore
 from gcluster.stacks.simulated import stamps
 from gcluster.stacks.simulated.cloud import Cloud
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 MOST = 120
 """More calls than any of these commands makes."""
@@ -76,38 +76,38 @@ def _is_killed(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], numbe
         return killer.dead
 
 
-def _assert_whole(trial: Trial, nodes: int) -> None:
-    there = trial.in_the_provider()
+def _assert_whole(sample: SampleCluster, nodes: int) -> None:
+    there = sample.in_the_provider()
     names = ["lab/node/head", *(f"lab/node/gpu{n:03d}" for n in range(1, nodes + 1))]
     assert sorted(there) == sorted(names)
-    assert trial.in_the_ledger() == there
-    assert trial.open().ledger.open_intents() == ()
-    assert {node for node, steps in trial.stamps().items() if steps} == {
+    assert sample.in_the_ledger() == there
+    assert sample.open().ledger.open_intents() == ()
+    assert {node for node, steps in sample.stamps().items() if steps} == {
         name.rpartition("/")[2] for name in names
     }
-    assert not trial.up(answer=False).changed
+    assert not sample.up(answer=False).changed
 
 
-@pytest.mark.parametrize("story", ["up", "grow", "shrink"])
+@pytest.mark.parametrize("run", ["up", "grow", "shrink"])
 def test_killed_at_every_call_up_ends_the_same(
-    own_places: Path, monkeypatch: pytest.MonkeyPatch, story: str
+    own_places: Path, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
-    start, end = {"up": (0, 2), "grow": (1, 3), "shrink": (3, 1)}[story]
+    start, end = {"up": (0, 2), "grow": (1, 3), "shrink": (3, 1)}[run]
     for number in range(MOST):
-        trial = Trial(own_places / f"{number}" / "cluster.yaml")
+        sample = SampleCluster(own_places / f"{number}" / "cluster.yaml")
         if start:
-            trial.write(count=start)
-            trial.up()
-        trial.write(count=end)
+            sample.write(count=start)
+            sample.up()
+        sample.write(count=end)
 
-        def act(trial: Trial = trial) -> object:
-            return trial.up(allow="pool:gpu")
+        def act(sample: SampleCluster = sample) -> object:
+            return sample.up(allow="pool:gpu")
 
         killed = _is_killed(monkeypatch, act, number)
-        trial.up(allow="pool:gpu")
-        _assert_whole(trial, end)
-        if story != "shrink":
-            assert trial.created_ever() == 1 + end, "nothing was made twice"
+        sample.up(allow="pool:gpu")
+        _assert_whole(sample, end)
+        if run != "shrink":
+            assert sample.created_ever() == 1 + end, "nothing was made twice"
         if not killed:
             assert number > 8, "every call was tried"
             return
@@ -118,18 +118,18 @@ def test_killed_at_every_call_down_leaves_nothing_when_it_is_told_again(
     own_places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(MOST):
-        trial = Trial(own_places / f"{number}" / "cluster.yaml")
-        trial.write(count=2)
-        trial.up()
+        sample = SampleCluster(own_places / f"{number}" / "cluster.yaml")
+        sample.write(count=2)
+        sample.up()
 
-        def act(trial: Trial = trial) -> object:
-            return trial.down()
+        def act(sample: SampleCluster = sample) -> object:
+            return sample.down()
 
         killed = _is_killed(monkeypatch, act, number)
-        again = down(trial.open(running=True), silent, confirm=lambda _: True)
+        again = down(sample.open(running=True), silent, confirm=lambda _: True)
         assert again.exit_code is Exit.OK
-        assert trial.in_the_provider() == trial.in_the_ledger() == {}
-        assert trial.open(running=True).ledger.open_intents() == ()
+        assert sample.in_the_provider() == sample.in_the_ledger() == {}
+        assert sample.open(running=True).ledger.open_intents() == ()
         if not killed:
             assert number > 6, "every call was tried"
             return

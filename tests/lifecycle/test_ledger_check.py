@@ -24,24 +24,24 @@ from gcluster.stacks.simulated import fleet
 from gcluster.stacks.simulated.cloud import Order
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
+from .sample_cluster import SampleCluster, tree
 from .test_kept_data import Running, running  # noqa: F401  # a fixture
-from .trial import Trial, tree
 
 
 @pytest.fixture
-def up(trial: Trial) -> Trial:
+def up(sample: SampleCluster) -> SampleCluster:
     """Give a cluster that came up."""
-    trial.up()
-    return trial
+    sample.up()
+    return sample
 
 
-def _check(trial: Trial) -> LedgerCheck:
-    return check_ledger(trial.open(running=True))
+def _check(sample: SampleCluster) -> LedgerCheck:
+    return check_ledger(sample.open(running=True))
 
 
-def _make_by_hand(trial: Trial, name: str, token: str = "nobody") -> None:  # noqa: S107  # no secret
+def _make_by_hand(sample: SampleCluster, name: str, token: str = "nobody") -> None:  # noqa: S107  # no secret
     """Make a node at the site, past gcluster."""
-    (site,) = open_sites(trial.open(running=True))
+    (site,) = open_sites(sample.open(running=True))
     order = Order(
         name=name, pool="gpu", role="compute", machine=None, token=token, elastic="by hand"
     )
@@ -52,17 +52,17 @@ def _names(check: LedgerCheck) -> list[str]:
     return [f"{stray.site}/{stray.item.kind}/{stray.item.name}" for stray in check.leftovers]
 
 
-def test_a_cluster_that_runs_has_no_leftover(up: Trial) -> None:
+def test_a_cluster_that_runs_has_no_leftover(up: SampleCluster) -> None:
     check = _check(up)
     assert (check.exit_code, check.listed, check.leftovers) == (Exit.OK, 4, ())
 
 
-def test_what_was_never_applied_has_none(trial: Trial) -> None:
-    assert _check(trial).exit_code is Exit.OK
-    assert not trial.state.exists(), "looking writes nothing"
+def test_what_was_never_applied_has_none(sample: SampleCluster) -> None:
+    assert _check(sample).exit_code is Exit.OK
+    assert not sample.state.exists(), "looking writes nothing"
 
 
-def test_what_somebody_made_with_the_tag_is_named_with_its_price(up: Trial) -> None:
+def test_what_somebody_made_with_the_tag_is_named_with_its_price(up: SampleCluster) -> None:
     _make_by_hand(up, "gpu777")
     check = _check(up)
     assert check.exit_code is Exit.LEFTOVERS
@@ -70,7 +70,7 @@ def test_what_somebody_made_with_the_tag_is_named_with_its_price(up: Trial) -> N
     assert (check.leftovers[0].why, check.usd_per_hour) == (UNKNOWN, 0.0)
 
 
-def test_looking_changes_nothing(up: Trial) -> None:
+def test_looking_changes_nothing(up: SampleCluster) -> None:
     _make_by_hand(up, "gpu777")
     before = tree(up.state)
     _check(up)
@@ -78,7 +78,7 @@ def test_looking_changes_nothing(up: Trial) -> None:
 
 
 def test_what_a_killed_up_made_and_did_not_tell_is_a_leftover_until_the_next_up(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
         pass
@@ -89,22 +89,22 @@ def test_what_a_killed_up_made_and_did_not_tell_is_a_leftover_until_the_next_up(
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "created_many", die)
         with pytest.raises(Killed):
-            trial.up()
-    check = _check(trial)
+            sample.up()
+    check = _check(sample)
     assert check.exit_code is Exit.LEFTOVERS
     assert {stray.why for stray in check.leftovers} == {BEGUN}
-    trial.up()
-    assert _check(trial).exit_code is Exit.OK
+    sample.up()
+    assert _check(sample).exit_code is Exit.OK
 
 
-def test_after_down_nothing_is_left(up: Trial) -> None:
+def test_after_down_nothing_is_left(up: SampleCluster) -> None:
     up.down()
     check = _check(up)
     assert (check.exit_code, check.ended, check.listed) == (Exit.OK, True, 0)
 
 
 def test_what_down_could_not_remove_is_a_leftover_though_the_ledger_knows_it(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume = Leftover(kind="volume", name="scratch", provider_id="vol-1", usd_per_hour=0.25)
     machine = Leftover(kind="node", name="gpu001", provider_id="i-1")
@@ -117,7 +117,7 @@ def test_what_down_could_not_remove_is_a_leftover_though_the_ledger_knows_it(
     assert (check.usd_per_hour, check.known_usd_per_hour) == (None, 0.25), "unknown is never 0"
 
 
-def test_a_down_that_was_killed_has_ended_the_cluster_all_the_same(up: Trial) -> None:
+def test_a_down_that_was_killed_has_ended_the_cluster_all_the_same(up: SampleCluster) -> None:
     def die(_: Progress) -> None:
         raise KeyboardInterrupt
 
@@ -129,7 +129,7 @@ def test_a_down_that_was_killed_has_ended_the_cluster_all_the_same(up: Trial) ->
 
 
 def test_a_site_that_can_not_be_asked_is_no_clean_site(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(_: SimulatedProvider, context: SiteContext) -> tuple[Leftover, ...]:
         raise provider_error("GC966", f"{context.site} can't be reached")
@@ -141,7 +141,7 @@ def test_a_site_that_can_not_be_asked_is_no_clean_site(
     assert [d.code for d in check.diagnostics] == ["GC966"]
 
 
-def test_what_the_ledger_has_and_the_site_has_not_is_told(up: Trial) -> None:
+def test_what_the_ledger_has_and_the_site_has_not_is_told(up: SampleCluster) -> None:
     (site,) = open_sites(up.open(running=True))
     cloud = fleet.cloud(site.context)
     cloud.delete([cloud.list()["gpu002"].id])
@@ -151,7 +151,9 @@ def test_what_the_ledger_has_and_the_site_has_not_is_told(up: Trial) -> None:
 
 
 @pytest.mark.parametrize(("lag", "kept"), [("", False), ("listing_lag: 1h", True)])
-def test_what_a_list_may_not_have_yet_stays_on_record(up: Trial, lag: str, *, kept: bool) -> None:
+def test_what_a_list_may_not_have_yet_stays_on_record(
+    up: SampleCluster, lag: str, *, kept: bool
+) -> None:
     up.write(site=f", faults: {{{lag}}}" if lag else "")
     cluster = up.open()
     (site,) = open_sites(cluster)
@@ -164,7 +166,9 @@ def test_what_a_list_may_not_have_yet_stays_on_record(up: Trial, lag: str, *, ke
     assert ("lab/node/gpu002" in up.in_the_ledger()) is kept
 
 
-def test_what_stands_in_a_stack_is_known(up: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stands_in_a_stack_is_known(
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     network = Leftover(kind="network", name="vpc", provider_id="vpc-1")
     monkeypatch.setattr(SimulatedProvider, "sweep", lambda *_: (network,))
     assert _names(_check(up)) == ["lab/network/vpc"]
@@ -179,7 +183,7 @@ def test_what_stands_in_a_stack_is_known(up: Trial, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_stack_that_can_not_be_read_is_no_clean_site(
-    up: Trial, monkeypatch: pytest.MonkeyPatch
+    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def booked(*_: object) -> frozenset[str]:
         raise ProviderError(provider_error("GC965", "no engine").diagnostics[0])
@@ -198,5 +202,5 @@ def test_kept_data_is_told_and_is_no_leftover(running: Running) -> None:  # noqa
 
 
 def test_a_ledger_of_another_path_is_none(own_places: Path) -> None:
-    trial = Trial(own_places / "elsewhere" / "cluster.yaml")
-    assert _check(trial).listed == 0
+    sample = SampleCluster(own_places / "elsewhere" / "cluster.yaml")
+    assert _check(sample).listed == 0

@@ -11,7 +11,7 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Applied, store_applied
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 _OWN = """\
 apiVersion: gcluster/catalog/v1
@@ -27,27 +27,27 @@ machines:
 
 
 @pytest.fixture
-def own(trial: Trial) -> Trial:
+def own(sample: SampleCluster) -> SampleCluster:
     """Give a trial whose compute nodes are of a type that only a file beside the spec knows."""
-    (trial.path.parent / "ours.yaml").write_text(_OWN, encoding="utf-8")
-    text = trial.path.read_text(encoding="utf-8").replace("sim.h100x8", "ours")
-    trial.path.write_text(f"{text}catalog: [ours.yaml]\n", encoding="utf-8")
-    return trial
+    (sample.path.parent / "ours.yaml").write_text(_OWN, encoding="utf-8")
+    text = sample.path.read_text(encoding="utf-8").replace("sim.h100x8", "ours")
+    sample.path.write_text(f"{text}catalog: [ours.yaml]\n", encoding="utf-8")
+    return sample
 
 
-def test_it_comes_up_and_is_compiled_from_the_file(own: Trial) -> None:
+def test_it_comes_up_and_is_compiled_from_the_file(own: SampleCluster) -> None:
     assert own.up().exit_code is Exit.OK
     assert own.open(running=True).catalog.machines["ours"].gpu is not None
 
 
-def test_it_is_taken_down_without_the_file(own: Trial) -> None:
+def test_it_is_taken_down_without_the_file(own: SampleCluster) -> None:
     own.up()
     (own.path.parent / "ours.yaml").unlink()
 
     assert own.down().exit_code is Exit.OK
 
 
-def test_a_file_that_is_named_no_more_is_not_kept(own: Trial) -> None:
+def test_a_file_that_is_named_no_more_is_not_kept(own: SampleCluster) -> None:
     own.up()
     text = own.path.read_text(encoding="utf-8").replace("catalog: [ours.yaml]\n", "")
     own.path.write_text(text.replace("ours", "sim.h100x8"), encoding="utf-8")
@@ -56,15 +56,15 @@ def test_a_file_that_is_named_no_more_is_not_kept(own: Trial) -> None:
     assert own.open(running=True).catalogs == {}
 
 
-def test_a_spec_that_a_later_check_refuses_is_still_taken_down(trial: Trial) -> None:
-    trial.up()
-    kept = trial.open(running=True)
+def test_a_spec_that_a_later_check_refuses_is_still_taken_down(sample: SampleCluster) -> None:
+    sample.up()
+    kept = sample.open(running=True)
     store_applied(kept.store, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
 
-    assert trial.down().exit_code is Exit.OK
+    assert sample.down().exit_code is Exit.OK
 
 
-def test_a_file_that_is_not_there_stops_up_before_anything_is_made(own: Trial) -> None:
+def test_a_file_that_is_not_there_stops_up_before_anything_is_made(own: SampleCluster) -> None:
     (own.path.parent / "ours.yaml").unlink()
     with pytest.raises(LifecycleError, match="does not exist") as caught:
         own.up()

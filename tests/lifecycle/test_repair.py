@@ -22,7 +22,7 @@ from gcluster.stacks.provider import SiteContext
 from gcluster.stacks.simulated.cloud import Cloud, Order, _File
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 
 class Broken:
@@ -55,24 +55,26 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Broken:
 
 
 @pytest.fixture
-def short(trial: Trial, broken: Broken) -> Trial:
+def short(sample: SampleCluster, broken: Broken) -> SampleCluster:
     """Give a cluster that went live with two of four nodes: gpu002 and gpu003 don't boot."""
-    trial.write(count=4, pool=", quorum: 2")
+    sample.write(count=4, pool=", quorum: 2")
     broken.nodes = {"gpu002", "gpu003"}
-    assert trial.up().exit_code is Exit.OK
-    return trial
+    assert sample.up().exit_code is Exit.OK
+    return sample
 
 
-def _queue(trial: Trial) -> dict[str, Repair]:
-    return {entry.node: entry for entry in queue(trial.open(running=True).events)}
+def _queue(sample: SampleCluster) -> dict[str, Repair]:
+    return {entry.node: entry for entry in queue(sample.open(running=True).events)}
 
 
-def _repair(trial: Trial, *words: str, answer: bool = True, replace: bool = True) -> RepairResult:
-    opened = trial.open(running=True)
+def _repair(
+    sample: SampleCluster, *words: str, answer: bool = True, replace: bool = True
+) -> RepairResult:
+    opened = sample.open(running=True)
     return repair(opened, words, silent, confirm=lambda _: answer, replace=replace)
 
 
-def test_a_cluster_with_its_quorum_goes_live_and_the_missing_wait(short: Trial) -> None:
+def test_a_cluster_with_its_quorum_goes_live_and_the_missing_wait(short: SampleCluster) -> None:
     assert Journal(short.open().events).applied_spec() == short.open().spec_hash
     waiting = _queue(short)
     assert waiting.keys() == {"gpu002", "gpu003"}
@@ -81,25 +83,25 @@ def test_a_cluster_with_its_quorum_goes_live_and_the_missing_wait(short: Trial) 
 
 
 def test_below_its_quorum_it_fails_with_the_names_and_nothing_waits(
-    trial: Trial, broken: Broken
+    sample: SampleCluster, broken: Broken
 ) -> None:
-    trial.write(count=4, pool=", quorum: 3")
+    sample.write(count=4, pool=", quorum: 3")
     broken.nodes = {"gpu002", "gpu003"}
-    result = trial.up()
+    result = sample.up()
     assert result.exit_code is Exit.FAILED
     (said,) = [d for d in result.diagnostics if d.code == "GC923"]
     assert said.summary == "pool gpu: 2 of 4 nodes are fit, 3 are needed"
     assert [line.partition(":")[0] for line in said.detail.splitlines()] == ["gpu002", "gpu003"]
-    assert _queue(trial) == {}
+    assert _queue(sample) == {}
 
 
-def test_a_pool_without_a_quorum_has_no_queue(trial: Trial, broken: Broken) -> None:
+def test_a_pool_without_a_quorum_has_no_queue(sample: SampleCluster, broken: Broken) -> None:
     broken.nodes = {"gpu002"}
-    assert trial.up().exit_code is Exit.FAILED
-    assert _queue(trial) == {}
+    assert sample.up().exit_code is Exit.FAILED
+    assert _queue(sample) == {}
 
 
-def test_what_boots_again_is_admitted(short: Trial, broken: Broken) -> None:
+def test_what_boots_again_is_admitted(short: SampleCluster, broken: Broken) -> None:
     broken.nodes = set()
     result = _repair(short)
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu002", "gpu003"))
@@ -109,7 +111,7 @@ def test_what_boots_again_is_admitted(short: Trial, broken: Broken) -> None:
 
 
 def test_each_try_is_made_once_and_then_the_node_is_given_up_with_its_reason(
-    short: Trial, broken: Broken
+    short: SampleCluster, broken: Broken
 ) -> None:
     broken.nodes = {"gpu003"}
     broken.made.clear()
@@ -124,7 +126,7 @@ def test_each_try_is_made_once_and_then_the_node_is_given_up_with_its_reason(
 
 
 def test_what_was_given_up_is_not_paid_for_and_no_up_touches_it(
-    short: Trial, broken: Broken
+    short: SampleCluster, broken: Broken
 ) -> None:
     broken.nodes = {"gpu003"}
     _repair(short)
@@ -139,7 +141,7 @@ def test_what_was_given_up_is_not_paid_for_and_no_up_touches_it(
     assert [entry.node for entry in plan.repairs] == ["gpu003"]
 
 
-def test_it_begins_again_when_it_is_named(short: Trial, broken: Broken) -> None:
+def test_it_begins_again_when_it_is_named(short: SampleCluster, broken: Broken) -> None:
     broken.nodes = {"gpu003"}
     _repair(short)
     assert _repair(short) == RepairResult(cluster="trial", queue=(_queue(short)["gpu003"],))
@@ -150,7 +152,7 @@ def test_it_begins_again_when_it_is_named(short: Trial, broken: Broken) -> None:
 
 
 def test_what_waits_is_tried_by_every_up_that_has_something_to_do(
-    short: Trial, broken: Broken
+    short: SampleCluster, broken: Broken
 ) -> None:
     broken.nodes = {"gpu003"}
     short.write(count=5, pool=", quorum: 2")
@@ -160,7 +162,9 @@ def test_what_waits_is_tried_by_every_up_that_has_something_to_do(
     assert "lab/node/gpu005" in short.in_the_provider()
 
 
-def test_what_was_given_up_stays_out_of_a_larger_pool_too(short: Trial, broken: Broken) -> None:
+def test_what_was_given_up_stays_out_of_a_larger_pool_too(
+    short: SampleCluster, broken: Broken
+) -> None:
     broken.nodes = {"gpu003"}
     _repair(short)
     broken.made.clear()
@@ -171,7 +175,7 @@ def test_what_was_given_up_stays_out_of_a_larger_pool_too(short: Trial, broken: 
 
 
 def test_scaled_down_the_queue_forgets_what_the_spec_asks_for_no_more(
-    short: Trial, broken: Broken
+    short: SampleCluster, broken: Broken
 ) -> None:
     broken.nodes = {"gpu003"}
     _repair(short)
@@ -184,7 +188,9 @@ def test_scaled_down_the_queue_forgets_what_the_spec_asks_for_no_more(
     assert "lab/node/gpu003" in short.in_the_provider()
 
 
-def test_without_a_quorum_nothing_is_set_aside_any_more(short: Trial, broken: Broken) -> None:
+def test_without_a_quorum_nothing_is_set_aside_any_more(
+    short: SampleCluster, broken: Broken
+) -> None:
     _repair(short)
     assert {entry.state for entry in _queue(short).values()} == {"given-up"}
     broken.nodes = set()
@@ -194,14 +200,14 @@ def test_without_a_quorum_nothing_is_set_aside_any_more(short: Trial, broken: Br
     assert _queue(short) == {}
 
 
-def test_down_empties_the_queue(short: Trial) -> None:
+def test_down_empties_the_queue(short: SampleCluster) -> None:
     _repair(short)
     assert short.down().exit_code is Exit.OK
     assert _queue(short) == {}
     assert short.in_the_ledger() == short.in_the_provider() == {}
 
 
-def test_the_answer_no_touches_nothing(short: Trial) -> None:
+def test_the_answer_no_touches_nothing(short: SampleCluster) -> None:
     before = _queue(short)
     with pytest.raises(LifecycleError) as error:
         _repair(short, answer=False)
@@ -209,14 +215,14 @@ def test_the_answer_no_touches_nothing(short: Trial) -> None:
     assert _queue(short) == before
 
 
-def test_no_machine_is_recreated_where_that_is_not_wanted(short: Trial) -> None:
+def test_no_machine_is_recreated_where_that_is_not_wanted(short: SampleCluster) -> None:
     result = _repair(short, replace=False)
     assert all("can't make it again" in why for why in result.given_up.values())
     assert _queue(short)["gpu002"].tried == ("retry",)
 
 
 def test_a_site_that_can_not_make_a_node_again_is_not_asked_to(
-    short: Trial, monkeypatch: pytest.MonkeyPatch
+    short: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SimulatedProvider, "replaces_nodes", False)
     assert _queue(short)["gpu002"].tried == ()
@@ -224,22 +230,22 @@ def test_a_site_that_can_not_make_a_node_again_is_not_asked_to(
     assert _queue(short)["gpu002"].tried == ("retry",)
 
 
-def test_a_name_of_no_node_is_refused(short: Trial) -> None:
+def test_a_name_of_no_node_is_refused(short: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
         _repair(short, "gpu009")
     assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.USAGE, "GC908")
 
 
-def test_a_node_that_serves_is_verified_again_when_it_is_named(short: Trial) -> None:
+def test_a_node_that_serves_is_verified_again_when_it_is_named(short: SampleCluster) -> None:
     before = short.in_the_provider()["lab/node/gpu001"]
     result = _repair(short, "gpu001")
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu001",))
     assert short.in_the_provider()["lab/node/gpu001"] == before, "it was not recreated"
 
 
-def test_a_cluster_that_never_was_has_nothing_to_repair(trial: Trial) -> None:
+def test_a_cluster_that_never_was_has_nothing_to_repair(sample: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
-        _repair(trial)
+        _repair(sample)
     assert error.value.diagnostics[0].code == "GC1102"
 
 
@@ -253,10 +259,10 @@ def test_killed_at_every_write_it_ends_the_same(
 ) -> None:
     create = StateStore.put_new
     for number in range(60):
-        trial = Trial(own_places / f"{moment}{number}" / "cluster.yaml")
-        trial.write(count=2, pool=", quorum: 1")
+        sample = SampleCluster(own_places / f"{moment}{number}" / "cluster.yaml")
+        sample.write(count=2, pool=", quorum: 1")
         broken.nodes = {"gpu002"}
-        trial.up()
+        sample.up()
         steps = _dies_at(number)
 
         def put_new(
@@ -272,15 +278,15 @@ def test_killed_at_every_write_it_ends_the_same(
             patch.setattr(StateStore, "put_new", put_new)
             killed = False
             try:
-                _repair(trial)
+                _repair(sample)
             except Killed:
                 killed = True
-        _repair(trial)
-        entry = _queue(trial)["gpu002"]
+        _repair(sample)
+        entry = _queue(sample)["gpu002"]
         assert (entry.state, entry.tried) == ("given-up", ("retry", "replace")), number
-        assert trial.in_the_ledger() == trial.in_the_provider()
-        assert sorted(trial.in_the_provider()) == ["lab/node/gpu001", "lab/node/head"]
-        assert trial.open(running=True).ledger.open_intents() == ()
+        assert sample.in_the_ledger() == sample.in_the_provider()
+        assert sorted(sample.in_the_provider()) == ["lab/node/gpu001", "lab/node/head"]
+        assert sample.open(running=True).ledger.open_intents() == ()
         if not killed:
             assert number > 8  # every write was tried
             return
@@ -295,7 +301,7 @@ def _dies_at(number: int) -> Iterator[None]:
 
 
 def test_a_node_that_shows_no_host_key_is_left_to_the_quorum_with_the_end_of_its_console(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts = SimulatedProvider.hosts
 
@@ -308,11 +314,11 @@ def test_a_node_that_shows_no_host_key_is_left_to_the_quorum_with_the_end_of_its
         )
 
     monkeypatch.setattr(SimulatedProvider, "hosts", one_silent)
-    trial.write(count=3, pool=", quorum: 2")
-    result = trial.up()
+    sample.write(count=3, pool=", quorum: 2")
+    result = sample.up()
     assert result.exit_code is Exit.OK
     assert result.failed_hosts == {"gpu002": "it showed no host key"}
     [said] = [d for d in result.diagnostics if d.code == "GC921"]
     assert "Kernel panic" in said.detail
-    trial.write(count=3)
-    assert trial.up().exit_code is Exit.FAILED, "without a quorum every node is needed"
+    sample.write(count=3)
+    assert sample.up().exit_code is Exit.FAILED, "without a quorum every node is needed"

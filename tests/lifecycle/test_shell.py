@@ -11,7 +11,7 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.sites import existing_hosts
 from gcluster.lifecycle.nodes.ssh.shell import ssh_argv
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUrZ0mYk0Y3pYk6m2m1s0Yq0vXgq5m5n6d7e8f9a0b1"
 SPEC = """\
@@ -110,17 +110,17 @@ def test_an_unknown_node_is_refused_with_the_name_that_was_meant(metal: Cluster)
     assert error.value.diagnostics[0].hint == 'did you mean "gpu001"?'
 
 
-def test_a_cluster_that_is_not_there_says_how_to_bring_it_up(trial: Trial) -> None:
+def test_a_cluster_that_is_not_there_says_how_to_bring_it_up(sample: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
-        ssh_argv(trial.open(), None, [])
-    assert error.value.diagnostics[0].hint == f"gcluster up {trial.path}"
+        ssh_argv(sample.open(), None, [])
+    assert error.value.diagnostics[0].hint == f"gcluster up {sample.path}"
 
 
 @pytest.mark.parametrize("name", [None, "gpu001"])
-def test_nobody_logs_in_to_a_simulated_node(trial: Trial, name: str | None) -> None:
-    trial.up()
+def test_nobody_logs_in_to_a_simulated_node(sample: SampleCluster, name: str | None) -> None:
+    sample.up()
     with pytest.raises(LifecycleError, match="simulated"):
-        ssh_argv(trial.open(), name, [])
+        ssh_argv(sample.open(), name, [])
 
 
 def test_hosts_come_in_the_order_of_their_pools_and_names(metal: Cluster) -> None:

@@ -14,37 +14,37 @@ from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.status.health import read_status
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 
 @pytest.fixture
-def up(trial: Trial) -> Trial:
+def up(sample: SampleCluster) -> SampleCluster:
     """Give a cluster of Kubernetes that came up."""
-    trial.write()
-    text = trial.path.read_text().replace("{type: slurm}", "{type: kubernetes}")
-    trial.path.write_text(text)
-    assert trial.up().exit_code is Exit.OK
-    return trial
+    sample.write()
+    text = sample.path.read_text().replace("{type: slurm}", "{type: kubernetes}")
+    sample.path.write_text(text)
+    assert sample.up().exit_code is Exit.OK
+    return sample
 
 
-def test_what_is_as_it_was_applied_has_neither_drift_nor_a_plan(up: Trial) -> None:
+def test_what_is_as_it_was_applied_has_neither_drift_nor_a_plan(up: SampleCluster) -> None:
     report = find_drift(up.open(running=True))
     assert (report.drifts, report.silent, report.hosts) == ((), {}, 4)
     assert make_plan(up.open()).is_empty
     assert all(c.status == "true" for c in read_status(up.open(running=True)).conditions)
 
 
-def test_a_node_is_recreated_when_it_is_named(up: Trial) -> None:
+def test_a_node_is_recreated_when_it_is_named(up: SampleCluster) -> None:
     result = repair(up.open(running=True), ["gpu002"], silent, confirm=lambda _: True)
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu002",))
 
 
-def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: Trial) -> None:
+def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: SampleCluster) -> None:
     assert ask_jobs(up.open(running=True)) == Jobs()
     assert up.down().exit_code is Exit.OK
 
 
-def test_nodes_that_come_and_go_are_refused_before_anything_is_asked(up: Trial) -> None:
+def test_nodes_that_come_and_go_are_refused_before_anything_is_asked(up: SampleCluster) -> None:
     for ask in (
         lambda: run_agent(str(up.path), once=True, interval_s=1, say=lambda _: None),
         lambda: explain_job(str(up.path), "7"),

@@ -15,163 +15,169 @@ from gcluster.lifecycle.up.up import up
 from gcluster.stacks.provider import provider_error
 from gcluster.stacks.simulated.cloud import Cloud
 
-from .trial import METAL, Trial, closed_port, tree
+from .sample_cluster import METAL, SampleCluster, closed_port, tree
 
 NODES = {"lab/node/head", "lab/node/gpu001", "lab/node/gpu002", "lab/node/gpu003"}
 
 
-def test_a_cluster_comes_up(trial: Trial) -> None:
-    result = trial.up()
+def test_a_cluster_comes_up(sample: SampleCluster) -> None:
+    result = sample.up()
     assert (result.exit_code, result.changed, result.failed_hosts) == (Exit.OK, True, {})
-    assert set(trial.in_the_provider()) == NODES
+    assert set(sample.in_the_provider()) == NODES
 
 
-def test_the_ledger_and_the_provider_tell_the_same(trial: Trial) -> None:
-    trial.up()
-    assert trial.in_the_ledger() == trial.in_the_provider()
-    assert trial.open().ledger.open_intents() == ()
+def test_the_ledger_and_the_provider_tell_the_same(sample: SampleCluster) -> None:
+    sample.up()
+    assert sample.in_the_ledger() == sample.in_the_provider()
+    assert sample.open().ledger.open_intents() == ()
 
 
-def test_simulated_nodes_pass_no_gate_and_get_no_certificate(trial: Trial) -> None:
-    result = trial.up()
+def test_simulated_nodes_pass_no_gate_and_get_no_certificate(sample: SampleCluster) -> None:
+    result = sample.up()
     assert (result.verdict, result.certificate_path) == (None, None)
-    assert not (trial.state / "certificate.json").exists()
+    assert not (sample.state / "certificate.json").exists()
 
 
-def test_the_stages_are_told_in_order(trial: Trial) -> None:
+def test_the_stages_are_told_in_order(sample: SampleCluster) -> None:
     told: list[Progress] = []
-    trial.up(told.append)
+    sample.up(told.append)
     assert [p.name for p in told if isinstance(p, StageStarted)] == ["nodes", "converge"]
     assert [p.ok for p in told if isinstance(p, StageFinished)] == [True, True]
 
 
-def test_the_journal_knows_what_was_applied(trial: Trial) -> None:
-    trial.up()
-    journal = Journal(trial.open().events)
-    assert journal.applied_spec() == trial.open().spec_hash
+def test_the_journal_knows_what_was_applied(sample: SampleCluster) -> None:
+    sample.up()
+    journal = Journal(sample.open().events)
+    assert journal.applied_spec() == sample.open().spec_hash
     assert [(r.command, r.exit_code) for r in journal.runs()] == [("up", 0)]
 
 
-def test_the_second_up_has_nothing_to_do(trial: Trial) -> None:
-    trial.up()
-    before = tree(trial.state)
-    result = trial.up(answer=False)
+def test_the_second_up_has_nothing_to_do(sample: SampleCluster) -> None:
+    sample.up()
+    before = tree(sample.state)
+    result = sample.up(answer=False)
     assert (result.changed, result.exit_code) == (False, Exit.OK)
-    assert tree(trial.state) == before
+    assert tree(sample.state) == before
 
 
-def test_the_answer_no_changes_nothing(trial: Trial) -> None:
+def test_the_answer_no_changes_nothing(sample: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
-        trial.up(answer=False)
+        sample.up(answer=False)
     assert error.value.exit_code is Exit.REFUSED
-    assert list(trial.path.parent.iterdir()) == [trial.path]
+    assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_the_answer_no_leaves_a_running_cluster_as_it_is(trial: Trial) -> None:
-    trial.up()
-    before = tree(trial.state)
-    trial.write(count=1)
+def test_the_answer_no_leaves_a_running_cluster_as_it_is(sample: SampleCluster) -> None:
+    sample.up()
+    before = tree(sample.state)
+    sample.write(count=1)
     with pytest.raises(LifecycleError):
-        trial.up(answer=False)
-    assert tree(trial.state) == before
-    assert set(trial.in_the_provider()) == NODES
+        sample.up(answer=False)
+    assert tree(sample.state) == before
+    assert set(sample.in_the_provider()) == NODES
 
 
-def test_a_site_that_another_command_works_on_is_locked_by_name(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=4)
-    held = acquire(trial.open().store, ["lab"], reason="smoke")
+def test_a_site_that_another_command_works_on_is_locked_by_name(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=4)
+    held = acquire(sample.open().store, ["lab"], reason="smoke")
     with held, pytest.raises(LifecycleError) as error:
-        trial.up()
+        sample.up()
     assert error.value.exit_code is Exit.LOCKED
     assert 'site "lab" is locked by' in error.value.diagnostics[0].summary
     assert error.value.diagnostics[0].summary.endswith("for smoke")
 
 
-def test_growing_creates_only_the_new_nodes(trial: Trial) -> None:
-    trial.up()
-    before = trial.in_the_provider()
-    trial.write(count=5)
-    trial.up()
-    after = trial.in_the_provider()
+def test_growing_creates_only_the_new_nodes(sample: SampleCluster) -> None:
+    sample.up()
+    before = sample.in_the_provider()
+    sample.write(count=5)
+    sample.up()
+    after = sample.in_the_provider()
     assert after.keys() - before.keys() == {"lab/node/gpu004", "lab/node/gpu005"}
     assert {name: after[name] for name in before} == before
-    assert trial.created_ever() == 6
+    assert sample.created_ever() == 6
 
 
-def test_shrinking_removes_only_the_nodes_that_are_no_longer_wanted(trial: Trial) -> None:
-    trial.up()
-    before = trial.in_the_provider()
-    trial.write(count=1)
-    trial.up(allow="pool:gpu")
+def test_shrinking_removes_only_the_nodes_that_are_no_longer_wanted(sample: SampleCluster) -> None:
+    sample.up()
+    before = sample.in_the_provider()
+    sample.write(count=1)
+    sample.up(allow="pool:gpu")
     kept = {name: before[name] for name in ("lab/node/head", "lab/node/gpu001")}
-    assert trial.in_the_provider() == kept
-    assert trial.in_the_ledger() == kept
+    assert sample.in_the_provider() == kept
+    assert sample.in_the_ledger() == kept
 
 
-def test_nodes_that_the_provider_refuses_are_named_and_the_others_go_on(trial: Trial) -> None:
-    trial.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
-    result = trial.up()
-    there = {name.rpartition("/")[2] for name in trial.in_the_provider()}
+def test_nodes_that_the_provider_refuses_are_named_and_the_others_go_on(
+    sample: SampleCluster,
+) -> None:
+    sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
+    result = sample.up()
+    there = {name.rpartition("/")[2] for name in sample.in_the_provider()}
     assert result.failed_hosts
     assert result.exit_code is Exit.FAILED
     assert there | result.failed_hosts.keys() == {"head", *(f"gpu{n:03d}" for n in range(1, 9))}
-    assert {n for n, steps in trial.stamps().items() if steps} == there
+    assert {n for n, steps in sample.stamps().items() if steps} == there
     for host in result.failed_hosts:
         assert any(f"node {host} is missing" in d.summary for d in result.diagnostics)
 
 
 def test_a_call_that_the_provider_refuses_as_a_whole_leaves_no_intent_open(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An `up` may end well by its quorum, and nothing of such a call is to be found."""
 
     def refuses(*_: object) -> NoReturn:
         raise provider_error("GC918", "the site is asked too often")
 
-    trial.up()
-    trial.write(count=5, pool=", quorum: 1")
+    sample.up()
+    sample.write(count=5, pool=", quorum: 1")
     monkeypatch.setattr(Cloud, "create", refuses)
-    assert trial.up().exit_code is Exit.OK
-    assert trial.open().ledger.open_intents() == ()
+    assert sample.up().exit_code is Exit.OK
+    assert sample.open().ledger.open_intents() == ()
 
 
-def test_a_pool_below_its_quorum_says_how_many_it_needs(trial: Trial) -> None:
-    trial.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
-    summaries = [d.summary for d in trial.up().diagnostics if d.code == "GC923"]
+def test_a_pool_below_its_quorum_says_how_many_it_needs(sample: SampleCluster) -> None:
+    sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
+    summaries = [d.summary for d in sample.up().diagnostics if d.code == "GC923"]
     assert any(summary.endswith("of 8 nodes are fit, 8 are needed") for summary in summaries)
 
 
-def test_a_spec_below_its_quorum_does_not_count_as_applied(trial: Trial) -> None:
-    trial.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
-    trial.up()
-    assert Journal(trial.open().events).applied_spec() is None
+def test_a_spec_below_its_quorum_does_not_count_as_applied(sample: SampleCluster) -> None:
+    sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
+    sample.up()
+    assert Journal(sample.open().events).applied_spec() is None
 
 
-def test_a_quorum_that_holds_lets_the_cluster_go_live_without_the_missing(trial: Trial) -> None:
-    trial.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")
-    result = trial.up()
+def test_a_quorum_that_holds_lets_the_cluster_go_live_without_the_missing(
+    sample: SampleCluster,
+) -> None:
+    sample.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")
+    result = sample.up()
     assert result.failed_hosts
     assert "head" not in result.failed_hosts
     assert result.exit_code is Exit.OK
 
 
-def test_more_nodes_than_the_site_can_give_are_refused_before_any_is_made(trial: Trial) -> None:
-    trial.write(count=8, site=", max_nodes: 4")
+def test_more_nodes_than_the_site_can_give_are_refused_before_any_is_made(
+    sample: SampleCluster,
+) -> None:
+    sample.write(count=8, site=", max_nodes: 4")
     with pytest.raises(LifecycleError) as error:
-        trial.up()
+        sample.up()
     assert error.value.exit_code is Exit.REFUSED
-    assert trial.in_the_provider() == {}
+    assert sample.in_the_provider() == {}
 
 
-def test_nodes_that_were_refused_come_with_the_next_up(trial: Trial) -> None:
-    trial.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
-    missing = trial.up().failed_hosts
-    trial.write(count=8)
-    result = trial.up()
+def test_nodes_that_were_refused_come_with_the_next_up(sample: SampleCluster) -> None:
+    sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
+    missing = sample.up().failed_hosts
+    sample.write(count=8)
+    result = sample.up()
     assert missing
     assert (result.exit_code, result.failed_hosts) == (Exit.OK, {})
-    assert trial.in_the_ledger() == trial.in_the_provider()
+    assert sample.in_the_ledger() == sample.in_the_provider()
 
 
 def test_hosts_that_do_not_answer_are_named_with_the_reason_in_words(own_places: Path) -> None:

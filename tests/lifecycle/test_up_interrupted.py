@@ -21,7 +21,7 @@ from gcluster.lifecycle.cluster.progress import Progress, silent
 from gcluster.lifecycle.state import Journal, StateStore
 from gcluster.lifecycle.up.up import up
 
-from .trial import Trial
+from .sample_cluster import SampleCluster
 
 FAULTS = ", faults: {seed: 11, create_failure_rate: 0.4, lost_response_rate: 0.3}"
 MOST = 60
@@ -40,43 +40,43 @@ def _dies_at(number: int) -> Iterator[None]:
         yield
 
 
-def _comes_up_without(trial: Trial) -> bool:
+def _comes_up_without(sample: SampleCluster) -> bool:
     """Bring the cluster up; say whether it got there without being killed."""
     try:
-        trial.up()
+        sample.up()
     except Killed:
         return False
     return True
 
 
-def _assert_whole(trial: Trial) -> None:
-    there = trial.in_the_provider()
+def _assert_whole(sample: SampleCluster) -> None:
+    there = sample.in_the_provider()
     assert sorted(there) == [
         "lab/node/gpu001",
         "lab/node/gpu002",
         "lab/node/gpu003",
         "lab/node/head",
     ]
-    assert trial.in_the_ledger() == there
-    assert trial.open().ledger.open_intents() == ()
-    assert len(trial.stamps()) == 4
-    assert not trial.up(answer=False).changed
+    assert sample.in_the_ledger() == there
+    assert sample.open().ledger.open_intents() == ()
+    assert len(sample.stamps()) == 4
+    assert not sample.up(answer=False).changed
 
 
 def test_killed_at_every_progress_event_it_ends_the_same(own_places: Path) -> None:
     for number in range(MOST):
-        trial = Trial(own_places / str(number) / "cluster.yaml")
-        trial.write(site=FAULTS)
+        sample = SampleCluster(own_places / str(number) / "cluster.yaml")
+        sample.write(site=FAULTS)
         steps = _dies_at(number)
 
         def report(_: Progress, steps: Iterator[None] = steps) -> None:
             next(steps)
 
         try:
-            trial.up(report)
+            sample.up(report)
         except Killed:
-            trial.up()
-            _assert_whole(trial)
+            sample.up()
+            _assert_whole(sample)
         else:
             assert number > 5  # every event was tried
             return
@@ -85,17 +85,17 @@ def test_killed_at_every_progress_event_it_ends_the_same(own_places: Path) -> No
 
 def test_killed_at_every_progress_event_it_creates_no_node_twice(own_places: Path) -> None:
     for number in range(MOST):
-        trial = Trial(own_places / str(number) / "cluster.yaml")
+        sample = SampleCluster(own_places / str(number) / "cluster.yaml")
         steps = _dies_at(number)
 
         def report(_: Progress, steps: Iterator[None] = steps) -> None:
             next(steps)
 
         try:
-            trial.up(report)
+            sample.up(report)
         except Killed:
-            trial.up()
-            assert trial.created_ever() == 4
+            sample.up()
+            assert sample.created_ever() == 4
         else:
             assert number > 3  # every event was tried
             return
@@ -108,7 +108,7 @@ def test_killed_at_every_write_of_its_state_it_ends_the_same(
 ) -> None:
     create = StateStore.put_new
     for number in range(MOST):
-        trial = Trial(own_places / str(number) / "cluster.yaml")
+        sample = SampleCluster(own_places / str(number) / "cluster.yaml")
         steps = _dies_at(number)
 
         def put_new(
@@ -122,13 +122,13 @@ def test_killed_at_every_write_of_its_state_it_ends_the_same(
 
         with monkeypatch.context() as patch:
             patch.setattr(StateStore, "put_new", put_new)
-            came_up = _comes_up_without(trial)
+            came_up = _comes_up_without(sample)
         if came_up:
             assert number > 8  # every write was tried
             return
-        trial.up()
-        _assert_whole(trial)
-        assert trial.created_ever() == 4
+        sample.up()
+        _assert_whole(sample)
+        assert sample.created_ever() == 4
     pytest.fail("up never ended")
 
 
@@ -144,10 +144,10 @@ up(open_cluster(sys.argv[1]), report, confirm=lambda _: True)
 """
 
 
-def _killed_process(trial: Trial, after: int) -> int:
+def _killed_process(sample: SampleCluster, after: int) -> int:
     """Run `up` in a process that ends without a word after some progress events."""
     return subprocess.run(
-        [sys.executable, "-c", DIES, str(trial.path), str(after)],
+        [sys.executable, "-c", DIES, str(sample.path), str(after)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
     ).returncode
@@ -155,57 +155,57 @@ def _killed_process(trial: Trial, after: int) -> int:
 
 @pytest.mark.parametrize("after", [0, 2, 4])
 def test_the_lock_of_a_process_that_was_killed_does_not_stop_the_next(
-    trial: Trial, after: int
+    sample: SampleCluster, after: int
 ) -> None:
-    assert _killed_process(trial, after) == 9
-    assert Journal(trial.open().events).interrupted() is not None
+    assert _killed_process(sample, after) == 9
+    assert Journal(sample.open().events).interrupted() is not None
     told: list[Progress] = []
-    assert trial.up(told.append).exit_code is Exit.OK
+    assert sample.up(told.append).exit_code is Exit.OK
     assert any("is gone" in repr(progress) for progress in told)
-    _assert_whole(trial)
+    _assert_whole(sample)
 
 
-def test_a_cluster_whose_up_was_killed_can_be_taken_down(trial: Trial) -> None:
-    assert _killed_process(trial, 1) == 9
-    assert trial.in_the_provider()
-    assert trial.down().exit_code is Exit.OK
-    assert trial.in_the_provider() == {}
-    assert trial.in_the_ledger() == {}
+def test_a_cluster_whose_up_was_killed_can_be_taken_down(sample: SampleCluster) -> None:
+    assert _killed_process(sample, 1) == 9
+    assert sample.in_the_provider()
+    assert sample.down().exit_code is Exit.OK
+    assert sample.in_the_provider() == {}
+    assert sample.in_the_ledger() == {}
 
 
-def test_an_interrupted_growth_is_finished_by_the_next_up(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=5)
-    assert _killed_process(trial, 1) == 9
-    result = up(open_cluster(str(trial.path)), silent, confirm=lambda _: True)
+def test_an_interrupted_growth_is_finished_by_the_next_up(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=5)
+    assert _killed_process(sample, 1) == 9
+    result = up(open_cluster(str(sample.path)), silent, confirm=lambda _: True)
     assert result.exit_code is Exit.OK
-    assert trial.in_the_ledger() == trial.in_the_provider()
-    assert trial.created_ever() == 6
+    assert sample.in_the_ledger() == sample.in_the_provider()
+    assert sample.created_ever() == 6
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    story=st.lists(
+    run=st.lists(
         st.tuples(st.integers(1, 5), st.none() | st.integers(0, 8)), min_size=1, max_size=4
     )
 )
 def test_whatever_was_asked_and_interrupted_before_the_last_up_decides(
-    own_places: Path, story: list[tuple[int, int | None]]
+    own_places: Path, run: list[tuple[int, int | None]]
 ) -> None:
-    trial = Trial(Path(tempfile.mkdtemp(dir=own_places)) / "cluster.yaml")
-    for nodes, dies_at in story:
-        trial.write(count=nodes, site=FAULTS, pool=", quorum: 1")
+    sample = SampleCluster(Path(tempfile.mkdtemp(dir=own_places)) / "cluster.yaml")
+    for nodes, dies_at in run:
+        sample.write(count=nodes, site=FAULTS, pool=", quorum: 1")
         steps = _dies_at(MOST if dies_at is None else dies_at)
         with suppress(Killed):
-            trial.up(lambda _, steps=steps: next(steps), allow="pool:gpu")  # type: ignore[misc]  # bound now
-    trial.write(count=2)
-    trial.up(allow="pool:gpu")
-    assert sorted(trial.in_the_provider()) == [
+            sample.up(lambda _, steps=steps: next(steps), allow="pool:gpu")  # type: ignore[misc]  # bound now
+    sample.write(count=2)
+    sample.up(allow="pool:gpu")
+    assert sorted(sample.in_the_provider()) == [
         "lab/node/gpu001",
         "lab/node/gpu002",
         "lab/node/head",
     ]
-    assert trial.in_the_ledger() == trial.in_the_provider()
-    assert trial.open().ledger.open_intents() == ()
-    assert trial.down().exit_code is Exit.OK
-    assert trial.in_the_ledger() == trial.in_the_provider() == {}
+    assert sample.in_the_ledger() == sample.in_the_provider()
+    assert sample.open().ledger.open_intents() == ()
+    assert sample.down().exit_code is Exit.OK
+    assert sample.in_the_ledger() == sample.in_the_provider() == {}

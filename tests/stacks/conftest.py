@@ -24,7 +24,7 @@ _CASES = Path(__file__).parent.parent / "cases" / "stacks" / "contract"
 """A small cluster for each provider: site "here", pools head and gpu."""
 
 
-class Trial:
+class SampleCluster:
     """One cluster of one provider, with everything its calls take."""
 
     def __init__(self, kind: str, folder: Path) -> None:
@@ -61,29 +61,29 @@ def _spec(kind: str) -> ClusterSpec:
     return msgspec.structs.replace(loaded.spec, name=f"contract-{secrets.token_hex(3)}")
 
 
-class Trials:
-    """Makes trials, and takes all of them down at the end, whatever happened."""
+class SampleSites:
+    """Makes sites, and takes all of them down at the end, whatever happened."""
 
     def __init__(self, folder: Path) -> None:
         """Hold the folder."""
         self._folder = folder
-        self._made: list[Trial] = []
+        self._made: list[SampleCluster] = []
 
-    def new(self, kind: str) -> Trial:
+    def new(self, kind: str) -> SampleCluster:
         """Return a new cluster; nothing is made."""
-        self._made.append(Trial(kind, self._folder))
+        self._made.append(SampleCluster(kind, self._folder))
         return self._made[-1]
 
     def end(self) -> None:
         """Destroy everything that was made."""
-        for trial in self._made:
-            if trial.provider.name not in CLOUDS:
-                trial.provider.destroy(trial.context)
+        for sample in self._made:
+            if sample.provider.name not in CLOUDS:
+                sample.provider.destroy(sample.context)
 
 
 @pytest.fixture
-def trials(tmp_path: Path) -> Iterator[Trials]:
+def samples(tmp_path: Path) -> Iterator[SampleSites]:
     """Give clusters that are gone after the test."""
-    made = Trials(tmp_path)
+    made = SampleSites(tmp_path)
     yield made
     made.end()

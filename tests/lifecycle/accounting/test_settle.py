@@ -21,7 +21,7 @@ from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.load import load_text
 
-DOUBLE = Path(__file__).with_name("books_double.py")
+DOUBLE = Path(__file__).with_name("slurm_double.py")
 NOW = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp())
 _SPEC = """\
 apiVersion: gcluster/v1

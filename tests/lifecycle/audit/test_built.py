@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 import gcluster
 from gcluster.cli.console import Console
@@ -17,25 +17,25 @@ from gcluster.lifecycle.state.audit import built as built_module
 from gcluster.lifecycle.state.audit.built import upgrade_lines
 
 
-def test_what_a_cluster_was_brought_up_with_is_kept(trial: Trial) -> None:
-    trial.up()
-    kept = Journal(trial.open().events).built()
+def test_what_a_cluster_was_brought_up_with_is_kept(sample: SampleCluster) -> None:
+    sample.up()
+    kept = Journal(sample.open().events).built()
     assert kept is not None
     assert kept.gcluster == gcluster.__version__
     assert {"base", "slurm", "munge"} <= kept.roles.keys()
-    assert make_plan(trial.open()).upgrades == ()
+    assert make_plan(sample.open()).upgrades == ()
 
 
 def test_another_gcluster_and_another_role_are_told_by_the_plan(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial.up()
+    sample.up()
     digest = built_module.role_digest
     monkeypatch.setattr(gcluster, "__version__", "9.9.9")
     monkeypatch.setattr(
         built_module, "role_digest", lambda r, p: "other" if r == "slurm" else digest(r, p)
     )
-    plan = make_plan(trial.open())
+    plan = make_plan(sample.open())
     assert [line.what for line in plan.upgrades] == ["gcluster", "role slurm"]
     assert plan.upgrades[0].after == "9.9.9"
     for text in (plan_text(plan, Console()), plan_markdown(plan)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.lifecycle.collector import listening
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.state.audit.trail import audit_lines
@@ -25,12 +25,12 @@ def _commit(folder: Path) -> str:
     return done.stdout.strip()
 
 
-def test_every_event_is_a_line_with_who_what_why_and_the_result(trial: Trial) -> None:
-    commit = _commit(trial.path.parent)
-    trial.up()
-    trial.write(count=2)
-    trial.up(allow="pool:gpu")
-    lines = [json.loads(line) for line in audit_lines(trial.open())]
+def test_every_event_is_a_line_with_who_what_why_and_the_result(sample: SampleCluster) -> None:
+    commit = _commit(sample.path.parent)
+    sample.up()
+    sample.write(count=2)
+    sample.up(allow="pool:gpu")
+    lines = [json.loads(line) for line in audit_lines(sample.open())]
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert {line["cluster"] for line in lines} == {"trial"}
     assert all("@" in line["who"] for line in lines)
@@ -46,37 +46,37 @@ def test_every_event_is_a_line_with_who_what_why_and_the_result(trial: Trial) ->
 
 
 def test_a_file_gets_the_lines_as_they_happen(
-    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "audit.jsonl"
     monkeypatch.setenv("GCLUSTER_AUDIT", str(file))
-    trial.up()
-    trial.down()
+    sample.up()
+    sample.down()
     written = [json.loads(line) for line in file.read_text().splitlines()]
-    kept = [json.loads(line) for line in audit_lines(trial.open())]
+    kept = [json.loads(line) for line in audit_lines(sample.open())]
     assert written == [line for line in kept if line["run"]]
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_cannot_be_written_stops_a_run_before_it_changes_anything(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GCLUSTER_AUDIT", "/nowhere/audit.jsonl")
     with pytest.raises(LifecycleError) as caught:
-        trial.up()
+        sample.up()
     assert caught.value.diagnostics[0].code == "GC1150"
-    assert trial.open().ledger.existing() == ()
+    assert sample.open().ledger.existing() == ()
     monkeypatch.delenv("GCLUSTER_AUDIT")
-    trial.up()
+    sample.up()
 
 
 def test_a_collector_gets_each_run_as_a_span_with_its_events(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with listening() as (collector, url):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-        trial.up()
-        trial.down()
+        sample.up()
+        sample.down()
     assert [span.name for span in collector.spans] == ["gcluster up", "gcluster down"]
     up = collector.spans[0]
     told = {a.key: a.value.string_value for a in up.attributes}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 from tests.lifecycle.kubernetes.spec import TEXT, spec_of
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
@@ -31,38 +31,38 @@ IDLE = "budget: {idle_shutdown: 3h, notice: 1h}\n"
 class Kept:
     """A cluster that is looked after, with the hour and the jobs that the test says."""
 
-    def __init__(self, trial: Trial, budget: str) -> None:
+    def __init__(self, sample: SampleCluster, budget: str) -> None:
         """Bring it up."""
-        self.trial = trial
+        self.sample = sample
         self.budget(budget)
-        trial.up()
+        sample.up()
         self.began = datetime.now(UTC)
 
     def budget(self, text: str) -> None:
         """Write the spec with another budget."""
-        self.trial.write()
-        with self.trial.path.open("a") as file:
+        self.sample.write()
+        with self.sample.path.open("a") as file:
             file.write(text)
 
     def look(self, hours: float, jobs: Jobs | None = None) -> ReaperResult:
         """Look so many hours after it began."""
         now = self.began + timedelta(hours=hours)
-        return reap_once(self.trial.open(), silent, now=now, ask=lambda _: jobs or Jobs())
+        return reap_once(self.sample.open(), silent, now=now, ask=lambda _: jobs or Jobs())
 
     def nodes(self) -> int:
         """Return how many nodes it has."""
-        return len(self.trial.in_the_ledger())
+        return len(self.sample.in_the_ledger())
 
 
 @pytest.fixture
-def kept(trial: Trial) -> Kept:
-    return Kept(trial, BUDGET)
+def kept(sample: SampleCluster) -> Kept:
+    return Kept(sample, BUDGET)
 
 
 def test_nothing_happens_long_before(kept: Kept) -> None:
-    before = kept.trial.open().events.last
+    before = kept.sample.open().events.last
     assert kept.look(7).state == "none"
-    assert kept.trial.open().events.last == before
+    assert kept.sample.open().events.last == before
 
 
 def test_it_is_announced_then_removed_and_its_history_says_why(kept: Kept) -> None:
@@ -70,7 +70,7 @@ def test_it_is_announced_then_removed_and_its_history_says_why(kept: Kept) -> No
     assert (kept.look(9.9).state, kept.nodes()) == ("announced", 4)
     looked = kept.look(10.1)
     assert (looked.state, looked.exit_code, kept.nodes()) == ("removed", Exit.OK, 0)
-    last = Journal(kept.trial.open().events).runs()[-1]
+    last = Journal(kept.sample.open().events).runs()[-1]
     assert (last.command, last.why) == ("down", "its time of 10h is up")
 
 
@@ -109,7 +109,7 @@ def test_it_stays_while_nobody_knows_whether_jobs_run(kept: Kept) -> None:
 def test_it_stays_while_somebody_works_on_it(kept: Kept) -> None:
     kept.look(9)
     with (
-        acquire(kept.trial.open().store, ["lab"], reason="smoke"),
+        acquire(kept.sample.open().store, ["lab"], reason="smoke"),
         pytest.raises(LifecycleError) as error,
     ):
         kept.look(12)
@@ -134,8 +134,8 @@ def test_another_day_is_announced_again(kept: Kept) -> None:
     assert (kept.look(11.4).state, kept.look(11.6).state) == ("announced", "removed")
 
 
-def test_an_idle_cluster_is_announced_and_a_job_keeps_it(trial: Trial) -> None:
-    kept = Kept(trial, IDLE)
+def test_an_idle_cluster_is_announced_and_a_job_keeps_it(sample: SampleCluster) -> None:
+    kept = Kept(sample, IDLE)
     assert kept.look(5, Jobs(running=1)).state == "none"
     assert kept.look(7.5, Jobs(idle_s=2.5 * 3600)).state == "announced"
     assert kept.look(7.9, Jobs(waiting=1)).state == "withdrawn"
@@ -145,22 +145,22 @@ def test_an_idle_cluster_is_announced_and_a_job_keeps_it(trial: Trial) -> None:
     assert kept.nodes() == 0
 
 
-def test_an_idle_cluster_whose_scheduler_is_silent_is_left_alone(trial: Trial) -> None:
-    kept = Kept(trial, IDLE)
+def test_an_idle_cluster_whose_scheduler_is_silent_is_left_alone(sample: SampleCluster) -> None:
+    kept = Kept(sample, IDLE)
     kept.look(2.5, Jobs(idle_s=2.5 * 3600))
     assert kept.look(9, Jobs(problem="no answer")).state == "kept"
     assert kept.nodes() == 4
 
 
 def test_a_cluster_that_is_down_has_no_end(kept: Kept) -> None:
-    kept.trial.down()
+    kept.sample.down()
     assert kept.look(99).state == "none"
 
 
 def test_a_second_life_has_its_own_time(kept: Kept) -> None:
     kept.look(9)
-    kept.trial.down()
-    kept.trial.up()
+    kept.sample.down()
+    kept.sample.up()
     assert kept.look(7).state == "none"
 
 
@@ -169,26 +169,26 @@ def test_up_refuses_what_is_due_and_takes_it_with_more_time(
 ) -> None:
     kept.look(9)
     monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=12))
-    kept.trial.write(count=4)
-    with kept.trial.path.open("a") as file:
+    kept.sample.write(count=4)
+    with kept.sample.path.open("a") as file:
         file.write(BUDGET)
     with pytest.raises(LifecycleError) as error:
-        kept.trial.up()
+        kept.sample.up()
     assert [d.code for d in error.value.diagnostics] == ["GC1141"]
     assert kept.nodes() == 4
-    kept.trial.write(count=4)
-    with kept.trial.path.open("a") as file:
+    kept.sample.write(count=4)
+    with kept.sample.path.open("a") as file:
         file.write("budget: {expires: 30d}\n")
-    assert kept.trial.up().exit_code is Exit.OK
+    assert kept.sample.up().exit_code is Exit.OK
     assert kept.look(12).state == "none"
 
 
-def test_up_makes_nothing_that_has_expired_before_it_began(trial: Trial) -> None:
+def test_up_makes_nothing_that_has_expired_before_it_began(sample: SampleCluster) -> None:
     kept = Kept.__new__(Kept)
-    kept.trial = trial
+    kept.sample = sample
     kept.budget("budget: {expires_on: 2024-02-29}\n")
     with pytest.raises(LifecycleError, match="that is past") as error:
-        trial.up()
+        sample.up()
     assert (error.value.exit_code, kept.nodes()) == (Exit.REFUSED, 0)
 
 
@@ -196,7 +196,7 @@ def test_no_test_is_begun_that_slurm_would_not_start_any_more(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept.look(9)
-    cluster = kept.trial.open()
+    cluster = kept.sample.open()
     monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=10.7))
     expiry_guard.refuse_late_test(cluster, 15)
     monkeypatch.setattr(expiry_guard, "utc_now", lambda: kept.began + timedelta(hours=10.8))
@@ -205,7 +205,7 @@ def test_no_test_is_begun_that_slurm_would_not_start_any_more(
     assert error.value.diagnostics[0].code == "GC1141"
     kept.budget("budget: {expires: 20h, notice: 2h}\n")
     kept.look(10.8)
-    expiry_guard.refuse_late_test(kept.trial.open(), 15)
+    expiry_guard.refuse_late_test(kept.sample.open(), 15)
 
 
 def test_nothing_is_announced_when_people_can_not_be_told(

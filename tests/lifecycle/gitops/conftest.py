@@ -30,7 +30,7 @@ scheduler: {{type: slurm}}
 {more}"""
 
 
-class Rig:
+class Harness:
     """One controller, and the person who merges what it follows."""
 
     def __init__(self, folder: Path, server: GitServer) -> None:
@@ -113,6 +113,6 @@ def server(tmp_path: Path) -> Iterator[GitServer]:
 
 
 @pytest.fixture
-def rig(own_places: Path, server: GitServer) -> Rig:
+def harness(own_places: Path, server: GitServer) -> Harness:
     """Give a controller and its author."""
-    return Rig(own_places, server)
+    return Harness(own_places, server)

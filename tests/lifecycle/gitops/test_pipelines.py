@@ -12,7 +12,7 @@ import yaml
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, write_pipelines
 
-from .pipeline_rig import CLOUDS, GitHub, Repo, workflow_text
+from .pipeline_harness import CLOUDS, GitHub, Repo, workflow_text
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gcluster.lifecycle.cluster.outcome import Exit
 
 from .conftest import SPEC
 from .git_server import git
-from .pipeline_rig import CLOUDS, GitHub, Repo
+from .pipeline_harness import CLOUDS, GitHub, Repo
 
 
 @pytest.fixture

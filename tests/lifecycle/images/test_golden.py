@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory, Host
@@ -180,8 +180,8 @@ def test_a_site_whose_nodes_all_come_and_go_has_an_image_too(own_places: Path) -
     assert "slurm.install" in {step.key for step in group.steps}
 
 
-def test_simulated_nodes_boot_from_no_image(trial: Trial) -> None:
-    (site,) = open_sites(trial.open())
+def test_simulated_nodes_boot_from_no_image(sample: SampleCluster) -> None:
+    (site,) = open_sites(sample.open())
     assert baker(site) is None
 
 

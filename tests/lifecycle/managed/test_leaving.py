@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
-from tests.lifecycle.kubernetes.addons.told import ToldKubectl
+from tests.lifecycle.kubernetes.addons.kubectl_double import KubectlDouble
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster.cluster import Cluster
@@ -87,7 +87,7 @@ def test_where_the_cloud_chooses_it_is_known_how_many_go(cloud: str, more: dict[
 def test_they_are_drained_before_the_stack_is_applied_and_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    kubectl = ToldKubectl({"get nodes": "node/ip-1\nnode/ip-2\nnode/ip-3\n"})
+    kubectl = KubectlDouble({"get nodes": "node/ip-1\nnode/ip-2\nnode/ip-3\n"})
     monkeypatch.setattr(here, "local_kubectl", lambda _: kubectl)
     wanted, existing = with_managed_nodes(SPEC, PLANNED, NODES, {"ip-1": "cpu"})
     seen = Observation(

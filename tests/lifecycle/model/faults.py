@@ -12,7 +12,7 @@ from gcluster.lifecycle.cluster.outcome import failure
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from .story import World
+    from .world import World
 
 Wrong: TypeAlias = Literal[
     "killed", "killed elsewhere", "store is away", "answer is lost", "paused"

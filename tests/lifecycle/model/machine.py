@@ -1,4 +1,4 @@
-"""The stories of the model: runs that are killed, paused and lied to, in any order."""
+"""The random runs of the model: processes that are killed, paused and lied to, in any order."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from gcluster.schemas.spec.sites import SimulatedFaults
 from gcluster.schemas.spec.units import Duration
 
 from .faults import Fault, faults
-from .inhabited import inhabited
+from .process_double import as_processes_of
 from .spec import ELASTIC
-from .story import World
+from .world import World
 
 _COUNTS = st.integers(1, 4)
 _RATE = st.sampled_from([0.0, 0.0, 0.3])
 _SOME = st.sets(st.sampled_from(ELASTIC), min_size=1).map(sorted)
 
 
-class Stories(RuleBasedStateMachine):
+class Runs(RuleBasedStateMachine):
     """One cluster's life. In the end the weather clears, and everything must come right."""
 
-    told: ClassVar[Counter[str]] = Counter()
-    """How many stories were told, and what happened in them."""
+    counts: ClassVar[Counter[str]] = Counter()
+    """How many runs there were, and what happened in them."""
 
     @initialize(
         seed=st.integers(0, 2**16),
@@ -57,7 +57,7 @@ class Stories(RuleBasedStateMachine):
         room: int | None,
     ) -> None:
         """Choose the weather."""
-        self.folder = Path(tempfile.mkdtemp(prefix="story-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="run-"))
         weather = SimulatedSite(
             latency=Duration(latency) if latency else None,
             max_nodes=room,
@@ -72,9 +72,9 @@ class Stories(RuleBasedStateMachine):
             ),
         )
         self.world = World(self.folder, weather)
-        self._inhabited = inhabited(self.world)
-        self._inhabited.__enter__()
-        self.told["stories"] += 1
+        self._processes = as_processes_of(self.world)
+        self._processes.__enter__()
+        self.counts["runs"] += 1
 
     @rule(count=_COUNTS, fault=faults())
     def up(self, count: int, fault: Fault | None) -> None:
@@ -129,6 +129,6 @@ class Stories(RuleBasedStateMachine):
             assert self.world.down() is Exit.OK
             assert self.world.down() is Exit.OK
         finally:
-            self.told.update(self.world.happened)
-            self._inhabited.__exit__(None, None, None)
+            self.counts.update(self.world.happened)
+            self._processes.__exit__(None, None, None)
             shutil.rmtree(self.folder, ignore_errors=True)

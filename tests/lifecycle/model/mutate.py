@@ -14,8 +14,8 @@ from gcluster.stacks.simulated import fleet
 from gcluster.stacks.simulated.cloud import Cloud
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
-from .emit import emit
-from .machine import Stories
+from .machine import Runs
+from .search import emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Mutation = AbstractContextManager[object]
 
 MOST = 2000
-"""Stories until a mutation counts as unnoticed."""
+"""Runs until a mutation counts as unnoticed."""
 
 
 def _without_intents() -> Mutation:
@@ -71,11 +71,11 @@ MUTATIONS: dict[str, Callable[[], Mutation]] = {
 }
 
 
-def found_without(mutation: Callable[[], Mutation], stories: int = MOST, seed: int = 1) -> str:
+def found_without(mutation: Callable[[], Mutation], runs: int = MOST, seed: int = 1) -> str:
     """Return which law broke without a part; "": none did."""
     try:
         with mutation():
-            emit(stories, seed, shrinks=False)
+            emit(runs, seed, shrinks=False)
     except AssertionError as error:
         return str(error).splitlines()[0]
     return ""
@@ -87,8 +87,8 @@ def main() -> int:
     for what, mutation in MUTATIONS.items():
         said = found_without(mutation)
         unnoticed += not said
-        story = f"story {Stories.told['stories']}"
-        sys.stdout.write(f"without {what}: {f'{story}: {said}' if said else 'UNNOTICED'}\n")
+        run = f"run {Runs.counts['runs']}"
+        sys.stdout.write(f"without {what}: {f'{run}: {said}' if said else 'UNNOTICED'}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{len(MUTATIONS)} parts, {unnoticed} of them could go unnoticed\n")
     return 1 if unnoticed else 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.spec import SimulatedSite
 
     from .faults import Process
-    from .story import World
+    from .world import World
 
 
 class Objects:

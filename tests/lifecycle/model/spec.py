@@ -1,4 +1,4 @@
-"""The cluster that the stories are about: one pool that is fixed, and one that comes and goes."""
+"""The cluster that the runs are about: one pool that is fixed, and one that comes and goes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -107,9 +107,9 @@ class Controller(SshSession):
 
 
 @pytest.fixture
-def cluster(trial: Trial) -> Any:
+def cluster(sample: SampleCluster) -> Any:
     """Give a cluster with a state."""
-    cluster = trial.open()
+    cluster = sample.open()
     cluster.identify()
     return cluster
 
@@ -133,13 +133,13 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
 
 
 def test_a_queue_is_saved_while_slurmctld_stands_still(
-    cluster: Any, controller: Controller, trial: Trial
+    cluster: Any, controller: Controller, sample: SampleCluster
 ) -> None:
     saved = save_queue(cluster, HOSTS, controller)
     assert (saved.running, saved.pending, saved.slurm) == (8, 200, "24.11")
     assert controller.log() == ["is-active --quiet slurmctld", "stop slurmctld", "start slurmctld"]
     assert saved_queues(cluster) == (saved,)
-    stored = [path.read_bytes() for path in trial.state.rglob("*") if path.is_file()]
+    stored = [path.read_bytes() for path in sample.state.rglob("*") if path.is_file()]
     assert not any(b"208 jobs" in content for content in stored)
 
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD
 from tests.lifecycle.rolling.scheduler import SchedulerDouble
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -105,9 +105,9 @@ def machines(tmp_path: Path) -> Machines:
 
 
 @pytest.fixture
-def vault(trial: Trial) -> SecretVault:
+def vault(sample: SampleCluster) -> SecretVault:
     """Give the vault of a cluster whose key is the old one."""
-    cluster = trial.open()
+    cluster = sample.open()
     cluster.identify()
     cluster.vault.keep("munge", OLD)
     return cluster.vault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -138,8 +138,8 @@ def test_only_nodes_that_do_not_survive_count() -> None:
     ]
 
 
-def test_each_thing_is_refused_by_its_own_name_until_it_is_named(trial: Trial) -> None:
-    plan = make_plan(trial.open())
+def test_each_thing_is_refused_by_its_own_name_until_it_is_named(sample: SampleCluster) -> None:
+    plan = make_plan(sample.open())
     two = (Guard(thing="pool:a", reason="x"), Guard(thing="budget", reason="y"))
     plan = msgspec.structs.replace(plan, guards=two)
     with pytest.raises(LifecycleError) as caught:
@@ -150,7 +150,7 @@ def test_each_thing_is_refused_by_its_own_name_until_it_is_named(trial: Trial) -
 
 
 def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
-    trial: Trial,
+    sample: SampleCluster,
 ) -> None:
     after = f"{_TEXT}budget: {{max_usd_per_hour: 100}}\n"
     found = guards(
@@ -165,7 +165,7 @@ def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
     assert things == [
         "controller:head01", "storage:warm", "login:door[01-02]", "pool:door", "pool:gpu", "budget",
     ]  # fmt: skip
-    plan = msgspec.structs.replace(make_plan(trial.open()), guards=found)
+    plan = msgspec.structs.replace(make_plan(sample.open()), guards=found)
     for thing in things:
         with pytest.raises(LifecycleError) as caught:
             refuse_guarded(plan, {*things} - {thing})
@@ -174,29 +174,29 @@ def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
     refuse_guarded(plan, {*things})
 
 
-def test_most_of_a_pool_goes_only_when_it_is_named(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=1)
+def test_most_of_a_pool_goes_only_when_it_is_named(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=1)
     with pytest.raises(LifecycleError, match="2 of 3 nodes of pool gpu would go at once"):
-        trial.up()
-    assert len(trial.in_the_provider()) == 4
-    assert trial.up(allow="pool:gpu").exit_code is Exit.OK
-    assert len(trial.in_the_provider()) == 2
+        sample.up()
+    assert len(sample.in_the_provider()) == 4
+    assert sample.up(allow="pool:gpu").exit_code is Exit.OK
+    assert len(sample.in_the_provider()) == 2
 
 
-def test_nodes_that_never_came_up_guard_nothing(trial: Trial) -> None:
-    trial.write(site=", faults: {seed: 1, boot_failure_rate: 1.0}")
-    assert trial.up().failed_hosts
-    trial.write(count=1)
-    plan = make_plan(trial.open())
+def test_nodes_that_never_came_up_guard_nothing(sample: SampleCluster) -> None:
+    sample.write(site=", faults: {seed: 1, boot_failure_rate: 1.0}")
+    assert sample.up().failed_hosts
+    sample.write(count=1)
+    plan = make_plan(sample.open())
     assert [change.effect for site in plan.sites for change in site.changes].count("delete") == 2
     assert plan.guards == ()
 
 
-def test_a_plan_tells_which_fields_of_the_spec_differ(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=4)
-    (field,) = make_plan(trial.open()).fields
+def test_a_plan_tells_which_fields_of_the_spec_differ(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=4)
+    (field,) = make_plan(sample.open()).fields
     assert (field.path, field.before, field.after) == ("pools.gpu.count", "3", "4")
 
 

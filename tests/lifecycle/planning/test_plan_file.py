@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
@@ -29,42 +29,42 @@ from gcluster.stacks.simulated import stamps
 
 
 @pytest.fixture
-def file(trial: Trial) -> PlanFile:
+def file(sample: SampleCluster) -> PlanFile:
     """Return the plan of a cluster that isn't there yet."""
-    return _planned(trial)
+    return _planned(sample)
 
 
-def _planned(trial: Trial) -> PlanFile:
-    cluster = trial.open()
+def _planned(sample: SampleCluster) -> PlanFile:
+    cluster = sample.open()
     return plan_file(cluster, make_plan(cluster))
 
 
-def _up(trial: Trial, file: PlanFile) -> UpResult:
+def _up(sample: SampleCluster, file: PlanFile) -> UpResult:
     def confirm(_: object) -> bool:
         raise AssertionError("nobody is asked")
 
-    return up(trial.open(), silent, confirm=confirm, approved=file)
+    return up(sample.open(), silent, confirm=confirm, approved=file)
 
 
-def _moved(trial: Trial, file: PlanFile) -> str:
+def _moved(sample: SampleCluster, file: PlanFile) -> str:
     """Return what is said to have moved; nothing may have been changed."""
-    before = sorted(trial.in_the_provider()) if trial.state.exists() else []
+    before = sorted(sample.in_the_provider()) if sample.state.exists() else []
     with pytest.raises(LifecycleError) as caught:
-        _up(trial, file)
+        _up(sample, file)
     assert caught.value.exit_code is Exit.REFUSED
-    assert (sorted(trial.in_the_provider()) if trial.state.exists() else []) == before
+    assert (sorted(sample.in_the_provider()) if sample.state.exists() else []) == before
     (said,) = caught.value.diagnostics
     return said.detail
 
 
-def test_an_approved_plan_is_done_without_asking(trial: Trial, file: PlanFile) -> None:
-    assert _up(trial, file).exit_code is Exit.OK
-    assert len(trial.in_the_provider()) == 4
+def test_an_approved_plan_is_done_without_asking(sample: SampleCluster, file: PlanFile) -> None:
+    assert _up(sample, file).exit_code is Exit.OK
+    assert len(sample.in_the_provider()) == 4
 
 
-def test_planning_into_a_file_writes_no_state(trial: Trial) -> None:
-    file = _planned(trial)
-    assert not trial.state.exists()
+def test_planning_into_a_file_writes_no_state(sample: SampleCluster) -> None:
+    file = _planned(sample)
+    assert not sample.state.exists()
     assert (file.serial, file.state_id) == (0, "")
 
 
@@ -73,91 +73,91 @@ def test_a_plan_is_written_and_read_as_it_is(file: PlanFile, tmp_path: Path) -> 
     assert read_plan(tmp_path / "cluster.gcplan") == file
 
 
-def test_a_plan_is_done_once(trial: Trial, file: PlanFile) -> None:
-    _up(trial, file)
-    said = _moved(trial, file)
+def test_a_plan_is_done_once(sample: SampleCluster, file: PlanFile) -> None:
+    _up(sample, file)
+    said = _moved(sample, file)
     assert "state" in said
 
 
-def test_a_spec_that_moved_is_told_by_its_fields(trial: Trial, file: PlanFile) -> None:
-    trial.write(count=4)
-    assert _moved(trial, file) == "spec: pools.gpu.count"
+def test_a_spec_that_moved_is_told_by_its_fields(sample: SampleCluster, file: PlanFile) -> None:
+    sample.write(count=4)
+    assert _moved(sample, file) == "spec: pools.gpu.count"
 
 
-def test_a_run_in_between_is_told_with_who_it_was(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=4)
-    file = _planned(trial)
-    trial.write(count=3)
-    log = trial.open().events
+def test_a_run_in_between_is_told_with_who_it_was(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=4)
+    file = _planned(sample)
+    sample.write(count=3)
+    log = sample.open().events
     log.bind(run="20261122T000000Z-abc", epochs={"lab": 1})
     log.append(StageDone(stage="x", ok=True))
-    trial.write(count=4)
-    said = _moved(trial, file)
+    sample.write(count=4)
+    said = _moved(sample, file)
     assert f"state: serial {file.serial} then, {file.serial + 1} now" in said
     assert "run 20261122T000000Z-abc by " in said
 
 
-def test_what_the_burst_agent_writes_moves_no_plan(trial: Trial) -> None:
-    trial.up()
-    cluster = trial.open()
+def test_what_the_burst_agent_writes_moves_no_plan(sample: SampleCluster) -> None:
+    sample.up()
+    cluster = sample.open()
     before = serial(cluster)
     log = EventLog(cluster.store)
     log.append(JobMoved(job="1", home="a", to="b"), epochs={"burst.agent": 1})
-    assert serial(trial.open()) == before
+    assert serial(sample.open()) == before
 
 
-def test_another_version_of_gcluster_refuses(trial: Trial, file: PlanFile) -> None:
+def test_another_version_of_gcluster_refuses(sample: SampleCluster, file: PlanFile) -> None:
     older = msgspec.structs.replace(file, gcluster="0.0.9")
-    assert "0.0.9 made the plan" in _moved(trial, older)
+    assert "0.0.9 made the plan" in _moved(sample, older)
 
 
-def test_another_state_refuses(trial: Trial) -> None:
-    trial.up()
-    file = msgspec.structs.replace(_planned(trial), state_id="0123456789abcdef")
-    assert "state: the plan is for" in _moved(trial, file)
+def test_another_state_refuses(sample: SampleCluster) -> None:
+    sample.up()
+    file = msgspec.structs.replace(_planned(sample), state_id="0123456789abcdef")
+    assert "state: the plan is for" in _moved(sample, file)
 
 
-def test_all_that_moved_is_told_at_once(trial: Trial, file: PlanFile) -> None:
-    trial.write(count=5)
+def test_all_that_moved_is_told_at_once(sample: SampleCluster, file: PlanFile) -> None:
+    sample.write(count=5)
     with pytest.raises(LifecycleError) as caught:
-        refuse_moved(trial.open(), msgspec.structs.replace(file, gcluster="0.0.9", serial=7))
+        refuse_moved(sample.open(), msgspec.structs.replace(file, gcluster="0.0.9", serial=7))
     assert caught.value.diagnostics[0].detail.count("\n") == 2
 
 
-def test_a_world_that_moved_is_told_by_lines(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=4)
-    file = _planned(trial)
+def test_a_world_that_moved_is_told_by_lines(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=4)
+    file = _planned(sample)
     plan = msgspec.structs.replace(file.plan, steps=file.plan.steps[1:])
-    said = _moved(trial, msgspec.structs.replace(file, plan=plan))
+    said = _moved(sample, msgspec.structs.replace(file, plan=plan))
     assert "what would be done moved" in said
     assert "\n+" in said
     assert "\n-" not in said
 
 
-def test_a_node_that_was_recreated_in_between_is_told_with_each_step(trial: Trial) -> None:
-    trial.up()
-    trial.write(count=4)
-    file = _planned(trial)
-    (site,) = open_sites(trial.open())
+def test_a_node_that_was_recreated_in_between_is_told_with_each_step(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=4)
+    file = _planned(sample)
+    (site,) = open_sites(sample.open())
     stamps.forget(site.context, ["gpu002"])
-    _, *lines = _moved(trial, file).splitlines()
+    _, *lines = _moved(sample, file).splitlines()
     assert lines[0].startswith("+steps: step base.preflight, pool gpu, hosts gpu002, count 1, ")
     assert all(line.startswith("+steps: step ") and "hosts gpu002," in line for line in lines)
 
 
 def test_a_step_that_would_run_with_other_content_is_told(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = _planned(trial)
+    file = _planned(sample)
     digest = role_digest
     monkeypatch.setattr(
         pending,
         "role_digest",
         lambda r, p: "other" if (r, p) == ("slurm", "configure") else digest(r, p),
     )
-    lines = _moved(trial, file).splitlines()[1:]
+    lines = _moved(sample, file).splitlines()[1:]
     assert lines
     assert {line[1:].split(",")[0] for line in lines} == {
         "steps: step slurm.configure",
@@ -166,9 +166,9 @@ def test_a_step_that_would_run_with_other_content_is_told(
     assert {line[0] for line in lines} == {"-", "+"}
 
 
-def test_another_price_is_told_with_both(trial: Trial, file: PlanFile) -> None:
+def test_another_price_is_told_with_both(sample: SampleCluster, file: PlanFile) -> None:
     cheaper = msgspec.structs.replace(file.plan, usd_per_hour=1.5)
-    said = _moved(trial, msgspec.structs.replace(file, plan=cheaper))
+    said = _moved(sample, msgspec.structs.replace(file, plan=cheaper))
     assert "-usd_per_hour: 1.5\n+usd_per_hour: " in said
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 from msgspec.structs import replace
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Plan
@@ -74,8 +74,8 @@ _OTHERS = [*_others(_FULL, 8)]
 
 
 @pytest.fixture
-def file(trial: Trial) -> PlanFile:
-    cluster = trial.open()
+def file(sample: SampleCluster) -> PlanFile:
+    cluster = sample.open()
     return plan_file(cluster, make_plan(cluster))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.lifecycle.trial import Trial, tree
+from tests.lifecycle.sample_cluster import SampleCluster, tree
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -25,68 +25,68 @@ policies:
 """
 
 
-def _policies(trial: Trial, *, most: str = "2", severity: str = "error") -> None:
+def _policies(sample: SampleCluster, *, most: str = "2", severity: str = "error") -> None:
     text = _POLICIES.format(most=most, severity=severity)
-    trial.path.with_name("policies.yaml").write_text(text, encoding="utf-8")
+    sample.path.with_name("policies.yaml").write_text(text, encoding="utf-8")
 
 
-def _plan(trial: Trial) -> object:
-    return make_plan(trial.open())
+def _plan(sample: SampleCluster) -> object:
+    return make_plan(sample.open())
 
 
-@pytest.mark.parametrize("act", [_plan, Trial.up])
+@pytest.mark.parametrize("act", [_plan, SampleCluster.up])
 def test_plan_and_up_are_refused_and_leave_nothing_behind(
-    trial: Trial, act: Callable[[Trial], object]
+    sample: SampleCluster, act: Callable[[SampleCluster], object]
 ) -> None:
-    _policies(trial)
-    before = tree(trial.path.parent.parent)
+    _policies(sample)
+    before = tree(sample.path.parent.parent)
     with pytest.raises(LifecycleError) as caught:
-        act(trial)
+        act(sample)
 
     assert caught.value.exit_code is Exit.REFUSED
     (found,) = caught.value.diagnostics
     assert found.code == "GC801"
     assert found.summary.startswith('policy "size" of ops@example.org: pool "gpu"')
-    assert tree(trial.path.parent.parent) == before
+    assert tree(sample.path.parent.parent) == before
 
 
-def test_policies_that_are_kept_stop_nobody(trial: Trial) -> None:
-    _policies(trial, most="3")
-    assert trial.up().exit_code is Exit.OK
+def test_policies_that_are_kept_stop_nobody(sample: SampleCluster) -> None:
+    _policies(sample, most="3")
+    assert sample.up().exit_code is Exit.OK
 
 
-def test_policies_that_cant_be_read_let_nothing_through(trial: Trial) -> None:
-    _policies(trial, most="maximum")
+def test_policies_that_cant_be_read_let_nothing_through(sample: SampleCluster) -> None:
+    _policies(sample, most="maximum")
     with pytest.raises(LifecycleError) as caught:
-        trial.open()
+        sample.open()
 
     assert caught.value.exit_code is Exit.REFUSED
     assert [found.code for found in caught.value.diagnostics] == ["GC812"]
 
 
-def test_a_warning_is_said_and_work_goes_on(trial: Trial) -> None:
-    _policies(trial, severity="warning")
+def test_a_warning_is_said_and_work_goes_on(sample: SampleCluster) -> None:
+    _policies(sample, severity="warning")
     said: list[str] = []
-    result = trial.up(lambda e: said.append(e.diagnostic.code) if isinstance(e, Finding) else None)
+    result = sample.up(lambda e: said.append(e.diagnostic.code) if isinstance(e, Finding) else None)
 
     assert result.exit_code is Exit.OK
     assert "GC801" in said
 
 
 def test_a_running_cluster_can_be_looked_at_and_ended_whatever_the_policies_say(
-    trial: Trial,
+    sample: SampleCluster,
 ) -> None:
-    trial.up()
-    _policies(trial)
+    sample.up()
+    _policies(sample)
 
-    assert read_status(trial.open(running=True))
-    assert trial.down().exit_code is Exit.OK
+    assert read_status(sample.open(running=True))
+    assert sample.down().exit_code is Exit.OK
 
 
-def test_what_was_applied_is_judged_too_when_its_file_is_gone(trial: Trial) -> None:
-    trial.up()
-    _policies(trial)
-    trial.path.unlink()
+def test_what_was_applied_is_judged_too_when_its_file_is_gone(sample: SampleCluster) -> None:
+    sample.up()
+    _policies(sample)
+    sample.path.unlink()
     with pytest.raises(LifecycleError) as caught:
         open_cluster("trial")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.trial import Trial, tree
+from tests.lifecycle.sample_cluster import SampleCluster, tree
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -44,25 +44,25 @@ def clouds(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_site_with_room_has_nothing_to_say(trial: Trial) -> None:
-    [lab] = ask_cluster(trial.open())
+def test_a_site_with_room_has_nothing_to_say(sample: SampleCluster) -> None:
+    [lab] = ask_cluster(sample.open())
     assert (lab.site, lab.provider, lab.diagnostics) == ("lab", "simulated", ())
 
 
-def test_an_obstacle_is_told_under_its_site(trial: Trial) -> None:
-    trial.write(site=FULL)
-    [lab] = ask_cluster(trial.open())
+def test_an_obstacle_is_told_under_its_site(sample: SampleCluster) -> None:
+    sample.write(site=FULL)
+    [lab] = ask_cluster(sample.open())
     assert [said.code for said in lab.diagnostics] == ["GC918"]
 
 
-def test_up_is_refused_before_anything_is_made_or_kept(trial: Trial) -> None:
-    trial.write(site=FULL)
+def test_up_is_refused_before_anything_is_made_or_kept(sample: SampleCluster) -> None:
+    sample.write(site=FULL)
     with pytest.raises(LifecycleError) as refused:
-        trial.up()
+        sample.up()
     assert refused.value.exit_code is Exit.REFUSED
     assert [said.code for said in refused.value.diagnostics] == ["GC918"]
-    assert "spec.yaml" not in tree(trial.state), "what was applied before still counts"
-    assert trial.in_the_ledger() == {}
+    assert "spec.yaml" not in tree(sample.state), "what was applied before still counts"
+    assert sample.in_the_ledger() == {}
 
 
 def test_without_a_login_the_plan_stands_and_what_is_unknown_is_listed(clouds: Path) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from tests.lifecycle.cloud_double import EC2_SAID, NEXT, NODES, SPOT, Killed, PurchaseTrial, kill_at
+from tests.lifecycle.cloud_double import (
+    EC2_SAID,
+    NEXT,
+    NODES,
+    SPOT,
+    Killed,
+    PurchaseScenario,
+    kill_at,
+)
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import Finding, Progress
@@ -14,13 +22,13 @@ from gcluster.lifecycle.state import RunStarted
 from gcluster.stacks.provider import ProviderError, SiteContext
 
 
-def test_the_first_option_is_taken_where_it_has_capacity(purchase: PurchaseTrial) -> None:
+def test_the_first_option_is_taken_where_it_has_capacity(purchase: PurchaseScenario) -> None:
     assert purchase.up().exit_code is Exit.OK
     assert purchase.cloud.on(SPOT) == NODES
     assert purchase.steps() == [(SPOT, "trying", "gpu[001-002]"), (SPOT, "held", "gpu[001-002]")]
 
 
-def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseTrial) -> None:
+def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     attempts_text: list[Progress] = []
     assert purchase.up(attempts_text.append).exit_code is Exit.OK
@@ -32,7 +40,7 @@ def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseTri
     assert EC2_SAID in later.detail
 
 
-def test_nodes_of_two_options_never_stand_together(purchase: PurchaseTrial) -> None:
+def test_nodes_of_two_options_never_stand_together(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 1
     purchase.up()
     assert purchase.cloud.on(NEXT) == NODES
@@ -45,7 +53,7 @@ def test_nodes_of_two_options_never_stand_together(purchase: PurchaseTrial) -> N
 
 
 def test_mixed_keeps_what_came_and_asks_the_next_option_for_the_rest(
-    purchase: PurchaseTrial,
+    purchase: PurchaseScenario,
 ) -> None:
     purchase.write(pool=", mixed: true")
     purchase.cloud.stock[SPOT] = 1
@@ -53,7 +61,7 @@ def test_mixed_keeps_what_came_and_asks_the_next_option_for_the_rest(
     assert (purchase.cloud.on(SPOT), purchase.cloud.on(NEXT)) == (["gpu001"], ["gpu002"])
 
 
-def test_a_second_up_changes_nothing_and_does_not_go_back(purchase: PurchaseTrial) -> None:
+def test_a_second_up_changes_nothing_and_does_not_go_back(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.cloud.stock.clear()
@@ -63,7 +71,7 @@ def test_a_second_up_changes_nothing_and_does_not_go_back(purchase: PurchaseTria
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_option_that_is_put_behind_replaces_nothing(purchase: PurchaseTrial) -> None:
+def test_a_option_that_is_put_behind_replaces_nothing(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.write("spot, on-demand, {reservation: cr-0abc}")
@@ -72,7 +80,7 @@ def test_a_option_that_is_put_behind_replaces_nothing(purchase: PurchaseTrial) -
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_option_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseTrial) -> None:
+def test_a_option_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.write("{reservation: cr-0abc}, spot")
@@ -84,7 +92,7 @@ def test_a_option_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseTr
 
 
 def test_the_first_option_is_bought_again_only_when_the_pool_is_named(
-    purchase: PurchaseTrial,
+    purchase: PurchaseScenario,
 ) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
@@ -94,7 +102,7 @@ def test_the_first_option_is_bought_again_only_when_the_pool_is_named(
 
 
 def test_where_all_options_end_nothing_is_left_and_each_is_told_in_the_clouds_words(
-    purchase: PurchaseTrial,
+    purchase: PurchaseScenario,
 ) -> None:
     purchase.cloud.stock = {SPOT: 1, NEXT: 1}
     result = purchase.up()
@@ -108,7 +116,7 @@ def test_where_all_options_end_nothing_is_left_and_each_is_told_in_the_clouds_wo
     assert "gcluster up" in short.hint
 
 
-def test_a_later_up_begins_with_the_first_option_again(purchase: PurchaseTrial) -> None:
+def test_a_later_up_begins_with_the_first_option_again(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock = {SPOT: 0, NEXT: 0}
     purchase.up()
     purchase.cloud.stock.clear()
@@ -116,7 +124,7 @@ def test_a_later_up_begins_with_the_first_option_again(purchase: PurchaseTrial) 
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_a_quorum_keeps_what_one_option_gave(purchase: PurchaseTrial) -> None:
+def test_a_quorum_keeps_what_one_option_gave(purchase: PurchaseScenario) -> None:
     purchase.write(count=3, pool=", quorum: 2")
     purchase.cloud.stock[SPOT] = 2
     result = purchase.up()
@@ -126,7 +134,7 @@ def test_a_quorum_keeps_what_one_option_gave(purchase: PurchaseTrial) -> None:
     assert [d.severity for d in result.diagnostics if d.code == "GC953"] == ["warning"]
 
 
-def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseTrial) -> None:
+def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseScenario) -> None:
     purchase.up()
     purchase.cloud.stock[SPOT] = 1
     purchase.write(count=4)
@@ -138,7 +146,7 @@ def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseTrial)
     assert "--from-first-option gpu" in short.hint
 
 
-def test_spot_nodes_that_are_all_gone_go_on_to_the_next_option(purchase: PurchaseTrial) -> None:
+def test_spot_nodes_that_are_all_gone_go_on_to_the_next_option(purchase: PurchaseScenario) -> None:
     purchase.up()
     purchase.cloud.put({"head": NEXT})  # the cloud took them back
     purchase.cloud.stock[SPOT] = 0
@@ -146,7 +154,7 @@ def test_spot_nodes_that_are_all_gone_go_on_to_the_next_option(purchase: Purchas
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_option_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseTrial) -> None:
+def test_a_option_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseScenario) -> None:
     purchase.write("spot, {spot_max_usd_per_hour: 20}", more="budget: {max_usd_per_hour: 50}")
     loaded = purchase.open().spec  # a bound above the ceiling is a warning: it may be cheaper
     assert loaded.budget is not None
@@ -163,7 +171,7 @@ def test_a_option_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseTri
 
 @pytest.mark.parametrize("number", range(1, 6))
 def test_killed_in_the_middle_it_goes_on_and_asks_no_option_twice(
-    purchase: PurchaseTrial, number: int
+    purchase: PurchaseScenario, number: int
 ) -> None:
     purchase.cloud.stock[SPOT] = 1
     kill_at(purchase, number)
@@ -176,7 +184,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_no_option_twice(
     assert outcomes.count((SPOT, "trying")) == 1
 
 
-def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseTrial) -> None:
+def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.open().events.append(RunStarted(command="down", spec_hash=""))
@@ -186,7 +194,9 @@ def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseTrial
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(purchase: PurchaseTrial) -> None:
+def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(
+    purchase: PurchaseScenario,
+) -> None:
     [view] = [x for x in purchase.plan().fallback_lists if x.pool == "gpu"]
     assert [(r.key, r.state, r.nodes) for r in view.purchase_options] == [
         (SPOT, "next", "gpu[001-002]"), (NEXT, "after", ""),
@@ -198,7 +208,7 @@ def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(purchase: Purch
     assert [r.state for r in view.purchase_options] == ["after", "stands"]
 
 
-def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: PurchaseTrial) -> None:
+def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: PurchaseScenario) -> None:
     purchase.write("{spot_max_usd_per_hour: 20}, on-demand")
     spot = purchase.plan().fallback_lists[1].purchase_options[0].key
     head = 0.8064
@@ -209,7 +219,7 @@ def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: Purchase
 
 
 def test_what_is_no_lack_of_capacity_walks_no_fallback_list(
-    purchase: PurchaseTrial, monkeypatch: pytest.MonkeyPatch
+    purchase: PurchaseScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.cloud.says = lambda _: "VcpuLimitExceeded: You have requested more vCPU capacity"
@@ -231,7 +241,7 @@ BLOCK = "buy-24h-use1-az4"
 BUY = "{buy_capacity_block: 24h}"
 
 
-def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseTrial) -> None:
+def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up()
     assert purchase.cloud.bought == []
@@ -243,7 +253,7 @@ def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseTri
     )
 
 
-def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseTrial) -> None:
+def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     assert purchase.cloud.bought == [BLOCK]
@@ -252,7 +262,9 @@ def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseT
     assert purchase.cloud.bought == [BLOCK]
 
 
-def test_the_block_that_is_bought_is_the_one_that_the_plan_showed(purchase: PurchaseTrial) -> None:
+def test_the_block_that_is_bought_is_the_one_that_the_plan_showed(
+    purchase: PurchaseScenario,
+) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     assert purchase.shown is not None
@@ -263,13 +275,17 @@ def test_the_block_that_is_bought_is_the_one_that_the_plan_showed(purchase: Purc
     assert purchase.cloud.offered == [("gpu", BLOCK)]
 
 
-def test_a_pool_that_buys_nothing_has_the_cloud_asked_for_no_block(purchase: PurchaseTrial) -> None:
+def test_a_pool_that_buys_nothing_has_the_cloud_asked_for_no_block(
+    purchase: PurchaseScenario,
+) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up()
     assert purchase.cloud.offered == []
 
 
-def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(purchase: PurchaseTrial) -> None:
+def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(
+    purchase: PurchaseScenario,
+) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.cloud.stock[BLOCK] = 1
     result = purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
@@ -280,7 +296,7 @@ def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(purchase: Pur
     assert purchase.cloud.bought == [BLOCK]
 
 
-def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: PurchaseTrial) -> None:
+def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     kill_at(purchase, 3)
     with pytest.raises(Killed):
@@ -300,7 +316,7 @@ def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: Purchase
     ],
 )
 def test_a_pool_that_has_no_such_fallback_list_is_refused_by_name(
-    wishes: OptionOverrides, why: str, purchase: PurchaseTrial
+    wishes: OptionOverrides, why: str, purchase: PurchaseScenario
 ) -> None:
     with pytest.raises(LifecycleError) as error:
         purchase.up(wishes=wishes)

@@ -148,7 +148,7 @@ class Story:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def runs(draw: st.DrawFn) -> Story:
     fallback = draw(fallbacks())
     progress = draw(progress_by_pool(fallback))
     answers: dict[tuple[str, str], bool] = {}
@@ -168,50 +168,50 @@ def stories(draw: st.DrawFn) -> Story:
     )
 
 
-@given(stories())
-def test_a_walk_ends_and_asks_each_option_at_most_once(story: Story) -> None:
-    assert len(story.tries) == len(set(story.tries))
-    order = [option.key for option in story.fallback.options]
-    assert story.tries == sorted(story.tries, key=order.index)
+@given(runs())
+def test_a_walk_ends_and_asks_each_option_at_most_once(run: Story) -> None:
+    assert len(run.tries) == len(set(run.tries))
+    order = [option.key for option in run.fallback.options]
+    assert run.tries == sorted(run.tries, key=order.index)
 
 
-@given(stories())
-def test_nodes_of_several_options_stand_together_only_where_it_was_asked_for(story: Story) -> None:
-    if not story.fallback.mixes:
-        assert all(len(set(there.values())) <= 1 for there in story.stood)
+@given(runs())
+def test_nodes_of_several_options_stand_together_only_where_it_was_asked_for(run: Story) -> None:
+    if not run.fallback.mixes:
+        assert all(len(set(there.values())) <= 1 for there in run.stood)
 
 
-@given(stories())
-def test_half_a_pool_is_left_only_where_a_quorum_accepts_it(story: Story) -> None:
-    new = story.there.keys() - story.before.held.keys()
-    if new and not story.progress.paid:
-        assert story.fallback.suffices(len(story.there))
+@given(runs())
+def test_half_a_pool_is_left_only_where_a_quorum_accepts_it(run: Story) -> None:
+    new = run.there.keys() - run.before.held.keys()
+    if new and not run.progress.paid:
+        assert run.fallback.suffices(len(run.there))
 
 
-@given(stories())
-def test_machines_that_stood_before_are_where_they_were(story: Story) -> None:
-    assert story.there.items() >= story.before.held.items()
+@given(runs())
+def test_machines_that_stood_before_are_where_they_were(run: Story) -> None:
+    assert run.there.items() >= run.before.held.items()
 
 
-@given(stories())
-def test_what_is_recorded_is_what_is_there(story: Story) -> None:
-    if not isinstance(story.end, Blocked):
-        assert story.progress.held == story.there
-        assert not story.progress.loose
+@given(runs())
+def test_what_is_recorded_is_what_is_there(run: Story) -> None:
+    if not isinstance(run.end, Blocked):
+        assert run.progress.held == run.there
+        assert not run.progress.loose
 
 
 @given(st.data())
 def test_no_machines_stand_above_a_ceiling(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
     room = data.draw(st.integers(0, 150).map(float))
-    story = Story(
+    run = Story(
         fallback,
         PurchaseProgress(site="east"),
         headroom=(Headroom(ceiling="budget", usd_per_hour=room),),
         buys=True,
         gives=lambda *_: data.draw(st.booleans()),
     )
-    for there in story.stood:
+    for there in run.stood:
         costs = fallback.usd_per_hour(there, 0.0)
         assert costs is not None, "an unknown price was asked for under a ceiling"
         assert costs <= room + 0.01
@@ -220,7 +220,7 @@ def test_no_machines_stand_above_a_ceiling(data: st.DataObject) -> None:
 @given(st.data())
 def test_no_block_is_bought_that_nobody_named(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
-    story = Story(
+    run = Story(
         fallback,
         PurchaseProgress(site="east"),
         headroom=(),
@@ -228,17 +228,17 @@ def test_no_block_is_bought_that_nobody_named(data: st.DataObject) -> None:
         gives=lambda *_: data.draw(st.booleans()),
     )
     blocks = {option.key for option in fallback.options if option.buy_hours is not None}
-    assert not blocks & set(story.tries)
+    assert not blocks & set(run.tries)
 
 
 @given(st.data())
 def test_where_there_is_capacity_the_first_affordable_option_is_taken(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
-    story = Story(
+    run = Story(
         fallback, PurchaseProgress(site="east"), headroom=(), buys=True, gives=lambda *_: True
     )
-    assert isinstance(story.end, Complete)
-    assert set(story.there.values()) == {fallback.options[0].key}
+    assert isinstance(run.end, Complete)
+    assert set(run.there.values()) == {fallback.options[0].key}
 
 
 def _fallback_list(*keys: str, nodes: int = 2) -> PoolFallback:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pyrage
 import pytest
-from tests.lifecycle.planted import spellings
+from tests.lifecycle.leak_search import spellings
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets import sops

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.planted import spellings
+from tests.lifecycle.leak_search import spellings
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import LifecycleError

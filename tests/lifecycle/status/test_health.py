@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from tests.lifecycle.trial import METAL, Trial, closed_port, tree
+from tests.lifecycle.sample_cluster import METAL, SampleCluster, closed_port, tree
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY, Cluster, open_cluster
@@ -33,9 +33,9 @@ def _node(status: ClusterStatus, name: str) -> NodeStatus:
     return found
 
 
-def _lose(trial: Trial, node: str) -> None:
+def _lose(sample: SampleCluster, node: str) -> None:
     """Delete a node behind the cluster's back."""
-    (site,) = open_sites(trial.open())
+    (site,) = open_sites(sample.open())
     cloud = fleet.cloud(site.context)
     cloud.delete([cloud.list()[node].id])
 
@@ -47,99 +47,99 @@ def _at(monkeypatch: pytest.MonkeyPatch, hour: int) -> None:
     monkeypatch.setattr(health, "time", clock)
 
 
-def test_a_cluster_that_is_up_is_healthy(trial: Trial) -> None:
-    trial.up()
-    assert read_status(trial.open(running=True)).healthy
+def test_a_cluster_that_is_up_is_healthy(sample: SampleCluster) -> None:
+    sample.up()
+    assert read_status(sample.open(running=True)).healthy
 
 
-def test_a_cluster_that_never_came_up_has_no_nodes_and_gets_no_state(trial: Trial) -> None:
-    status = read_status(trial.open(running=True))
+def test_a_cluster_that_never_came_up_has_no_nodes_and_gets_no_state(sample: SampleCluster) -> None:
+    status = read_status(sample.open(running=True))
     assert not status.healthy
     assert _condition(status, "NodesReady").reason == "no nodes exist"
-    assert list(trial.path.parent.iterdir()) == [trial.path]
+    assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_simulated_nodes_have_no_scheduler_and_no_gate_to_speak_of(trial: Trial) -> None:
-    trial.up()
-    status = read_status(trial.open(running=True))
+def test_simulated_nodes_have_no_scheduler_and_no_gate_to_speak_of(sample: SampleCluster) -> None:
+    sample.up()
+    status = read_status(sample.open(running=True))
     assert {c.name for c in status.conditions} == {"NodesReady", "Converged"}
     assert status.queue is None
 
 
-def test_a_node_that_is_gone_is_named_with_the_reason(trial: Trial) -> None:
-    trial.up()
-    _lose(trial, "gpu002")
-    status = read_status(trial.open(running=True))
+def test_a_node_that_is_gone_is_named_with_the_reason(sample: SampleCluster) -> None:
+    sample.up()
+    _lose(sample, "gpu002")
+    status = read_status(sample.open(running=True))
     assert _condition(status, "NodesReady").reason == "3/4 gpu002: it does not exist"
     assert not _node(status, "gpu002").reachable
 
 
-def test_more_than_five_unfit_nodes_are_counted_and_not_listed(trial: Trial) -> None:
-    trial.write(count=8)
-    trial.up()
+def test_more_than_five_unfit_nodes_are_counted_and_not_listed(sample: SampleCluster) -> None:
+    sample.write(count=8)
+    sample.up()
     for number in range(1, 8):
-        _lose(trial, f"gpu{number:03d}")
-    reason = _condition(read_status(trial.open(running=True)), "NodesReady").reason
+        _lose(sample, f"gpu{number:03d}")
+    reason = _condition(read_status(sample.open(running=True)), "NodesReady").reason
     assert reason.count("it does not exist") == 5
     assert reason.endswith("; and 2 more")
 
 
-def test_looking_changes_nothing_but_the_cache(trial: Trial) -> None:
-    trial.up()
-    before = tree(trial.state)
-    read_status(trial.open(running=True))
-    after = tree(trial.state)
+def test_looking_changes_nothing_but_the_cache(sample: SampleCluster) -> None:
+    sample.up()
+    before = tree(sample.state)
+    read_status(sample.open(running=True))
+    after = tree(sample.state)
     assert after.keys() - before.keys() == {OBSERVED_KEY}
     assert {name: after[name] for name in before} == before
 
 
 def test_since_when_stays_while_nothing_changes(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial.up()
+    sample.up()
     for hour in (7, 8):
         _at(monkeypatch, hour)
-        status = read_status(trial.open(running=True))
+        status = read_status(sample.open(running=True))
     assert {c.since for c in status.conditions} == {"2031-05-06T07:00:00Z"}
 
 
 def test_since_when_is_renewed_for_the_condition_that_changed(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial.up()
+    sample.up()
     _at(monkeypatch, 7)
-    read_status(trial.open(running=True))
-    _lose(trial, "gpu001")
+    read_status(sample.open(running=True))
+    _lose(sample, "gpu001")
     _at(monkeypatch, 8)
-    assert _condition(read_status(trial.open(running=True)), "NodesReady").since == (
+    assert _condition(read_status(sample.open(running=True)), "NodesReady").since == (
         "2031-05-06T08:00:00Z"
     )
 
 
 def test_another_reason_for_the_same_status_keeps_since_when(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial.up()
+    sample.up()
     for hour, node in ((7, "gpu001"), (8, "gpu002")):
-        _lose(trial, node)
+        _lose(sample, node)
         _at(monkeypatch, hour)
-        status = read_status(trial.open(running=True))
+        status = read_status(sample.open(running=True))
     assert _condition(status, "NodesReady").since == "2031-05-06T07:00:00Z"
 
 
-def test_a_cache_that_was_damaged_is_made_again(trial: Trial) -> None:
-    trial.up()
-    (trial.state / OBSERVED_KEY).write_text("[{", encoding="utf-8")
-    assert read_status(trial.open(running=True)).healthy
+def test_a_cache_that_was_damaged_is_made_again(sample: SampleCluster) -> None:
+    sample.up()
+    (sample.state / OBSERVED_KEY).write_text("[{", encoding="utf-8")
+    assert read_status(sample.open(running=True)).healthy
 
 
 class Metal:
     """Two hosts whose answers, and whose scheduler's, are what a test says: no machine is asked."""
 
-    def __init__(self, trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, sample: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         """Describe the cluster; by default both hosts answer and carry every stamp."""
-        trial.path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
-        self.cluster: Cluster = open_cluster(str(trial.path))
+        sample.path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
+        self.cluster: Cluster = open_cluster(str(sample.path))
         self.view = SchedulerView(states={"gpu001": "idle"})
         self.silent: dict[str, str] = {}
         self.drop = ""
@@ -164,9 +164,9 @@ class Metal:
 
 
 @pytest.fixture
-def metal(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> Metal:
+def metal(sample: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> Metal:
     """Give a cluster of hosts whose answers are doubles."""
-    return Metal(trial, monkeypatch)
+    return Metal(sample, monkeypatch)
 
 
 def test_hosts_that_answer_and_carry_every_stamp_are_ready_and_converged(metal: Metal) -> None:

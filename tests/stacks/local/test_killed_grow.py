@@ -10,15 +10,15 @@ from gcluster.stacks.local import apply, labels, nodes, records, survey
 from gcluster.stacks.local.engine import Container, Engine
 
 if TYPE_CHECKING:
-    from tests.stacks.conftest import Trials
+    from tests.stacks.conftest import SampleSites
 
 
 @pytest.mark.parametrize("call", ["grow", "shrink"])
 def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
-    call: str, trials: Trials, monkeypatch: pytest.MonkeyPatch
+    call: str, samples: SampleSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial = trials.new("local")
-    context = trial.context
+    sample = samples.new("local")
+    context = sample.context
     node = survey.node_resource(context.spec, context.site, "gpu", "gpu009")
     intent = context.ledger.intend(context.site, node)
     worn = {labels.NODE: "gpu009", labels.TOKEN: intent, labels.ADDRESS: "10.210.9.9",
@@ -37,11 +37,11 @@ def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
             apply.grow(context, "gpu", ["gpu009"], "token")
 
     assert records.load(context).ids["node/gpu009"] == "id9"
-    assert trial.ledger.open == {}
+    assert sample.ledger.open == {}
 
 
 def test_a_machine_that_never_answered_is_found_by_its_nodes_name(
-    trials: Trials, monkeypatch: pytest.MonkeyPatch
+    samples: SampleSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worn = {labels.KIND: "node", labels.NODE: "gpu009"}
     machine = Container("id9", "gcluster-x-gpu009", worn, "running")
@@ -53,6 +53,6 @@ def test_a_machine_that_never_answered_is_found_by_its_nodes_name(
     monkeypatch.setattr(listed, "containers", lambda _: (machine,))
     monkeypatch.setattr(apply, "find_engine", lambda _: listed)
 
-    (left,) = apply.existing(trials.new("local").context)
+    (left,) = apply.existing(samples.new("local").context)
 
     assert (left.kind, left.name, left.provider_id) == ("node", "gpu009", "id9")

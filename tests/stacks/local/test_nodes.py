@@ -17,7 +17,7 @@ from gcluster.stacks.provider import ProviderError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.stacks.conftest import Trial, Trials
+    from tests.stacks.conftest import SampleCluster, SampleSites
 
     from gcluster.inventory.hosts import Host
 
@@ -42,15 +42,17 @@ def _ssh(host: Host, folder: Path, command: str) -> str:
     return done.stdout.strip()
 
 
-def _effects(trial: Trial) -> dict[str, str]:
-    changes = trial.provider.preview(trial.context)
+def _effects(sample: SampleCluster) -> dict[str, str]:
+    changes = sample.provider.preview(sample.context)
     return {c.resource.name: c.effect for c in changes if c.effect != "keep"}
 
 
-def test_a_node_is_reached_over_ssh_with_its_own_pinned_key(trials: Trials, tmp_path: Path) -> None:
-    trial = trials.new("local")
-    trial.provider.apply(trial.context)
-    hosts = trial.provider.hosts(trial.context)
+def test_a_node_is_reached_over_ssh_with_its_own_pinned_key(
+    samples: SampleSites, tmp_path: Path
+) -> None:
+    sample = samples.new("local")
+    sample.provider.apply(sample.context)
+    hosts = sample.provider.hosts(sample.context)
     keys = [key for host in hosts for key in host.ssh.host_keys]
     assert len(set(keys)) == len(hosts)
     assert [_ssh(host, tmp_path, "hostname") for host in hosts] == [h.name for h in hosts]
@@ -64,57 +66,57 @@ def test_a_node_is_reached_over_ssh_with_its_own_pinned_key(trials: Trials, tmp_
 
 
 def test_a_killed_node_is_started_and_a_removed_one_made_again_at_its_address(
-    trials: Trials,
+    samples: SampleSites,
 ) -> None:
-    trial = trials.new("local")
-    trial.provider.apply(trial.context)
-    before = {h.name: h for h in trial.provider.hosts(trial.context)}
-    name = trial.context.spec.name
+    sample = samples.new("local")
+    sample.provider.apply(sample.context)
+    before = {h.name: h for h in sample.provider.hosts(sample.context)}
+    name = sample.context.spec.name
     engine = find_engine()
     card = engine.call("exec", f"gcluster-{name}-gpu002", "cat", "/sys/class/net/eth0/address")
     engine.call("kill", f"gcluster-{name}-gpu001")
     engine.call("rm", "--force", "--time", "0", f"gcluster-{name}-gpu002")
-    assert _effects(trial) == {"gpu001": "update", "gpu002": "create"}
-    trial.provider.apply(trial.context)
-    after = {h.name: h for h in trial.provider.hosts(trial.context)}
+    assert _effects(sample) == {"gpu001": "update", "gpu002": "create"}
+    sample.provider.apply(sample.context)
+    after = {h.name: h for h in sample.provider.hosts(sample.context)}
     assert {n: h.address for n, h in after.items()} == {n: h.address for n, h in before.items()}
     assert after["gpu001"].ssh == before["gpu001"].ssh
     # Whoever has talked to the one that was removed finds its successor at once.
     again = engine.call("exec", f"gcluster-{name}-gpu002", "cat", "/sys/class/net/eth0/address")
     assert again == card
     assert after["gpu002"].ssh.host_keys != before["gpu002"].ssh.host_keys
-    assert _effects(trial) == {}
-    assert set(trial.ledger.existing.values()) == trial.ids()
+    assert _effects(sample) == {}
+    assert set(sample.ledger.existing.values()) == sample.ids()
 
 
-def test_a_cluster_of_the_same_name_is_refused_and_never_touched(trials: Trials) -> None:
-    trial = trials.new("local")
-    trial.provider.apply(trial.context)
-    before = trial.ids()
-    workdir = trial.context.workdir.with_name("namesake")
+def test_a_cluster_of_the_same_name_is_refused_and_never_touched(samples: SampleSites) -> None:
+    sample = samples.new("local")
+    sample.provider.apply(sample.context)
+    before = sample.ids()
+    workdir = sample.context.workdir.with_name("namesake")
     workdir.mkdir()
-    namesake = msgspec.structs.replace(trial.context, cluster_id="another", workdir=workdir)
-    assert [d.code for d in trial.provider.preflight(namesake)] == ["GC916"]
+    namesake = msgspec.structs.replace(sample.context, cluster_id="another", workdir=workdir)
+    assert [d.code for d in sample.provider.preflight(namesake)] == ["GC916"]
     with pytest.raises(ProviderError, match="another cluster is called"):
-        trial.provider.apply(namesake)
-    trial.provider.destroy(namesake)
-    assert trial.ids() == before
-    assert _effects(trial) == {}
+        sample.provider.apply(namesake)
+    sample.provider.destroy(namesake)
+    assert sample.ids() == before
+    assert _effects(sample) == {}
 
 
 def test_an_image_baked_from_a_node_carries_its_files_but_not_its_identity(
-    trials: Trials, tmp_path: Path
+    samples: SampleSites, tmp_path: Path
 ) -> None:
-    trial, provider = trials.new("local"), LocalProvider()
-    key = f"{trial.context.cluster_id * 2}-test"
-    builder = provider.start_builder(trial.context, key)
+    sample, provider = samples.new("local"), LocalProvider()
+    key = f"{sample.context.cluster_id * 2}-test"
+    builder = provider.start_builder(sample.context, key)
     try:
         machine_id = _ssh(builder, tmp_path, "touch /opt/baked; cat /etc/machine-id")
-        provider.commit_builder(trial.context, key)
-        assert provider.has_image(trial.context, key)
-        assert trial.ids() == set()
-        assert list(trial.context.workdir.iterdir()) == []
-        baked = msgspec.structs.replace(trial.context, image=key)
+        provider.commit_builder(sample.context, key)
+        assert provider.has_image(sample.context, key)
+        assert sample.ids() == set()
+        assert list(sample.context.workdir.iterdir()) == []
+        baked = msgspec.structs.replace(sample.context, image=key)
         provider.apply(baked)
         hosts = provider.hosts(baked)
         look = "cat /etc/machine-id; ls /opt; wc -l < /root/.ssh/authorized_keys"
@@ -125,6 +127,6 @@ def test_an_image_baked_from_a_node_carries_its_files_but_not_its_identity(
         keys = {host.ssh.host_keys for host in hosts}
         assert len(keys | {builder.ssh.host_keys}) == len(hosts) + 1
     finally:
-        provider.discard_builder(trial.context, key)
-        provider.destroy(trial.context)
+        provider.discard_builder(sample.context, key)
+        provider.destroy(sample.context)
         find_engine().call("rmi", "--ignore", node_reference(key))

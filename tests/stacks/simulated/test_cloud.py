@@ -17,7 +17,7 @@ from gcluster.stacks.simulated.cloud import Answer, Cloud, Order
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.stacks.conftest import Trial, Trials
+    from tests.stacks.conftest import SampleCluster, SampleSites
 
 
 def _orders(count: int) -> list[Order]:
@@ -28,10 +28,10 @@ def _cloud(folder: Path, site: SimulatedSite) -> Cloud:
     return Cloud(folder / "nodes.json", site, "demo", "1f")
 
 
-def _with(trial: Trial, site: SimulatedSite) -> Trial:
-    spec = msgspec.structs.replace(trial.context.spec, sites={"here": site})
-    trial.context = msgspec.structs.replace(trial.context, spec=spec)
-    return trial
+def _with(sample: SampleCluster, site: SimulatedSite) -> SampleCluster:
+    spec = msgspec.structs.replace(sample.context.spec, sites={"here": site})
+    sample.context = msgspec.structs.replace(sample.context, spec=spec)
+    return sample
 
 
 @given(st.integers(0, 2**32), st.floats(0, 1))
@@ -73,40 +73,40 @@ def test_two_processes_that_open_the_same_file_see_the_same_site(tmp_path: Path)
     assert stranger.list() == {}
 
 
-def test_apply_ends_complete_in_spite_of_faults_and_the_ledger_agrees(trials: Trials) -> None:
+def test_apply_ends_complete_in_spite_of_faults_and_the_ledger_agrees(samples: SampleSites) -> None:
     faults = SimulatedFaults(
         seed=7, create_failure_rate=0.2, lost_response_rate=0.2, boot_failure_rate=0.1
     )
-    trial = _with(trials.new("simulated"), SimulatedSite(faults=faults))
-    trial.context = trial.with_count(40)
-    trial.provider.apply(trial.context)
-    assert len(trial.provider.hosts(trial.context)) == 41
-    assert set(trial.ledger.existing.values()) == trial.ids()
-    assert trial.ledger.open == {}
-    assert trial.ledger.count("failed") > 0
+    sample = _with(samples.new("simulated"), SimulatedSite(faults=faults))
+    sample.context = sample.with_count(40)
+    sample.provider.apply(sample.context)
+    assert len(sample.provider.hosts(sample.context)) == 41
+    assert set(sample.ledger.existing.values()) == sample.ids()
+    assert sample.ledger.open == {}
+    assert sample.ledger.count("failed") > 0
 
 
-def test_a_site_without_room_names_each_node_that_is_missing(trials: Trials) -> None:
-    trial = _with(trials.new("simulated"), SimulatedSite(max_nodes=2))
-    assert [d.code for d in trial.provider.preflight(trial.context)] == ["GC918"]
+def test_a_site_without_room_names_each_node_that_is_missing(samples: SampleSites) -> None:
+    sample = _with(samples.new("simulated"), SimulatedSite(max_nodes=2))
+    assert [d.code for d in sample.provider.preflight(sample.context)] == ["GC918"]
     with pytest.raises(ProviderError) as caught:
-        trial.provider.apply(trial.context)
+        sample.provider.apply(sample.context)
     assert [d.summary.split(":")[0] for d in caught.value.diagnostics] == ["node gpu002 is missing"]
-    assert [h.name for h in trial.provider.hosts(trial.context)] == ["head", "gpu001"]
-    assert trial.provider.offers(trial.context, "gpu")[0].available == 0
+    assert [h.name for h in sample.provider.hosts(sample.context)] == ["head", "gpu001"]
+    assert sample.provider.offers(sample.context, "gpu")[0].available == 0
 
 
-def test_nodes_that_never_boot_are_an_error_and_no_hosts(trials: Trials) -> None:
+def test_nodes_that_never_boot_are_an_error_and_no_hosts(samples: SampleSites) -> None:
     faults = SimulatedFaults(boot_failure_rate=1)
-    trial = _with(trials.new("simulated"), SimulatedSite(faults=faults))
+    sample = _with(samples.new("simulated"), SimulatedSite(faults=faults))
     with pytest.raises(ProviderError, match="it was created, but it never answered"):
-        trial.provider.apply(trial.context)
-    assert trial.provider.hosts(trial.context) == ()
+        sample.provider.apply(sample.context)
+    assert sample.provider.hosts(sample.context) == ()
 
 
-def test_five_thousand_nodes_take_a_handful_of_calls(trials: Trials) -> None:
-    trial = trials.new("simulated")
-    trial.context = trial.with_count(5000)
-    trial.provider.apply(trial.context)
-    assert len(trial.provider.hosts(trial.context)) == 5001
-    assert len(trial.events) == 6
+def test_five_thousand_nodes_take_a_handful_of_calls(samples: SampleSites) -> None:
+    sample = samples.new("simulated")
+    sample.context = sample.with_count(5000)
+    sample.provider.apply(sample.context)
+    assert len(sample.provider.hosts(sample.context)) == 5001
+    assert len(sample.events) == 6

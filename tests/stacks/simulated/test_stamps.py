@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stacks.conftest import Trial
+from tests.stacks.conftest import SampleCluster
 
 from gcluster.stacks.simulated import stamps
 
 if TYPE_CHECKING:
     import pytest
-    from tests.stacks.conftest import Trials
+    from tests.stacks.conftest import SampleSites
 
 hosts = st.sampled_from(["head", "gpu001", "gpu002"])
 steps = st.dictionaries(st.sampled_from(["base.install", "slurm.join"]), st.text(max_size=5))
@@ -22,7 +22,7 @@ steps = st.dictionaries(st.sampled_from(["base.install", "slurm.join"]), st.text
 def test_what_was_written_last_is_read(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, dict[str, str]]]
 ) -> None:
-    context = Trial("simulated", tmp_path_factory.mktemp("stamps")).context
+    context = SampleCluster("simulated", tmp_path_factory.mktemp("stamps")).context
     expected: dict[str, dict[str, str]] = {}
     for host, digests in written:
         stamps.write_stamps(context, host, digests)
@@ -30,11 +30,11 @@ def test_what_was_written_last_is_read(
     assert stamps.read_stamps(context) == expected
 
 
-def test_a_node_that_is_made_again_has_no_stamps(trials: Trials) -> None:
-    trial = trials.new("simulated")
-    trial.provider.apply(trial.context)
+def test_a_node_that_is_made_again_has_no_stamps(samples: SampleSites) -> None:
+    sample = samples.new("simulated")
+    sample.provider.apply(sample.context)
     for name in ("gpu001", "gpu002"):
-        stamps.write_stamps(trial.context, name, {"base.install": "1f"})
-    trial.provider.apply(trial.with_count(1))
-    trial.provider.apply(trial.context)
-    assert stamps.read_stamps(trial.context) == {"gpu001": {"base.install": "1f"}}
+        stamps.write_stamps(sample.context, name, {"base.install": "1f"})
+    sample.provider.apply(sample.with_count(1))
+    sample.provider.apply(sample.context)
+    assert stamps.read_stamps(sample.context) == {"gpu001": {"base.install": "1f"}}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lifecycle.burst.agent.rig import Rig
+from tests.lifecycle.burst.agent.harness import Harness
 
 from gcluster.lifecycle.burst.agent import run
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
@@ -17,31 +17,31 @@ from gcluster.lifecycle.state.audit.trail import audit_lines
 
 
 @pytest.fixture
-def rig(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+def harness(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """Give a cluster that is up, whose scheduler is the double."""
-    rig = Rig(own_places / "rig")
-    rig.cluster().keep_spec()
+    harness = Harness(own_places / "harness")
+    harness.cluster().keep_spec()
 
     def scheduler_of(_: Cluster, __: SshSession) -> object:
-        return rig.controller
+        return harness.controller
 
     monkeypatch.setattr(run, "scheduler_of", scheduler_of)
-    return rig
+    return harness
 
 
-def _round(rig: Rig) -> None:
-    run.run_agent(str(rig.spec), once=True, interval_s=1, say=rig.said.append)
+def _round(harness: Harness) -> None:
+    run.run_agent(str(harness.spec), once=True, interval_s=1, say=harness.said.append)
 
 
 def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "audit.jsonl"
     monkeypatch.setenv("GCLUSTER_AUDIT", str(file))
-    rig.submit("a", partition="spill", run_s=1e6)
-    rig.controller.observe()
-    _round(rig)
-    cluster = open_cluster(str(rig.spec))
+    harness.submit("a", partition="spill", run_s=1e6)
+    harness.controller.observe()
+    _round(harness)
+    cluster = open_cluster(str(harness.spec))
     written: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
     assert written == [json.loads(line) for line in audit_lines(cluster)]
     assert {line["command"] for line in written} == {"burst agent"}

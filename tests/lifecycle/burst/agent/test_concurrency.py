@@ -8,7 +8,7 @@ from gcluster.lifecycle.burst.agent.ledger import BurstFold, NodeRecord
 from gcluster.lifecycle.burst.agent.operations import Places
 from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
 
-from .rig import BEGIN, Rig
+from .harness import BEGIN, Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,16 +39,16 @@ class EndsWhenLookedAt:
 
 
 def test_a_call_that_ends_in_the_middle_of_a_round_is_not_made_again(own_places: Path) -> None:
-    rig = Rig(own_places / "here")
-    rig.submit("a", partition="spill", run_s=30)
-    agent = rig.agent(rig.cluster(), EndsWhenLookedAt())
+    harness = Harness(own_places / "here")
+    harness.submit("a", partition="spill", run_s=30)
+    agent = harness.agent(harness.cluster(), EndsWhenLookedAt())
 
     for _ in range(60):
         agent.round()
-        if rig.is_over() and rig.said[-1].what == "gone":
+        if harness.is_over() and harness.said[-1].what == "gone":
             break
 
-    assert [e.what for e in rig.said] == ["asked", "made", "joined", "leaving", "gone"]
+    assert [e.what for e in harness.said] == ["asked", "made", "joined", "leaving", "gone"]
 
 
 def test_an_address_that_comes_while_others_are_looked_at_stops_no_round() -> None:

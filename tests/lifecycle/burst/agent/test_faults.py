@@ -20,7 +20,7 @@ from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 
-from .rig import Inline, Rig
+from .harness import Harness, Inline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -96,7 +96,7 @@ class Cloud:
 
 
 def rented(
-    rig: Rig,
+    harness: Harness,
     cloud: Cloud,
     *,
     spill: str = "",
@@ -111,17 +111,17 @@ def rented(
         pools=elastic_pools(loaded.spec, catalog),
         spills=spillings(loaded.spec, catalog),
         always=(),
-        scheduler=rig.controller,
+        scheduler=harness.controller,
         work=cloud,
-        ledger=BurstLedger(rig.cluster().events),
+        ledger=BurstLedger(harness.cluster().events),
         call_pool=call_pool or Inline(),
-        say=rig.said.append,
+        say=harness.said.append,
     )
 
 
 @pytest.fixture
-def rig(own_places: Path) -> Rig:
-    return Rig(own_places / "here")
+def harness(own_places: Path) -> Harness:
+    return Harness(own_places / "here")
 
 
 def rounds(agent: Agent, count: int) -> None:
@@ -129,122 +129,125 @@ def rounds(agent: Agent, count: int) -> None:
         agent.round()
 
 
-def test_what_spot_refuses_is_bought_on_demand(rig: Rig) -> None:
+def test_what_spot_refuses_is_bought_on_demand(harness: Harness) -> None:
     cloud = Cloud(refuses={"spot"})
-    rig.submit("a", partition="spill")
+    harness.submit("a", partition="spill")
 
-    rounds(rented(rig, cloud), 6)
+    rounds(rented(harness, cloud), 6)
 
     assert [option for option, _ in cloud.asked] == ["spot", "on-demand"]
     assert cloud.there == {"spill001"}
 
 
-def test_a_node_that_never_came_is_bought_by_the_next_option(rig: Rig) -> None:
+def test_a_node_that_never_came_is_bought_by_the_next_option(harness: Harness) -> None:
     cloud = Cloud()
-    rig.submit("a", partition="spill", run_s=1e6)
+    harness.submit("a", partition="spill", run_s=1e6)
 
     def deaf(told: Told) -> None:
         told.mute, told.resume_timeout = frozenset({"spill001"}), 50
         for name in ("spill002", "spill003", "spill004"):
             told.nodes[name].state = "down"
 
-    rig.change(deaf)
+    harness.change(deaf)
 
-    rounds(rented(rig, cloud), 25)
+    rounds(rented(harness, cloud), 25)
 
     assert [option for option, _ in cloud.asked][:2] == ["spot", "on-demand"]
 
 
-def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(rig: Rig) -> None:
+def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(harness: Harness) -> None:
     cloud = Cloud()
-    rig.submit("a", partition="spill")
+    harness.submit("a", partition="spill")
 
-    rounds(rented(rig, cloud, spill=", max_usd_per_hour: 1"), 4)
+    rounds(rented(harness, cloud, spill=", max_usd_per_hour: 1"), 4)
 
     assert cloud.asked == []
     assert (
-        rig.controller.load().jobs["a"].told.startswith("refused: $0.00/h are rented and it adds")
+        harness.controller.load()
+        .jobs["a"]
+        .told.startswith("refused: $0.00/h are rented and it adds")
     )
-    assert rig.controller.load().nodes["spill001"].reason.endswith("is $1.00")
+    assert harness.controller.load().nodes["spill001"].reason.endswith("is $1.00")
 
 
-def test_a_ceiling_leaves_only_the_options_below_it(rig: Rig) -> None:
+def test_a_ceiling_leaves_only_the_options_below_it(harness: Harness) -> None:
     cloud = Cloud(refuses={"spot"})
-    rig.submit("a", partition="spill")
+    harness.submit("a", partition="spill")
 
     rounds(
-        rented(rig, cloud, spill=", max_usd_per_hour: 30", spot="{spot_max_usd_per_hour: 20}"), 4
+        rented(harness, cloud, spill=", max_usd_per_hour: 30", spot="{spot_max_usd_per_hour: 20}"),
+        4,
     )
 
     (asked,) = cloud.asked
     assert asked[0].startswith("spot")
 
 
-def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(rig: Rig) -> None:
+def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(harness: Harness) -> None:
     (pool,) = elastic_pools(_spec(), load_catalog())
     cloud = Cloud(refuses={"spot"})
-    agent = rented(rig, cloud, spill=f", max_usd_per_hour: {pool.prices['on-demand'] * 1.5}")
-    rig.submit("a", partition="spill", run_s=1e5)
+    agent = rented(harness, cloud, spill=f", max_usd_per_hour: {pool.prices['on-demand'] * 1.5}")
+    harness.submit("a", partition="spill", run_s=1e5)
     rounds(agent, 5)
-    rig.submit("b", partition="spill", run_s=1e5)
+    harness.submit("b", partition="spill", run_s=1e5)
 
     rounds(agent, 5)
 
     assert cloud.there == {"spill001"}
-    assert rig.controller.load().jobs["b"].told.startswith("refused: ")
+    assert harness.controller.load().jobs["b"].told.startswith("refused: ")
 
 
-def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(rig: Rig) -> None:
+def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(harness: Harness) -> None:
     (pool,) = elastic_pools(_spec(), load_catalog())
     usd = pool.prices["on-demand"]
     cloud = Cloud(refuses={"spot"})
     cloud.asks = {"on-demand": usd * 3}
-    rig.submit("a", partition="spill")
+    harness.submit("a", partition="spill")
 
-    rounds(rented(rig, cloud, spill=f", max_usd_per_hour: {usd * 2}"), 5)
+    rounds(rented(harness, cloud, spill=f", max_usd_per_hour: {usd * 2}"), 5)
 
     assert [option for option, _ in cloud.asked] == ["spot"]
     assert cloud.there == set()
 
 
-def test_a_price_below_the_catalogs_opens_no_ceiling(rig: Rig) -> None:
+def test_a_price_below_the_catalogs_opens_no_ceiling(harness: Harness) -> None:
     cloud = Cloud()
     cloud.asks = {"spot": 0.1, "on-demand": 0.1}
-    rig.submit("a", partition="spill")
+    harness.submit("a", partition="spill")
 
-    rounds(rented(rig, cloud, spill=", max_usd_per_hour: 1"), 5)
+    rounds(rented(harness, cloud, spill=", max_usd_per_hour: 1"), 5)
 
     assert cloud.asked == []
 
 
-def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
+def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(harness: Harness) -> None:
     cloud = Cloud()
     cloud.slow["spill001"] = threading.Event()
     call_pool = CallPool(is_fault=is_fault, on_error=lambda _: None)
-    agent = rented(rig, cloud, call_pool=call_pool)
-    rig.submit("a", partition="spill", run_s=1e6)
+    agent = rented(harness, cloud, call_pool=call_pool)
+    harness.submit("a", partition="spill", run_s=1e6)
     try:
         agent.round()
-        rig.submit("b", partition="spill", run_s=1e6)
-        _until(agent, lambda: rig.controller.load().nodes["spill002"].state == "here")
-        assert rig.controller.load().nodes["spill001"].state == "coming"
+        harness.submit("b", partition="spill", run_s=1e6)
+        _until(agent, lambda: harness.controller.load().nodes["spill002"].state == "here")
+        assert harness.controller.load().nodes["spill001"].state == "coming"
     finally:
         cloud.slow["spill001"].set()
         call_pool.close()
     assert [nodes for _, nodes in cloud.asked] == [("spill001",), ("spill002",)]
 
 
-def test_a_second_agent_does_not_act(rig: Rig) -> None:
-    cluster = rig.cluster()
+def test_a_second_agent_does_not_act(harness: Harness) -> None:
+    cluster = harness.cluster()
     cluster.keep_spec()
 
     with (
         acquire(cluster.store, [LOCK], reason="burst agent"),
         pytest.raises(LifecycleError) as refused,
     ):
-        run_agent(str(rig.spec), once=True, interval_s=1, say=rig.said.append)
+        run_agent(str(harness.spec), once=True, interval_s=1, say=harness.said.append)
 
-    assert (refused.value.exit_code, rig.said) == (Exit.LOCKED, [])
+    assert (refused.value.exit_code, harness.said) == (Exit.LOCKED, [])
 
 
 def test_a_provider_is_shown_one_way_to_buy_alone() -> None:

@@ -24,7 +24,7 @@ from gcluster.lifecycle.state import StateStore
 from gcluster.stacks.simulated.cloud import Cloud
 
 from .controller_double import ControllerDouble
-from .rig import Rig
+from .harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,32 +41,32 @@ HELD = (
 """Every write of state and every call that changes something outside."""
 
 
-def _two_jobs(folder: Path) -> Rig:
+def _two_jobs(folder: Path) -> Harness:
     """One job that spills and one that was sent there, so that moves and joint asks happen."""
-    rig = Rig(folder)
-    rig.submit("a", nodes=2, run_s=30)
-    rig.submit("b", partition="spill", run_s=30)
-    return rig
+    harness = Harness(folder)
+    harness.submit("a", nodes=2, run_s=30)
+    harness.submit("b", partition="spill", run_s=30)
+    return harness
 
 
-def _never_joins(folder: Path) -> Rig:
-    rig = Rig(folder)
-    rig.change(_mute_and_short)
-    rig.submit("a", partition="spill", run_s=30)
-    return rig
+def _never_joins(folder: Path) -> Harness:
+    harness = Harness(folder)
+    harness.change(_mute_and_short)
+    harness.submit("a", partition="spill", run_s=30)
+    return harness
 
 
 def _mute_and_short(told: Told) -> None:
     told.mute, told.resume_timeout = frozenset({"spill001"}), 40
 
 
-def _faulty_cloud(folder: Path) -> Rig:
+def _faulty_cloud(folder: Path) -> Harness:
     """Refusals and lost answers, by the cloud's own faults."""
     faults = ", faults: {create_failure_rate: 0.3, lost_response_rate: 0.5, seed: 7}"
-    rig = Rig(folder, cloud=faults)
-    rig.change(lambda told: setattr(told, "step", 60.0))
-    rig.submit("a", nodes=2, partition="spill", run_s=30)
-    return rig
+    harness = Harness(folder, cloud=faults)
+    harness.change(lambda told: setattr(told, "step", 60.0))
+    harness.submit("a", nodes=2, partition="spill", run_s=30)
+    return harness
 
 
 SCENARIOS = {"two jobs": _two_jobs, "never joins": _never_joins, "faulty cloud": _faulty_cloud}
@@ -129,7 +129,7 @@ def _kill_at(number: int) -> Callable[[], int]:
 
 
 def _tally(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = Rig.opened(folder).tally()
+    told: dict[str, Any] = Harness.opened(folder).tally()
     made = json.loads((folder / "made.json").read_text()) if (folder / "made.json").exists() else []
     told["tokens"], told["machines"] = len(set(made)), len(made)
     return told
@@ -168,14 +168,14 @@ def test_wherever_it_is_killed_the_book_closes_and_nothing_is_left(
         folder = own_places / f"{number}"
 
         def first(folder: Path = folder, number: int = number) -> None:
-            rig = make(folder)
+            harness = make(folder)
             _note_machines(folder)
             _kill_at(number)
-            rig.run()
+            harness.run()
 
         def again(folder: Path = folder) -> None:
             _note_machines(folder)
-            Rig.opened(folder).run()
+            Harness.opened(folder).run()
 
         def judge(folder: Path = folder) -> None:
             (folder / "tally.json").write_text(json.dumps(_tally(folder)))

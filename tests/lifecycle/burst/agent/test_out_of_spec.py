@@ -14,7 +14,7 @@ from gcluster.lifecycle.state import BurstStepped, RunStarted
 from gcluster.lifecycle.state.events import Event
 from gcluster.schemas.load import load_text
 
-from .rig import BEGIN, SPEC, Rig
+from .harness import BEGIN, SPEC, Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 def test_nodes_beyond_the_spec_are_given_back_and_those_it_always_has_are_not(
     own_places: Path, count: str, left: set[str]
 ) -> None:
-    rig = Rig(own_places / "here")
-    rig.submit("a", nodes=2, partition="spill", run_s=1e6)
-    agent = rig.agent(rig.cluster())
+    harness = Harness(own_places / "here")
+    harness.submit("a", nodes=2, partition="spill", run_s=1e6)
+    agent = harness.agent(harness.cluster())
     for _ in range(4):
         agent.round()
-    rig.spec.write_text(rig.spec.read_text().replace("{min: 0, max: 4}", count))
-    rig.said.clear()
+    harness.spec.write_text(harness.spec.read_text().replace("{min: 0, max: 4}", count))
+    harness.said.clear()
 
-    again = rig.agent(rig.cluster())
+    again = harness.agent(harness.cluster())
     for _ in range(2):
         again.round()
 
-    gone = [each for each in rig.said if each.what == "gone"]
+    gone = [each for each in harness.said if each.what == "gone"]
     assert {each.nodes for each in gone} == left
     assert {each.reason for each in gone} <= {"the spec has it no more"}
-    assert rig.tally()["leftovers"] == 2 - len(left)
+    assert harness.tally()["leftovers"] == 2 - len(left)
 
 
 def test_a_provider_is_shown_a_pool_in_which_the_node_has_a_name() -> None:

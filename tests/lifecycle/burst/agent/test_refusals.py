@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.burst.agent import loop
 from gcluster.lifecycle.burst.agent.scheduler import SchedulerRefused
 
-from .rig import Rig
+from .harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,64 +23,64 @@ def folder(own_places: Path) -> Path:
 
 
 def test_a_move_that_is_refused_is_told_and_not_tried_in_each_round(folder: Path) -> None:
-    rig = Rig(folder)
-    rig.submit("a")
-    rig.submit("b", partition="spill")
+    harness = Harness(folder)
+    harness.submit("a")
+    harness.submit("b", partition="spill")
 
     def refuse(*_: str) -> None:
         raise SchedulerRefused("head: Invalid account or account/partition combination")
 
-    rig.controller.move = refuse  # type: ignore[method-assign]  # a fault
-    agent = rig.agent(rig.cluster())
+    harness.controller.move = refuse  # type: ignore[method-assign]  # a fault
+    agent = harness.agent(harness.cluster())
     for _ in range(10):
         agent.round()
 
-    told = rig.controller.load().jobs["a"].told
+    told = harness.controller.load().jobs["a"].told
     assert told.startswith("stays: its move to spill was refused: head: Invalid account")
-    assert _steps(rig).count("not-moved") == 1
-    assert "joined" in _steps(rig)
+    assert _steps(harness).count("not-moved") == 1
+    assert "joined" in _steps(harness)
 
 
 def test_one_thing_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -> None:
-    rig = Rig(folder)
+    harness = Harness(folder)
 
     def dead(told: Told) -> None:
         told.nodes["spill001"].state, told.nodes["spill001"].reason = "down", "Not responding"
 
-    rig.change(dead)
-    rig.submit("a", nodes=3, partition="spill")
+    harness.change(dead)
+    harness.submit("a", nodes=3, partition="spill")
 
     def refuse(_: object) -> None:
         raise SchedulerRefused("head: Invalid node state specified")
 
-    rig.controller.forget = refuse  # type: ignore[method-assign]  # a fault
-    agent = rig.agent(rig.cluster())
+    harness.controller.forget = refuse  # type: ignore[method-assign]  # a fault
+    agent = harness.agent(harness.cluster())
     for _ in range(8):
         agent.round()
 
-    assert "not-done" in _steps(rig)
-    assert rig.controller.load().jobs["a"].started is not None
+    assert "not-done" in _steps(harness)
+    assert harness.controller.load().jobs["a"].started is not None
 
 
 def test_of_very_many_jobs_those_are_told_first_that_know_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "LOGGED_AT_ONCE", 2)
-    rig = Rig(folder)
+    harness = Harness(folder)
     for name in ("a", "b", "c"):
-        rig.submit(name, partition="train", nodes=9)
-    agent = rig.agent(rig.cluster())
+        harness.submit(name, partition="train", nodes=9)
+    agent = harness.agent(harness.cluster())
 
     agent.round()
-    assert [bool(job.told) for job in _waiting(rig)] == [True, True, False]
+    assert [bool(job.told) for job in _waiting(harness)] == [True, True, False]
     agent.round()
 
-    assert all(job.told for job in _waiting(rig))
+    assert all(job.told for job in _waiting(harness))
 
 
-def _waiting(rig: Rig) -> list[DoubleJob]:
-    return [job for key, job in rig.controller.load().jobs.items() if key != "home"]
+def _waiting(harness: Harness) -> list[DoubleJob]:
+    return [job for key, job in harness.controller.load().jobs.items() if key != "home"]
 
 
-def _steps(rig: Rig) -> list[str]:
-    return [each.what for each in rig.said]
+def _steps(harness: Harness) -> list[str]:
+    return [each.what for each in harness.said]

@@ -12,7 +12,7 @@ from gcluster.lifecycle.kubernetes.addons.prune import refuse_unmanaged
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.objects import key_of
 
-from .told import ToldKubectl
+from .kubectl_double import KubectlDouble
 
 KINDS = """\
 configmaps   cm       v1                       true    ConfigMap
@@ -31,7 +31,7 @@ def made(kind: str, name: str = "a", **labels: str) -> dict[str, Any]:
 def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str, Any]]:
     """Hold it; return what the server was asked for."""
     answer = there[0] if len(there) == 1 else {"kind": "List", "items": there}
-    kubectl = ToldKubectl({"api-resources": KINDS, "get ": json.dumps(answer) if there else ""})
+    kubectl = KubectlDouble({"api-resources": KINDS, "get ": json.dumps(answer) if there else ""})
     wants = [made(kind) for kind in ("ConfigMap", "Namespace", "Deployment", "Widget")]
     record = Record(
         addon="widgets",

@@ -10,7 +10,7 @@ from gcluster.lifecycle.kubernetes.addons.ownership import Served, delete
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
-from .told import ToldKubectl, row
+from .kubectl_double import KubectlDouble, row
 
 SERVED = Served(
     kinds={
@@ -42,7 +42,7 @@ def there(*keys: ObjectKey, kept: ObjectKey | None = None) -> str:
 
 def test_volumes_stay_and_are_named() -> None:
     keys = [CLAIM, VOLUME, SETTINGS]
-    kubectl = ToldKubectl({"get ": there(*keys)})
+    kubectl = KubectlDouble({"get ": there(*keys)})
     done = prune(kubectl, "lab", "widgets", keys, SERVED)
     assert kubectl.deleted() == [
         "delete configmaps settings --namespace=w --ignore-not-found --wait=false"
@@ -55,7 +55,7 @@ def test_volumes_stay_and_are_named() -> None:
 
 def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
     keys = [SPACE, SETTINGS, MANAGER]
-    kubectl = ToldKubectl({"get pods": "", "get ": there(*keys, kept=SETTINGS)})
+    kubectl = KubectlDouble({"get pods": "", "get ": there(*keys, kept=SETTINGS)})
     done = prune(kubectl, "lab", "widgets", keys, SERVED)
     assert done.removed == (MANAGER,)
     assert set(done.data) == {SPACE, SETTINGS}
@@ -63,7 +63,7 @@ def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
 
 def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
     theirs = row("Secret", "passwords", "keep") + row("ConfigMap", "kube-root-ca.crt", "")
-    kubectl = ToldKubectl({
+    kubectl = KubectlDouble({
         "get configmaps,deployments.apps,widgets.example.org --namespace=w": theirs,
         "get pods,persistentvolumeclaims,jobs.batch": "",
         "get ": there(SPACE, SETTINGS),
@@ -93,7 +93,7 @@ def of_books(owners: str) -> dict[str, str]:
 
 
 def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> None:
-    kubectl = ToldKubectl(of_books(""))
+    kubectl = KubectlDouble(of_books(""))
     done = prune(kubectl, "lab", "widgets", [SET], SETS)
     assert (done.removed, done.data) == ((SET,), (PAGES,))
     verbs = [line.split()[0] for line in kubectl.asked if not line.startswith("get ")]
@@ -108,7 +108,7 @@ def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> No
 
 def test_a_set_that_does_not_let_go_of_its_claims_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "_WITHIN_S", 0)
-    kubectl = ToldKubectl(of_books("books"))
+    kubectl = KubectlDouble(of_books("books"))
     done = prune(kubectl, "lab", "widgets", [SET], SETS)
     assert (done.removed, done.data) == ((), (SET, PAGES))
     assert kubectl.deleted() == []
@@ -116,7 +116,7 @@ def test_a_set_that_does_not_let_go_of_its_claims_stays(monkeypatch: pytest.Monk
 
 def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there() -> None:
     keys = [SETTINGS, MANAGER, WIDGET]
-    kubectl = ToldKubectl({"get ": there(*keys)})
+    kubectl = KubectlDouble({"get ": there(*keys)})
     prune(kubectl, "lab", "widgets", [WIDGET, SETTINGS, MANAGER], SERVED)
     where = "--namespace=w --ignore-not-found"
     assert kubectl.deleted() == [
@@ -149,7 +149,7 @@ def test_what_is_custom_is_known_by_what_a_server_has_itself_and_not_by_its_endi
 def test_gateways_are_awaited_while_their_controller_is_there() -> None:
     gateway = ObjectKey("gateway.networking.k8s.io", "Gateway", "w", "door")
     kinds = {("gateway.networking.k8s.io", "Gateway"): ("gateways.gateway.networking.k8s.io", True)}
-    kubectl = ToldKubectl({"get ": there(MANAGER, gateway)})
+    kubectl = KubectlDouble({"get ": there(MANAGER, gateway)})
     prune(kubectl, "lab", "widgets", [gateway, MANAGER], Served(kinds=SERVED.kinds | kinds))
     assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
         ["gateways.gateway.networking.k8s.io", "door", "--timeout=60s"],
@@ -158,7 +158,7 @@ def test_gateways_are_awaited_while_their_controller_is_there() -> None:
 
 
 def test_custom_objects_of_several_kinds_are_all_told_before_one_is_awaited() -> None:
-    kubectl = ToldKubectl({})
+    kubectl = KubectlDouble({})
     parts = ObjectKey("example.org", "Part", "w", "one")
     kinds = SERVED.kinds | {("example.org", "Part"): ("parts.example.org", True)}
     delete(kubectl, [parts, WIDGET], Served(kinds=kinds))

@@ -20,9 +20,9 @@ from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.objects import key_of
 
 from . import charts
+from .kubectl_double import KubectlDouble, row
 from .lab import NEEDED, facts_of, write
 from .test_rendered import addon
-from .told import ToldKubectl, row
 
 KINDS = """\
 configmaps   cm   v1         true    ConfigMap
@@ -39,7 +39,7 @@ def test_a_job_that_failed_is_in_the_record_so_it_goes_with_its_add_on(
     monkeypatch.setattr(steps, "artefact", lambda _: text)
     known = msgspec.structs.replace(addon(), name="jobs")
     one = DesiredAddon(chosen=ChosenAddon(addon=known), content="0" * 32)
-    kubectl = ToldKubectl({"api-resources": KINDS, "get job": FAILED})
+    kubectl = KubectlDouble({"api-resources": KINDS, "get job": FAILED})
     spec = write(tmp_path)
     spec.write_text(spec.read_text().replace("[widgets]", "[]"), encoding="utf-8")
     step = AddonsStep(kubectl, facts_of(spec, *NEEDED), (), silent)
@@ -60,7 +60,7 @@ def test_only_what_drifted_is_applied_and_as_it_was_applied(
     one = DesiredAddon(chosen=ChosenAddon(addon=addon()), content="0" * 32)
     maps = [new("v1", "ConfigMap", n, namespace="w", data={"made": n}) for n in ("a", "b", "c")]
     applied = applied_of("widgets", "lab", one.content, maps)
-    kubectl = ToldKubectl({
+    kubectl = KubectlDouble({
         "api-resources": KINDS,
         "get secret gcluster-addon-widgets": json.dumps(applied),
         "get configmaps": row("v1", "ConfigMap", "w", "b", "widgets", WRITERS),

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from gcluster.stacks.provider import SiteContext
 
-    from .story import World
+    from .world import World
 
 
 @contextmanager
-def inhabited(world: World) -> Iterator[None]:
+def as_processes_of(world: World) -> Iterator[None]:
     """Have the lifecycle live in this world while the body runs."""
 
     def identity() -> ProcessIdentity:

@@ -1,6 +1,6 @@
-"""Tells stories of the model on all cores: `make test-model`, FOR=100000 tells more.
+"""Searches random runs of the model on all cores: `make test-model`, FOR=100000 for more.
 
-Every story is a sequence of faults against one cluster. Each core has a seed of its own, said in
+Every run is a sequence of faults against one cluster. Each core has a seed of its own, said in
 the end, so that what was found can be found again.
 """
 
@@ -19,13 +19,13 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from .machine import Stories
+from .machine import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STEPS = 8
-"""Runs and mishaps of a story before its weather clears."""
+"""Runs and mishaps of a run before its weather clears."""
 
 
 @contextmanager
@@ -41,16 +41,16 @@ def own_places() -> Iterator[None]:
                 tempfile.tempdir = None
 
 
-def emit(stories: int, number: int, *, shrinks: bool = True) -> Counter[str]:
-    """Tell so many stories by this seed; return what happened in them.
+def emit(runs: int, number: int, *, shrinks: bool = True) -> Counter[str]:
+    """Make so many runs by this seed; return what happened in them.
 
     Raises:
-        Broken: a law doesn't hold; hypothesis says in which story.
+        Broken: a law doesn't hold; hypothesis says in which run.
     """
-    Stories.told = Counter()
+    Runs.counts = Counter()
     phases = [Phase.generate, *([Phase.shrink] if shrinks else [])]
     chosen = settings(
-        max_examples=stories,
+        max_examples=runs,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
@@ -59,12 +59,12 @@ def emit(stories: int, number: int, *, shrinks: bool = True) -> Counter[str]:
         report_multiple_bugs=False,
     )
     with own_places():
-        run_state_machine_as_test(seed(number)(Stories), settings=chosen)  # type: ignore[no-untyped-call]
-    return Stories.told
+        run_state_machine_as_test(seed(number)(Runs), settings=chosen)  # type: ignore[no-untyped-call]
+    return Runs.counts
 
 
 def main() -> int:
-    """Tell the stories; exit non-zero when a law didn't hold."""
+    """Make the runs; exit non-zero when a law didn't hold."""
     wanted = int(sys.argv[1])
     first = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     cores = len(os.sched_getaffinity(0))
@@ -72,14 +72,14 @@ def main() -> int:
     began = time.monotonic()
     with ProcessPoolExecutor(cores) as pool:
         futures = [pool.submit(emit, share, first + core) for core in range(cores)]
-        told: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for future in futures:
-            told += future.result()
-    for what, count in sorted(told.items()):
+            counts += future.result()
+    for what, count in sorted(counts.items()):
         sys.stdout.write(f"{count:8} {what}\n")
     seconds = time.monotonic() - began
     sys.stdout.write(f"seeds {first}..{first + cores - 1}, {seconds:.0f} s: all laws held\n")
-    return 0 if told["stories"] >= wanted else 1
+    return 0 if counts["runs"] >= wanted else 1
 
 
 if __name__ == "__main__":

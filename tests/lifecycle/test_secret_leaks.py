@@ -21,7 +21,7 @@ from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.secrets.ciphertexts import Ciphertext
 
 from .collector import listening
-from .planted import Watcher, found_in, hooked, spellings
+from .leak_search import Watcher, found_in, hooked, spellings
 
 _SPEC = """\
 apiVersion: gcluster/v1

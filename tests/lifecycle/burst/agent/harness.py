@@ -58,7 +58,7 @@ class Inline:
         """Raise nothing: errors come out of `start`."""
 
 
-class Rig:
+class Harness:
     """The files; every call opens them again, as a program that is started again does."""
 
     def __init__(self, folder: Path, *, cloud: str = "", spill: str = "", at_home: int = 2) -> None:
@@ -82,13 +82,13 @@ class Rig:
         self.said: list[AgentEvent] = []
 
     @classmethod
-    def opened(cls, folder: Path) -> Rig:
-        """Return the rig whose files are there already."""
-        rig = cls.__new__(cls)
-        rig.spec = folder / "cluster.yaml"
-        rig.controller = ControllerDouble(folder / "controller.json")
-        rig.said = []
-        return rig
+    def opened(cls, folder: Path) -> Harness:
+        """Return the harness whose files are there already."""
+        harness = cls.__new__(cls)
+        harness.spec = folder / "cluster.yaml"
+        harness.controller = ControllerDouble(folder / "controller.json")
+        harness.said = []
+        return harness
 
     def submit(
         self, name: str, *, nodes: int = 1, partition: str = "train", run_s: float = 100

@@ -54,7 +54,7 @@ import os, sys
 
 def _told(event, args):
     if event in {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system"}:
-        with open(os.environ["PLANTED_STARTED"], "a") as file:
+        with open(os.environ["STARTED_PROGRAMS"], "a") as file:
             file.write(f"{event} {args[:2]!r}\\n")
 
 sys.addaudithook(_told)
@@ -71,7 +71,7 @@ def hooked(folder: Path) -> tuple[dict[str, str], Path]:
     there = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join([str(folder), *([there] if there else [])])
     started = folder / "started"
-    return {"PYTHONPATH": path, "PLANTED_STARTED": str(started)}, started
+    return {"PYTHONPATH": path, "STARTED_PROGRAMS": str(started)}, started
 
 
 class Watcher:

@@ -1,6 +1,6 @@
 """Slurm's commands over a database in a file: what a program of a controller's PATH runs.
 
-    python books_double.py FOLDER sacctmgr|squeue|scontrol ARGUMENT...
+    python slurm_double.py FOLDER sacctmgr|squeue|scontrol ARGUMENT...
 
 A file `fails` in the folder holds words; a command that has them ends with 1, a file `killed` with
 a number lets so many changes pass and then ends all.

@@ -40,7 +40,7 @@ scheduler: {{type: slurm}}
 """Two hosts of this machine, where nobody listens on the port."""
 
 
-class Trial:
+class SampleCluster:
     """One spec file and the cluster it describes; every call opens the cluster again."""
 
     def __init__(self, path: Path) -> None:

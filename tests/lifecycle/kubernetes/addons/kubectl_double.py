@@ -8,7 +8,7 @@ from gcluster.lifecycle.kubernetes.kubectl import Kubectl
 from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 
 
-class ToldKubectl(Kubectl):
+class KubectlDouble(Kubectl):
     """The double of an API server."""
 
     def __init__(self, answers: dict[str, str]) -> None:
