@@ -17,12 +17,12 @@ from ..schemas.cost.pools import quote
 from ..schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
-from .pulumi.recorded import RecordedGraph
 
 if TYPE_CHECKING:
     from ..schemas.catalog import Machine
     from ..schemas.catalog.machine import Market
-    from .managed_kubernetes import ManagedKubernetes
+    from .pulumi.graph import RecordedGraph
+    from .pulumi.provider import ManagedKubernetes
 
 # ruff: noqa: ARG002  # a default needs none of its arguments
 

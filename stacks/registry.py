@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ..schemas.spec.sites import SITE_TYPES
-from .managed_kubernetes import ManagedKubernetes
 from .provider import Provider, provider_error
 
 if TYPE_CHECKING:
     from ..schemas.catalog import Catalog
+    from .pulumi.provider import ManagedKubernetes
 
 
 def names() -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.kubernetes.managed.login import needs_of
 from ...lifecycle.planning.preflight.doctor import needs, this_machine
 from ...lifecycle.planning.preflight.permissions import needs_of as permissions_of
-from ...stacks.permissions import document as policy_document
-from ...stacks.permissions import needed
+from ...stacks.pulumi.permissions import document as policy_document
+from ...stacks.pulumi.permissions import needed
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document

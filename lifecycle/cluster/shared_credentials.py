@@ -20,7 +20,7 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ...schemas.spec import CloudSite
 from ...stacks import atomic
-from ...stacks.client_key import ensure_client_key, write_client_key
+from ...stacks.ssh import ensure_client_key, write_client_key
 from . import places
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL
-from ..tunnels import reached_through
+from ..ssh import reached_through
 from .api import Answer, Api, AwsError, filters, tagged
 from .plan.defaults import OFFER, TOKEN
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..provider import Leftover
-from ..pulumi.volumes import STORAGE_TAG
+from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api, filters, tagged
 from .hosts import Instance, instances
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
-from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
-from ..pulumi.provider import CloudProvider
-from ..pulumi.recorded import RecordedGraph
+from ..pulumi.graph import RecordedGraph
+from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 

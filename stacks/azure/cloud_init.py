@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 
-from .. import sshd
+from ..ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
 
 
 def cloud_init(user: str, public_key: str) -> str:
@@ -31,12 +31,12 @@ def cloud_init(user: str, public_key: str) -> str:
         "ssh_genkeytypes": ["ed25519", "ecdsa"],
         "write_files": [
             {
-                "path": sshd.FILE,
+                "path": SSHD_FILE,
                 "permissions": "0644",
-                "content": sshd.RULES,
+                "content": SSHD_RULES,
             }
         ],
-        "runcmd": [["sh", "-c", sshd.RELOAD]],
+        "runcmd": [["sh", "-c", SSHD_RELOAD]],
     }
     return "#cloud-config\n" + json.dumps(config, indent=1) + "\n"
 

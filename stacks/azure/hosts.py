@@ -16,7 +16,7 @@ from azure.mgmt.compute.models import RunCommandInput
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import CLUSTER, HOST, POOL, SITE
-from ..tunnels import reached_through
+from ..ssh import reached_through
 from .api import Answer, Api, refusals
 from .naming import settle
 from .plan.identifiers import parse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..provider import Leftover
 from ..pulumi.names import CLUSTER, POOL, SITE
-from ..pulumi.volumes import STORAGE_TAG
+from ..pulumi.plan import STORAGE_TAG
 from .plan.types import SitePlan
 
 if TYPE_CHECKING:

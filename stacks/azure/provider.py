@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
-from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import Purchase, PurchaseOption
-from ..pulumi.provider import CloudProvider
+from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.facts import facts
 from .plan.layout import described, refusals
 from .plan.purchase import purchase_options, purchases

@@ -24,7 +24,7 @@ from .preflight.questions import preflight
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
-    from ..pulumi.recorded import RecordedGraph
+    from ..pulumi.graph import RecordedGraph
 
 
 _STORAGE_CACHE = "2024-07-01"

@@ -6,21 +6,21 @@ does both); not all have cloud-init. So this is a script, which runs at each sta
 
 from __future__ import annotations
 
-from .. import sshd
+from ..ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
 
 _SCRIPT = f"""\
 #!/bin/sh
 # Of gcluster: as far as SSH, everything else is done over it. No secret may stand here.
 set -eu
 mkdir -p /etc/ssh/sshd_config.d
-cat > {sshd.FILE} <<'END'
-{sshd.RULES}END
+cat > {SSHD_FILE} <<'END'
+{SSHD_RULES}END
 grep -q '^Include /etc/ssh/sshd_config.d/' /etc/ssh/sshd_config ||
   sed -i '1i Include /etc/ssh/sshd_config.d/*.conf' /etc/ssh/sshd_config
 ssh-keygen -A
 mkdir -p -m 0755 /run/sshd
 sshd -t
-{sshd.RELOAD}
+{SSHD_RELOAD}
 # The node's own public keys, where only who may read the instance can read them.
 for file in /etc/ssh/ssh_host_*_key.pub; do
   kind=$(cut -d ' ' -f 1 "$file")

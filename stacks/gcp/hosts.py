@@ -8,7 +8,7 @@ import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL, label_value
-from ..tunnels import reached_through
+from ..ssh import reached_through
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
 from .plan.layout import SiteLayout

@@ -10,7 +10,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ..provider import Leftover
-from ..pulumi.volumes import STORAGE_TAG
+from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api
 from .plan.layout import SiteLayout
 from .plan.names import description, found_by

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...schemas.spec import ClusterSpec, Pool
-from ..managed_kubernetes import LoginPlugin, ManagedKubernetes
 from ..provider import Purchase, PurchaseOption
-from ..pulumi.provider import CloudProvider
+from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.layout import login_user
 from .plan.pools import machine_of
 from .plan.purchase import purchase_options, purchases

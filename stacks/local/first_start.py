@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..client_key import public_text
-from ..console import cloud_config
 from ..provider import SiteContext
+from ..ssh import cloud_config, public_text
 from . import records
 from .ssh import CLOUD_USER
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from ..client_key import ensure_client_key
 from ..provider import (
     ProviderError,
     Resource,
@@ -12,6 +11,7 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
+from ..ssh import ensure_client_key
 from . import image, labels, network, records
 from .engine import Engine, Network
 from .faults import NONE, Faults

@@ -9,7 +9,6 @@ import msgspec
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.decoding import convert
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
-from ..host_keys import silence
 from ..provider import (
     ProviderError,
     Resource,
@@ -18,6 +17,7 @@ from ..provider import (
     SiteContext,
     provider_error,
 )
+from ..ssh import silence
 from . import labels, network, records, ssh
 from .engine import Container, Engine, Network, find_engine
 

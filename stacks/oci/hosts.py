@@ -11,7 +11,7 @@ import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..pulumi.names import HOST, POOL
-from ..tunnels import reached_through
+from ..ssh import reached_through
 from .api import NOT_FOUND, Answer, Api, OciError
 from .plan.defaults import OFFER, TOKEN
 

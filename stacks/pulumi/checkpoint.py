@@ -12,7 +12,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ..provider import ControlPlaneAt, Leftover
-from .recorded import RecordedGraph, RecordedResource
+from .graph import RecordedGraph, RecordedResource
 
 _STACK = "pulumi:pulumi:Stack"
 

@@ -14,10 +14,9 @@ import msgspec
 from pulumi import automation
 
 from ..provider import ProviderError, ResourceChange, SiteEvent
-from .backend import StackPlace, is_left_behind, make_backend
-from .command import find_command
+from .command import StackPlace, find_command, is_left_behind, make_backend
 from .events import EventFold, translate
-from .recorded import Values
+from .graph import Values
 
 T = TypeVar("T")
 

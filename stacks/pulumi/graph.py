@@ -1,126 +1,179 @@
-"""Questions about a recorded graph, for tests that read as sentences and for `gcluster plan`.
-
-And its picture: a Mermaid flowchart.
-"""
+"""What a Pulumi program asks for, as data and as a picture: same program, same bytes."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from graphlib import TopologicalSorter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from ...schemas.decoding import convert, decode_json
 from ..provider import Resource, ResourceGraph
 from .names import POOL
-from .recorded import RecordedGraph, RecordedResource, Value
+
+MARK = "$"
+"""Key that tells a marker (`Unknown` and the others) from an object of the program."""
 
 
-class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource of the tree and what sits in it."""
+class Unknown(msgspec.Struct, frozen=True, tag_field=MARK, tag="unknown"):
+    """A value that only the provider knows, once the resource exists."""
+
+
+class Secret(msgspec.Struct, frozen=True, tag_field=MARK, tag="secret"):
+    """A value that must not be seen: it is not kept, not even as a hash."""
+
+
+class Asset(msgspec.Struct, frozen=True, tag_field=MARK, tag="asset"):
+    """A file or text; `sha256` is of its content, or of the address where it is fetched later."""
+
+    sha256: str
+
+
+class Archive(msgspec.Struct, frozen=True, tag_field=MARK, tag="archive"):
+    """A folder or packed file; `sha256` is of its names and contents, or of its address."""
+
+    sha256: str
+
+
+class Reference(msgspec.Struct, frozen=True, tag_field=MARK, tag="resource"):
+    """Another resource of the graph, passed whole."""
+
+    urn: str
+
+
+Marker: TypeAlias = Unknown | Secret | Asset | Archive | Reference
+if TYPE_CHECKING:
+    Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | Marker | None
+else:
+    Value = Any  # msgspec can't define a struct over a recursive union
+"""Plain JSON in which a marker stands where there is no plain value."""
+Values: TypeAlias = dict[str, Value]
+
+_MARKERS: dict[str, type[Marker]] = {
+    "unknown": Unknown,
+    "secret": Secret,
+    "asset": Asset,
+    "archive": Archive,
+    "resource": Reference,
+}
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long the provider may take, in Pulumi's words ("30m"); "" is the provider's default."""
+
+    create: str = ""
+    update: str = ""
+    delete: str = ""
+
+
+NO_TIMEOUTS = Timeouts()
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Resource options, as the engine gets them."""
+
+    protect: bool = False
+    retain_on_delete: bool = False
+    delete_before_replace: bool | None = None
+    """None: the provider decides."""
+    ignore_changes: tuple[str, ...] = ()
+    replace_on_changes: tuple[str, ...] = ()
+    secret_outputs: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """URNs, or "name=... parent=..." for aliases by their parts."""
+    timeouts: Timeouts = NO_TIMEOUTS
+    import_id: str = ""
+    read_id: str = ""
+    """Id of a resource that exists and is only read."""
+    deleted_with: str = ""
+    """URN of the resource whose end is this one's too."""
+    provider: str = ""
+    """URN of an explicit provider; "": the default one."""
+
+
+NO_OPTIONS = Options()
+
+
+class RecordedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One resource, with inputs in the provider's spelling (camelCase)."""
 
     type: str
+    """Type token, e.g. aws:ec2/vpc:Vpc."""
     name: str
     urn: str
-    custom: bool
-    children: tuple[Branch, ...] = ()
+    parent: str = ""
+    """URN of the component it sits in; "" below the stack."""
+    custom: bool = True
+    """A provider makes it; False for components."""
+    dependencies: tuple[str, ...] = ()
+    """URNs of all that must exist before."""
+    property_dependencies: dict[str, tuple[str, ...]] = {}
+    """Input -> URNs that its value comes from."""
+    options: Options = NO_OPTIONS
+    inputs: Values = {}
+    outputs: Values | None = None
+    """What a component registered; None: it never did."""
+    takes_tags: str = ""
+    """Input that takes tags ("tags", "labels" ...), by its class in the SDK; "": it takes none."""
 
 
-class Graph:
-    """A recorded graph with its indexes. Types are asked for by token or by its last word."""
+class RecordedInvoke(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A question the program asked its provider, e.g. for an image."""
 
-    def __init__(self, recorded: RecordedGraph) -> None:
-        """Index the graph."""
-        self.recorded = recorded
-        self.by_urn = {resource.urn: resource for resource in recorded.resources}
-        self._children: dict[str, list[RecordedResource]] = {}
-        for resource in recorded.resources:
-            self._children.setdefault(resource.parent, []).append(resource)
+    token: str
+    arguments: str
+    """JSON, keys sorted."""
 
-    def of_type(self, kind: str) -> tuple[RecordedResource, ...]:
-        """Return the resources of a type: "aws:ec2/vpc:Vpc", or "Vpc"."""
-        return tuple(r for r in self.recorded.resources if kind in {r.type, short_type(r.type)})
 
-    def only(self, kind: str) -> RecordedResource:
-        """Return the one resource of a type.
+class RecordedGraph(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a program asked for, sorted by URN."""
 
-        Raises:
-            LookupError: there is none, or more than one.
-        """
-        found = self.of_type(kind)
-        if len(found) != 1:
-            names = ", ".join(resource.name for resource in found) or "none"
-            raise LookupError(f"one {kind} was expected, found: {names}")
-        return found[0]
+    project: str
+    stack: str
+    preview: bool
+    """Recorded as a preview: ids and computed outputs are unknown."""
+    packages: dict[str, str] = {}
+    """Package -> version of its SDK."""
+    resources: tuple[RecordedResource, ...] = ()
+    invokes: tuple[RecordedInvoke, ...] = ()
+    outputs: Values = {}
+    """Stack outputs."""
+    warnings: tuple[str, ...] = ()
 
-    def named(self, name: str, kind: str = "") -> RecordedResource:
-        """Return the resource of this name, and of this type where two have the name.
+    def to_json(self) -> bytes:
+        """Return the graph as indented JSON; same graph, same bytes."""
+        return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
 
-        Raises:
-            LookupError: there is none, or more than one.
-        """
-        among = self.of_type(kind) if kind else self.recorded.resources
-        found = [resource for resource in among if resource.name == name]
-        if len(found) != 1:
-            types = ", ".join(resource.type for resource in found) or "none"
-            raise LookupError(f'one resource called "{name}" was expected, found: {types}')
-        return found[0]
 
-    def children(self, of: RecordedResource | None = None) -> tuple[RecordedResource, ...]:
-        """Return what sits in a component; without one, what sits in the stack."""
-        return tuple(self._children.get(of.urn if of else "", ()))
+def from_json(data: bytes) -> RecordedGraph:
+    """Read what `RecordedGraph.to_json` wrote.
 
-    def within(self, component: RecordedResource) -> tuple[RecordedResource, ...]:
-        """Return all that sits in a component, at any depth."""
-        found: list[RecordedResource] = []
-        for child in self.children(component):
-            found += (child, *self.within(child))
-        return tuple(found)
+    Raises:
+        msgspec.ValidationError: it is something else.
+    """
+    raw = decode_json(data, dict[str, object])
+    for resource in _dicts(raw.get("resources")):
+        for part in ("inputs", "outputs"):
+            if part in resource:
+                resource[part] = revive(resource[part])
+    raw["outputs"] = revive(raw.get("outputs"))
+    return convert(raw, RecordedGraph)
 
-    def components(self) -> tuple[RecordedResource, ...]:
-        """Return the components."""
-        return tuple(r for r in self.recorded.resources if not r.custom)
 
-    def needs(self, resource: RecordedResource) -> tuple[RecordedResource, ...]:
-        """Return what must exist before this resource."""
-        return tuple(self.by_urn[urn] for urn in resource.dependencies if urn in self.by_urn)
+def revive(value: object) -> object:
+    """Turn decoded JSON into values: objects with the mark become markers again."""
+    if isinstance(value, list):
+        return [revive(item) for item in value]
+    if isinstance(value, dict):
+        marker = _MARKERS.get(str(value.get(MARK)))
+        if marker is not None:
+            return convert(value, marker)
+        return {key: revive(item) for key, item in value.items()}
+    return value
 
-    def needed_by(self, resource: RecordedResource) -> tuple[RecordedResource, ...]:
-        """Return what must be gone before this resource goes."""
-        return tuple(r for r in self.recorded.resources if resource.urn in r.dependencies)
 
-    def tags(self, resource: RecordedResource) -> dict[str, Value]:
-        """Return the tags or labels of a resource, {} where it has none."""
-        return tags_of(resource)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many resources of each type providers make, most first."""
-        count = Counter(r.type for r in self.recorded.resources if r.custom)
-        return dict(sorted(count.items(), key=lambda item: (-item[1], item[0])))
-
-    def creation_order(self) -> tuple[RecordedResource, ...]:
-        """Return the resources so that each comes after what it needs; destroy goes backwards.
-
-        Raises:
-            graphlib.CycleError: two resources need each other.
-        """
-        before = {
-            resource.urn: sorted({*resource.dependencies, resource.parent} & self.by_urn.keys())
-            for resource in self.recorded.resources
-        }
-        return tuple(self.by_urn[urn] for urn in TopologicalSorter(before).static_order())
-
-    def tree(self) -> tuple[Branch, ...]:
-        """Return the stack's resources as a tree: components before the others, by name."""
-        return self._branches("")
-
-    def _branches(self, urn: str) -> tuple[Branch, ...]:
-        below = self._children.get(urn, [])
-        return tuple(
-            Branch(type=r.type, name=r.name, urn=r.urn, custom=r.custom,
-                   children=self._branches(r.urn))
-            for r in sorted(below, key=lambda r: (r.custom, natural(r.name), r.type))
-        )  # fmt: skip
+def _dicts(value: object) -> list[dict[str, object]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def tags_of(resource: RecordedResource) -> dict[str, Value]:
@@ -130,28 +183,6 @@ def tags_of(resource: RecordedResource) -> dict[str, Value]:
         pairs = (pair for pair in tags if isinstance(pair, dict))
         return {str(pair.get("key")): pair.get("value") for pair in pairs}
     return dict(tags) if isinstance(tags, dict) else {}
-
-
-def untagged(graph: RecordedGraph, expected: Mapping[str, str]) -> tuple[RecordedResource, ...]:
-    """Return the resources that take tags and lack one of these, or have it with another value."""
-    return tuple(
-        resource
-        for resource in graph.resources
-        if resource.takes_tags and not expected.items() <= _text(tags_of(resource)).items()
-    )
-
-
-def unregistered(graph: RecordedGraph) -> tuple[RecordedResource, ...]:
-    """Return the components that registered no outputs."""
-    return tuple(r for r in graph.resources if not r.custom and not r.outputs)
-
-
-def orphans(graph: RecordedGraph) -> tuple[RecordedResource, ...]:
-    """Return the resources of providers that sit in no component: `parent=self` was forgotten."""
-    return tuple(
-        r for r in graph.resources
-        if r.custom and not r.parent and not r.type.startswith("pulumi:providers:")
-    )  # fmt: skip
 
 
 def short_type(type_: str) -> str:
@@ -164,10 +195,6 @@ def natural(name: str) -> tuple[str, int, str]:
     stem = name.rstrip("0123456789")
     number = name[len(stem) :]
     return stem, int(number) if number else -1, name
-
-
-def _text(tags: Mapping[str, Value]) -> dict[str, str]:
-    return {key: value for key, value in tags.items() if isinstance(value, str)}
 
 
 _SCRIPTS = frozenset({"customData", "userData"})
@@ -207,6 +234,31 @@ def _plain(made: RecordedResource) -> dict[str, str | int | bool | None]:
     }
 
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource of the tree and what sits in it."""
+
+    type: str
+    name: str
+    urn: str
+    custom: bool
+    children: tuple[Branch, ...] = ()
+
+
+def tree(graph: RecordedGraph) -> tuple[Branch, ...]:
+    """Return the stack's resources as a tree: components before the others, by name."""
+    below: dict[str, list[RecordedResource]] = {}
+    for resource in graph.resources:
+        below.setdefault(resource.parent, []).append(resource)
+
+    def branches(urn: str) -> tuple[Branch, ...]:
+        return tuple(
+            Branch(type=r.type, name=r.name, urn=r.urn, custom=r.custom, children=branches(r.urn))
+            for r in sorted(below.get(urn, []), key=lambda r: (r.custom, natural(r.name), r.type))
+        )
+
+    return branches("")
+
+
 FOLD_ABOVE = 3
 """More siblings of one type than this are drawn as one box with their number."""
 
@@ -218,7 +270,7 @@ def mermaid(graph: RecordedGraph) -> str:
     """
     boxes: dict[str, str] = {}
     lines = ["flowchart TD"]
-    lines += _boxes(Graph(graph).tree(), boxes, "  ")
+    lines += _boxes(tree(graph), boxes, "  ")
     arrows = {
         (boxes[resource.urn], boxes[needed])
         for resource in graph.resources

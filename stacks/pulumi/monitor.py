@@ -14,8 +14,7 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import alias_pb2, engine_pb2, provider_pb2, resource_pb2
 
 from .component import camel_case, tag_argument, text_outputs
-from .graph import short_type
-from .recorded import (
+from .graph import (
     MARK,
     NO_OPTIONS,
     NO_TIMEOUTS,
@@ -30,6 +29,7 @@ from .recorded import (
     Unknown,
     Value,
     Values,
+    short_type,
 )
 
 if TYPE_CHECKING:

@@ -7,38 +7,67 @@ told, is the same everywhere and stands here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import msgspec
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, ClusterSpec, Pool
-from ..burst import burst
+from ..ledger import Ledger
 from ..provider import (
     ControlPlaneAt,
     Grown,
     Leftover,
     Offer,
     Provider,
+    ProviderError,
     Resource,
     ResourceChange,
     ResourceGraph,
     SiteContext,
     provider_error,
 )
-from ..tunnels import missing_programs
+from ..ssh import missing_programs
 from .command import equip, require
-from .graph import site_graph
-from .recorded import RecordedGraph
+from .graph import RecordedGraph, site_graph
 from .session import SiteSession
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
 
+_UNSURE = frozenset({"GC964", "GC966"})
+"""Codes of refusals after which a cloud may have made something: it could not be asked to the end,
+or said what we don't know."""
 _STACK = "stack"
 """Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
+
+
+class LoginPlugin(msgspec.Struct, frozen=True, kw_only=True):
+    """The program that asks a cloud for a token when kubectl needs one."""
+
+    program: str
+    install: str
+    """How it gets onto this machine, in words."""
+    needs: tuple[str, ...] = ()
+    """Programs that it runs itself."""
+    arguments: Callable[[ControlPlaneAt], tuple[str, ...]] | None = None
+    """What it is called with; None: kubectl hands it the cluster, in its environment."""
+
+
+class ManagedKubernetes(msgspec.Struct, frozen=True, kw_only=True):
+    """The Kubernetes that a cloud runs, as `scheduler.control_plane` names it."""
+
+    login: LoginPlugin
+    join_hint: str
+    """Where somebody sees why a node did not join."""
+    repair_hint: str = ""
+    """What to do about a node: the cloud chooses which go and repairs them itself; "": its nodes
+    are instances of the stack, which recreates them."""
 
 
 class CloudProvider(Provider):
@@ -183,7 +212,7 @@ class CloudProvider(Provider):
         missing = [name for name in wanted if name not in there]
         nodes = (Resource(kind="node", name=name, pool=pool) for name in missing)
         intents = context.ledger.intend_many(context.site, nodes)
-        with burst(
+        with _failed_intents(
             context.ledger,
             intents.values(),
             is_left=lambda: session.is_left(pool, missing, token),
@@ -253,3 +282,31 @@ class CloudProvider(Provider):
 
 def _stack_id(context: SiteContext) -> str:
     return f"{context.cluster_id}/{context.site}"
+
+
+@contextmanager
+def _failed_intents(
+    ledger: Ledger, intents: Iterable[str], *, is_left: Callable[[], bool]
+) -> Iterator[None]:
+    """Close the intents as failed where the body fails, and surely nothing of it is left.
+
+    Args:
+        ledger: has the intents.
+        intents: of the nodes that are being made.
+        is_left: asks the cloud whether there are machines of the burst; that it can't be asked
+            counts as yes.
+    """
+    try:
+        yield
+    except ProviderError as error:
+        if not any(found.code in _UNSURE for found in error.diagnostics) and not _asked(is_left):
+            for intent in intents:
+                ledger.failed(intent, str(error))
+        raise
+
+
+def _asked(is_left: Callable[[], bool]) -> bool:
+    try:
+        return is_left()
+    except ProviderError:
+        return True

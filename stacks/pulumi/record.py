@@ -15,8 +15,8 @@ import pulumi
 from pulumi.runtime import Settings, configure, reset_options, run_in_stack
 from pulumi.runtime import register_stack_transformation as transform_all
 
+from .graph import RecordedGraph
 from .monitor import Answers, NotRecordableError, RecordingEngine, RecordingMonitor
-from .recorded import RecordedGraph
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,9 +14,6 @@ from msgspec.structs import replace
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
-from ..client_key import ensure_client_key, public_text
-from ..console import last_lines
-from ..host_keys import HostKeys, Waiting, await_host_keys, silence
 from ..provider import (
     ControlPlaneAt,
     Leftover,
@@ -25,6 +22,15 @@ from ..provider import (
     ResourceGraph,
     SiteContext,
     SiteEvent,
+)
+from ..ssh import (
+    HostKeys,
+    Waiting,
+    await_host_keys,
+    ensure_client_key,
+    last_lines,
+    public_text,
+    silence,
 )
 from .checkpoint import (
     TYPES,
@@ -40,12 +46,12 @@ from .checkpoint import (
     resources,
 )
 from .names import FILE_SYSTEMS
-from .volumes import volume_plans
+from .plan import volume_plans
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
     from .engine import Engine
-    from .recorded import RecordedGraph
+    from .graph import RecordedGraph
 
 
 class SiteSession(ABC):
@@ -96,7 +102,7 @@ class SiteSession(ABC):
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
         """Return the site's stack, which stands beside the cluster's journal."""
-        from .backend import StackPlace  # noqa: PLC0415  # for the engine only
+        from .command import StackPlace  # noqa: PLC0415  # for the engine only
         from .engine import Engine  # noqa: PLC0415  # as above
 
         context = self._context

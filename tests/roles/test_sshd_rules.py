@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import yaml
 
-from gcluster.stacks import sshd
+from gcluster.stacks.ssh import SSHD_FILE, SSHD_RULES
 
 from .rendering import CASES
 
@@ -31,7 +31,7 @@ def base_role() -> dict[str, str]:
 
 
 def test_the_base_role_leaves_root_as_closed_as_the_node_was_started() -> None:
-    started = {PurePath(sshd.FILE).name: sshd.RULES}
+    started = {PurePath(SSHD_FILE).name: SSHD_RULES}
     assert effective(started | base_role())["permitrootlogin"] == "no"
 
 

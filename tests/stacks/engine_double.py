@@ -16,9 +16,9 @@ from gcluster.stacks.aws.program.storage import RECORDED_SUBNET, SUBNET
 from gcluster.stacks.azure.program.site import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
 from gcluster.stacks.pulumi import checkpoint
-from gcluster.stacks.pulumi.backend import StackPlace
+from gcluster.stacks.pulumi.command import StackPlace
+from gcluster.stacks.pulumi.graph import RecordedResource
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedResource
 
 Json = dict[str, Any]  # an engine's JSON
 

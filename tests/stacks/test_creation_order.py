@@ -6,9 +6,9 @@ Resources that nothing joins are made in any order. The graphs are recorded from
 from __future__ import annotations
 
 import pytest
+from tests.stacks.recorded_graph import Graph
 
-from gcluster.stacks.pulumi.graph import Graph
-from gcluster.stacks.pulumi.recorded import RecordedResource
+from gcluster.stacks.pulumi.graph import RecordedResource
 from gcluster.stacks.registry import provider
 
 from .test_file_systems import CLOUDS, spec_of

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.stacks.permissions import CLOUDS, document, kind_of, load_permissions, needed
 from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.permissions import CLOUDS, document, kind_of, load_permissions, needed
 
 _STACKS = Path(__file__).parents[2] / "stacks"
 _CASES = Path(__file__).parents[1] / "cases" / "stacks"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_steps
@@ -13,8 +14,7 @@ from gcluster.inventory.hosts import AFTER_APPLY, ClusterInventory
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import SiteContext
-from gcluster.stacks.pulumi.graph import Graph
-from gcluster.stacks.pulumi.recorded import RecordedGraph
+from gcluster.stacks.pulumi.graph import RecordedGraph
 from gcluster.stacks.registry import provider
 
 from .engine_double import Engines

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ....schemas.derived.state_url import parse_state_url
 from ....stacks.aws.plan.layout import partition
-from ....stacks.permissions import kind_of
+from ....stacks.pulumi.permissions import kind_of
 from ....stacks.registry import provider
 from ...cluster.cluster import open_cluster
 from ...cluster.outcome import failure

@@ -13,7 +13,7 @@ from ....schemas.derived.subnets import Subnet, divide, zones_of_site
 from ....schemas.spec import AwsSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...pulumi.names import Labels, Names, spec_hash
-from ...pulumi.volumes import volume_plans
+from ...pulumi.plan import volume_plans
 from .control_plane import control_plane_plan
 from .pools import placement_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans

@@ -11,7 +11,7 @@ from ....schemas.catalog.machine import Market
 from ....schemas.derived.links import RouteTo
 from ....schemas.spec import PoolRole
 from ...pulumi.names import Labels, Names
-from ...pulumi.volumes import VolumePlan
+from ...pulumi.plan import VolumePlan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....schemas.spec import AzureSite, ClusterSpec, LustreStorage, ObjectStorage
 from ...provider import ProviderError, provider_error
 from ...pulumi.names import Names
-from ...pulumi.volumes import volume_plans
+from ...pulumi.plan import volume_plans
 from .identifiers import existing, parse
 from .types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, StoragePlan
 

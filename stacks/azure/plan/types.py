@@ -10,7 +10,7 @@ import msgspec
 
 from ....schemas.derived.links import RouteTo
 from ....schemas.spec import PoolRole
-from ...pulumi.volumes import VolumePlan
+from ...pulumi.plan import VolumePlan
 from .control_plane import AksPlan
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]

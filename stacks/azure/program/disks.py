@@ -13,7 +13,7 @@ from pulumi_azure_native import compute
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ...pulumi.volumes import STORAGE_TAG, VolumePlan
+from ...pulumi.plan import STORAGE_TAG, VolumePlan
 from ..plan.types import ImagePlan
 from .network import KEPT
 

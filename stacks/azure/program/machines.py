@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from ...pulumi.names import HOST, POOL
-from ...pulumi.volumes import VolumePlan
+from ...pulumi.plan import VolumePlan
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
 from ..plan.types import LiveState, OptionPlan, PoolPlan, ScaleSetPlan

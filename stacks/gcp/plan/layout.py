@@ -14,7 +14,7 @@ from ....schemas.derived.control_planes import api_name, balanced_site, site_dom
 from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.volumes import VolumePlan, volume_plans
+from ...pulumi.plan import VolumePlan, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, cast
 import pulumi
 
 from ....schemas.spec import ClusterSpec, GcpSite
-from ...pulumi.component import tag_everything
+from ...pulumi.component import tag_everything, wait_for_slow_kinds
+from ...pulumi.graph import RecordedGraph, Values
 from ...pulumi.names import CLUSTER, FILE_SYSTEMS, Labels, label_value, spec_hash
 from ...pulumi.record import record
-from ...pulumi.recorded import RecordedGraph, Values
-from ...pulumi.timeouts import wait_for_slow_kinds
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.facts import facts

@@ -7,7 +7,7 @@ import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ...pulumi.volumes import STORAGE_TAG, VolumePlan
+from ...pulumi.plan import STORAGE_TAG, VolumePlan
 
 
 def _data() -> pulumi.ResourceOptions:

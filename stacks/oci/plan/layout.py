@@ -11,7 +11,7 @@ from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...pulumi.names import Labels, Names, spec_hash
-from ...pulumi.volumes import volume_plans
+from ...pulumi.plan import volume_plans
 from .pools import cluster_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans
 from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan

@@ -10,7 +10,7 @@ import msgspec
 from ....schemas.catalog.machine import Market
 from ....schemas.spec import PoolRole
 from ...pulumi.names import Labels, Names
-from ...pulumi.volumes import VolumePlan
+from ...pulumi.plan import VolumePlan
 
 Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
 """How the machines of a pool are made: one by one, or together with an RDMA network among them.

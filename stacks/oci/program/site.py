@@ -10,13 +10,12 @@ import pulumi_oci as oci
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.component import tag_everything
+from ...pulumi.component import tag_everything, wait_for_slow_kinds
+from ...pulumi.graph import RecordedGraph, Values
 from ...pulumi.monitor import Answer, Json
 from ...pulumi.names import FILE_SYSTEMS
+from ...pulumi.plan import VolumePlan
 from ...pulumi.record import record
-from ...pulumi.recorded import RecordedGraph, Values
-from ...pulumi.timeouts import wait_for_slow_kinds
-from ...pulumi.volumes import VolumePlan
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import PoolPlan, SitePlan

@@ -7,7 +7,7 @@ import pulumi_oci as oci
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ...pulumi.volumes import STORAGE_TAG, VolumePlan
+from ...pulumi.plan import STORAGE_TAG, VolumePlan
 from ..plan.types import BucketPlan, LinkPlan, LustrePlan
 from .access import Group, lustre_statement, make_group
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from botocore.awsrequest import AWSResponse
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
@@ -20,9 +21,8 @@ from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import SitePlan
 from gcluster.stacks.aws.program.site import record_site
-from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.graph import RecordedGraph
 from gcluster.stacks.pulumi.preflight import nothing_exists
-from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"
 SITE = "east"

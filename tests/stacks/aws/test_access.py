@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 from .conftest import BASE
 

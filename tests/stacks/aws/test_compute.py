@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
-from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
-from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource
+from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, tags_of
 
 from ..graph_comparison import agrees, diff
 from .conftest import BASE

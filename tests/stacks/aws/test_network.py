@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 from .conftest import BASE
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 import pytest
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
+from gcluster.stacks.pulumi.graph import tags_of
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees

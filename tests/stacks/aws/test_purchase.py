@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws.api import Api
@@ -16,7 +17,6 @@ from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
 from gcluster.stacks.aws.program.site import program, record_site
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import SiteContext
-from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
 from ..graph_comparison import GraphDiff, diff

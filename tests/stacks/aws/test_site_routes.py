@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 from .conftest import BASE
 

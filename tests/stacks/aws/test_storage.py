@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 from .conftest import BASE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 
 import pytest
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.stacks.azure.plan.control_plane import pool_name
 from gcluster.stacks.azure.program.control_plane import read_kubeconfig
-from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 
 from ..graph_comparison import agrees
 from .recorded_cases import parsed, recorded

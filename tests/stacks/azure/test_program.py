@@ -7,9 +7,10 @@ from ipaddress import ip_network
 
 import msgspec
 import pytest
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.stacks.azure.plan.types import LivePool, LiveState
-from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
+from gcluster.stacks.pulumi.graph import tags_of
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees, diff

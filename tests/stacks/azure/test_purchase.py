@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tests.stacks.recorded_graph import Graph
+
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.azure.plan.purchase import purchase_options, purchases
 from gcluster.stacks.azure.plan.types import LivePool, LiveState
-from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
 from .recorded_cases import parsed, recorded

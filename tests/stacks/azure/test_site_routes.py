@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.stacks.recorded_graph import Graph
+
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.program.site import program
-from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
 from .recorded_cases import parsed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.stacks.recorded_graph import Graph
+
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec import ClusterSpec, GcpSite
 from gcluster.stacks.gcp.program.site import answers, program
-from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "gcp"
 FULL = "a3-megagpu-8g"

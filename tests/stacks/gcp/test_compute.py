@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 from gcp_cases import MACHINE, TEMPLATE, graph_of, items, part, recorded, spec_of, template
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.spec import Option, Pool
-from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gcp_cases import items, part, recorded, spec_from
-
-from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from ..graph_comparison import agrees
 

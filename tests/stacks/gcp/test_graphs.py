@@ -15,9 +15,9 @@ from gcp_cases import (
     spec_of,
     template,
 )
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees

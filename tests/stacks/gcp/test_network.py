@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from gcp_cases import TEMPLATE, graph_of, items, recorded, spec_from, spec_of, template
-
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 
 def test_ssh_is_let_in_from_the_admins_only_and_only_to_logins_and_controllers() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.gcp.plan.purchase import purchase_options, purchases
-from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
 from .gcp_cases import MACHINE, TEMPLATE, recorded, site_of, spec_of

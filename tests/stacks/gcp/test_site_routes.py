@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gcp_cases import MACHINE, TEMPLATE, items, recorded, spec_from
-
-from gcluster.stacks.pulumi.graph import Graph
+from tests.stacks.recorded_graph import Graph
 
 SPEC = """
 apiVersion: gcluster/v1

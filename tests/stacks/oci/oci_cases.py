@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
@@ -12,9 +13,8 @@ from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.stacks.oci.plan.layout import site_plan
 from gcluster.stacks.oci.plan.types import SitePlan
 from gcluster.stacks.oci.program.site import ANSWERS, program
-from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "oci"
 FULL = "BM.GPU.H100.8"

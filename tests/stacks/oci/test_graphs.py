@@ -17,9 +17,9 @@ from oci_cases import (
     spec_of,
     with_pool,
 )
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pulumi_example import LABELS
+from tests.stacks.recorded_graph import Graph, untagged
 
 from gcluster.stacks.pulumi.component import Args, Component, tag_everything
-from gcluster.stacks.pulumi.graph import Graph, untagged
 from gcluster.stacks.pulumi.names import (
     LONGEST_LABEL,
     SUFFIX,

@@ -24,8 +24,8 @@ from tests.pulumi_double.install import PulumiDouble
 from tests.pulumi_double.sites import CloudSite, cloud_sites
 
 from gcluster.stacks.provider import ProviderError, ResourceChange
-from gcluster.stacks.pulumi.backend import StackPlace
 from gcluster.stacks.pulumi.checkpoint import MACHINES, guarded, resources
+from gcluster.stacks.pulumi.command import StackPlace
 from gcluster.stacks.pulumi.engine import Engine
 
 pytestmark = pytest.mark.filterwarnings(

@@ -18,7 +18,7 @@ from pulumi.automation import PulumiCommand
 
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi import checkpoint
-from gcluster.stacks.pulumi.backend import StackPlace
+from gcluster.stacks.pulumi.command import StackPlace
 from gcluster.stacks.pulumi.engine import Engine
 
 SECRET = "planted-horse-9f2c"  # noqa: S105  # to be looked for

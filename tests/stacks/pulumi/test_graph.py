@@ -5,10 +5,10 @@ import pulumi_aws as aws
 import pulumi_random as random
 import pytest
 from pulumi_example import LABELS, program
+from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
-from gcluster.stacks.pulumi.graph import Graph, mermaid, natural, orphans, unregistered, untagged
+from gcluster.stacks.pulumi.graph import RecordedGraph, mermaid, natural, tree
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 from ..graph_comparison import ChangedResource, diff
 
@@ -42,13 +42,13 @@ def test_counts_are_of_what_providers_make() -> None:
 
 
 def test_the_tree_puts_components_first_and_numbers_in_order() -> None:
-    tree = Graph(recorded({"gpu": 12})).tree()
-    assert [branch.name for branch in tree] == [
+    found = tree(recorded({"gpu": 12}))
+    assert [branch.name for branch in found] == [
         "demo-east-network",
         "demo-east-pool-gpu",
         "demo-east-pet",
     ]
-    names = [branch.name for branch in tree[1].children]
+    names = [branch.name for branch in found[1].children]
     assert names == [f"demo-east-gpu-{number}" for number in range(12)]
     assert natural("gpu-9") < natural("gpu-10")
 

@@ -24,7 +24,7 @@ def test_validate_imports_none_of_it() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["recorded", "graph", "names", "backend", "checkpoint", "command", "events"],
+    ["graph", "names", "plan", "permissions", "checkpoint", "command", "events"],
 )  # fmt: skip
 def test_what_only_handles_data_needs_no_pulumi(module: str) -> None:
     assert loaded_by("-c", f"import gcluster.stacks.pulumi.{module}") == set()

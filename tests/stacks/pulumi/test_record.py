@@ -12,10 +12,9 @@ import pulumi_random as random
 import pytest
 from pulumi.runtime.settings import SETTINGS
 from pulumi_example import program
+from tests.stacks.recorded_graph import Graph
 
-from gcluster.stacks.pulumi.graph import Graph
-from gcluster.stacks.pulumi.record import RecordError, record
-from gcluster.stacks.pulumi.recorded import (
+from gcluster.stacks.pulumi.graph import (
     Archive,
     Asset,
     RecordedGraph,
@@ -24,6 +23,7 @@ from gcluster.stacks.pulumi.recorded import (
     Unknown,
     from_json,
 )
+from gcluster.stacks.pulumi.record import RecordError, record
 
 
 def recorded(run: Callable[[], object], *, preview: bool = False) -> RecordedGraph:

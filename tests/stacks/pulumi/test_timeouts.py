@@ -8,11 +8,11 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 import pytest
+from tests.stacks.recorded_graph import Graph
 
-from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.component import slow_kinds, wait_for_slow_kinds
+from gcluster.stacks.pulumi.graph import RecordedGraph, Timeouts, from_json
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedGraph, Timeouts, from_json
-from gcluster.stacks.pulumi.timeouts import slow_kinds, wait_for_slow_kinds
 
 _CASES = Path(__file__).parents[2] / "cases" / "stacks"
 _SDKS = {

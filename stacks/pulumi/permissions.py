@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from ..schemas.decoding import convert
-from .provider import provider_error
+from ...schemas.decoding import convert
+from ..provider import provider_error
 
 CLOUDS = ("aws", "azure", "gcp")
 """Those whose permissions are known."""
@@ -47,7 +47,7 @@ def load_permissions(cloud: str) -> Permissions:
             f'the permissions that "{cloud}" needs are not known',
             hint=f"known: {', '.join(CLOUDS)}",
         )
-    text = (Path(__file__).parent / cloud / "permissions.yaml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / cloud / "permissions.yaml").read_text(encoding="utf-8")
     return convert(yaml.safe_load(text), Permissions)
 
 
