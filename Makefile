@@ -122,6 +122,10 @@ test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, oper
 test-slurm-core: environment ## run the core of test-slurm and prove-burst
 	@pytest -q -m core tests/e2e $(REPORT)
 
+.PHONY: prove-restore
+prove-restore: environment ## lose every machine ten times (FOR=... times): the backup brings all jobs back
+	@GCLUSTER_ROUNDS=$${FOR:-10} pytest -q -n0 tests/e2e/test_restore.py $(REPORT)
+
 .PHONY: test-slurm-build
 test-slurm-build: environment ## build Slurm from its source on a node, and bring a cluster to it (minutes)
 	@pytest -q -m slurm_build tests/e2e/test_slurm_build.py $(REPORT)

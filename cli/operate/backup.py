@@ -1,4 +1,4 @@
-"""`gcluster backup`: the queue, saved for a controller that is to be replaced."""
+"""`gcluster backup`: queue and accounts, saved for a controller that is lost or replaced."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Save the controller's queue, encrypted, in the state.
+    """Save the controller's queue and accounts, encrypted, in the state.
 
     slurmctld pauses for the seconds that the copy takes; running jobs go on.
     """

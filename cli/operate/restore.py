@@ -1,4 +1,4 @@
-"""`gcluster restore`: a saved queue back to the controller."""
+"""`gcluster restore`: a saved queue back to the controller, with its accounts."""
 
 from typing import Annotated
 
@@ -26,10 +26,10 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Load a saved queue into the controller or its successor.
+    """Load a saved queue and its accounts into the controller or its successor.
 
-    Where the controller is gone, the next `gcluster up` makes one that begins with this queue. Exit
-    code 4 when there are jobs that would be lost.
+    Where the controller is gone, the next `gcluster up` makes one that begins with them. Where
+    there is one it is all or nothing; exit code 4 when there are jobs that would be lost.
     """
     opened = open_cluster(cluster, running=True)
     opened.identify()
@@ -38,7 +38,7 @@ def command(
         acquire(opened.store, tuple(opened.spec.sites), reason="restore") as lock,
         Run(opened, "restore", lock) as run,
     ):
-        hosts = existing_hosts(opened)
+        hosts = existing_hosts(opened, may_be_none=True)
         result = restore_queue(opened, hosts, session, saved, discard=discard_queue)
         run.finish(Exit.OK)
     answer(fmt, result, lambda: restored_text(result))

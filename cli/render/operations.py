@@ -69,19 +69,26 @@ def saved_text(saved: SavedQueue) -> str:
     """Return a saved queue on one line."""
     known = saved.running is not None
     jobs = f"{saved.running} running and {saved.pending} pending jobs" if known else "unknown jobs"
-    return f"{saved.id}  {jobs}, {saved.size:,} bytes, Slurm {saved.slurm or 'unknown'}"
+    accounts = f"{saved.accounts:,} bytes" if saved.accounts else "not in it"
+    slurm = saved.slurm or "unknown"
+    return f"{saved.id}  {jobs}, {saved.size:,} bytes, accounts {accounts}, Slurm {slurm}"
 
 
 def restored_text(result: RestoreResult) -> str:
     """Return what became of a saved queue."""
     if not result.restored:
         return (
-            f"kept for the next controller: {saved_text(result.saved)}\n"
+            f"kept for the next host: {saved_text(result.saved)}\n"
             f"gcluster up {result.cluster} makes it"
         )
     if result.running is None:
         return "restored; slurmctld does not tell its jobs yet: gcluster status"
-    return f"restored: {result.running} running, {result.pending} pending jobs"
+    accounts = {
+        "restored": "accounts as they were saved",
+        "kept": "the accounting database is the newer one and stays",
+        "none": "no accounts in this backup",
+    }[result.accounts]
+    return f"restored: {result.running} running, {result.pending} pending jobs; {accounts}"
 
 
 def rotated_encryption_text(result: RotatedEncryption) -> str:

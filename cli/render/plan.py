@@ -151,6 +151,8 @@ def guarded(plan: Plan, console: Console) -> Iterator[str]:
     for guard in plan.guards:
         mark = console.paint("error", "!")
         yield f"  {mark} {printable(guard.reason)}: only with --allow {guard.thing}"
+        if guard.hint:
+            yield f"    {printable(guard.hint)}"
 
 
 def unreachable(plan: Plan, console: Console) -> Iterator[str]:

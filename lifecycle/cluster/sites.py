@@ -148,19 +148,19 @@ def inventory(
     return ClusterInventory(cluster=spec.name, hosts=tuple(known), storage=dict(storage or {}))
 
 
-def existing_hosts(cluster: Cluster) -> ClusterInventory:
+def existing_hosts(cluster: Cluster, *, may_be_none: bool = False) -> ClusterInventory:
     """Return the hosts that exist now, over all sites.
 
     Raises:
-        LifecycleError: there are none (GC908), or a cloud runs their control plane and its API
-            gives no answer (GC1043).
+        LifecycleError: there are none (GC908), and there must be some; or a cloud runs their
+            control plane and its API gives no answer (GC1043).
     """
     sites = open_sites(cluster)
     per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
     found = [host for hosts in per_site.values() for host in hosts]
     everyone = [*found, *_managed(cluster, sites)]
     hosts = inventory(cluster.spec, everyone, file_systems(sites))
-    if not hosts.hosts:
+    if not hosts.hosts and not may_be_none:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
     return hosts

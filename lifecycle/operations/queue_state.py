@@ -1,19 +1,18 @@
-"""`gcluster backup` and `restore`: the controller's queue, kept encrypted in the cluster's state.
+"""`gcluster backup` and `restore`: the controller's queue and accounts, encrypted in the state.
 
 A queue is put back before slurmctld's first start on a new controller: a slurmctld that knew none
-of the jobs would have the nodes end them as soon as these register.
+of the jobs would have the nodes end them as soon as these register. So are the accounts that it
+refers to, where their database was lost too (`database_state`).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import io
 import re
 import tarfile
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -21,28 +20,27 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageProgress
-from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
+from ..nodes.ssh import SshResult, SshSession
 from ..state import StateStore
 from ..status.slurm import SchedulerView, report_of
+from . import database_state as database
+from .database_state import ROOT, broken, checked, database_host, decoded, send
 from .selection import controller_of, refuse_kubernetes
 
 if TYPE_CHECKING:
     from ..cluster.cluster import Cluster
 
 PREFIX = "queue"
-"""State folder: `ID.json` tells of a saved queue, `ID.age` is it."""
+"""State folder: `ID.json` tells of a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""
 WISH = "queue-to-restore.json"
 """State key: which saved queue the next controller begins with."""
 _PROGRAM = "/usr/local/libexec/gcluster/slurm-state"
-_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 VERSION = "[ -e /etc/slurm/slurm.conf ] && PATH=$PATH:/usr/sbin slurmctld -V"
 """Tells that a controller is there and which Slurm it has: a bare image has no slurm.conf."""
-SAVE = f"{{ {VERSION}; }} >&2; {_ROOT} {_PROGRAM} save"
-SEED = (
-    f"{_ROOT} sh -c 'umask 077 && mkdir -p /var/lib/gcluster && cd /var/lib/gcluster && "
-    "base64 -d > slurm-state.new && mv slurm-state.new slurm-state.tar.gz'"
-)
-REPLACE = f"{_ROOT} {_PROGRAM} replace"
+SAVE = f"{{ {VERSION}; }} >&2; {ROOT} {_PROGRAM} save"
+REPLACE = f"{ROOT} {_PROGRAM} replace"
+SEED = "/var/lib/gcluster/slurm-state.tar.gz"
+"""On a controller: what its slurmctld begins with, where it has no queue."""
 _LIMIT_S = 900
 _NUMBERS = re.compile(r"slurm(?:-wlm)? (\d+)\.(\d+)")
 
@@ -62,6 +60,15 @@ class SavedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the archive."""
     sha256: str
     """Of the archive, in hex."""
+    accounts: int = 0
+    """Bytes of the accounting database's dump, compressed; 0: there is none in this backup."""
+    accounts_sha256: str = ""
+    """Of the dump, in hex."""
+
+
+Accounts: TypeAlias = Literal["restored", "kept", "none"]
+"""What became of the accounting database: as it was saved; its own, which is the newer one; or not
+in the backup."""
 
 
 class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +77,8 @@ class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     saved: SavedQueue
     restored: bool
-    """False: no controller is there, so the next `up` gives it to the one that it makes."""
+    """False: a host is gone that it belongs on, so the next `up` gives it to the one it makes."""
+    accounts: Accounts = "none"
     running: int | None = None
     pending: int | None = None
     """The queue afterwards."""
@@ -84,7 +92,7 @@ def saved_queues(cluster: Cluster) -> tuple[SavedQueue, ...]:
 
 
 def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> SavedQueue:
-    """Save the queue; slurmctld stands still for as long as the copy takes, and jobs run on.
+    """Save queue and accounts; slurmctld stands still for as long as that takes, and jobs run on.
 
     Raises:
         LifecycleError: the controller can't be asked, or what it gave is no state (GC969); or
@@ -94,7 +102,11 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
     controller = controller_of(hosts, session)
     view = report_of(session, controller).view
     answer = session.run(controller, SAVE, timeout_s=_LIMIT_S)
-    archive = _archive(_answered(controller, answer))
+    archive = _archive(decoded("the controller", checked(controller, answer)))
+    keeper = database_host(cluster.spec, hosts)
+    dump = b""
+    if keeper is not None:
+        dump = database.read_dump(session, keeper, written=keeper.name == controller.name)
     taken = time.gmtime()
     digest = hashlib.sha256(archive).hexdigest()
     saved = SavedQueue(
@@ -105,8 +117,12 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
         pending=view.queue.pending if view.queue else None,
         size=len(archive),
         sha256=digest,
+        accounts=len(dump),
+        accounts_sha256=hashlib.sha256(dump).hexdigest() if dump else "",
     )
     cluster.vault.seal(f"{PREFIX}/{saved.id}", archive)
+    if dump:
+        cluster.vault.seal(_accounts_of(saved), dump)
     cluster.store.put_new(f"{PREFIX}/{saved.id}.json", msgspec.json.encode(saved))
     return saved
 
@@ -119,7 +135,11 @@ def restore_queue(
     *,
     discard: bool = False,
 ) -> RestoreResult:
-    """Put a saved queue back; without a controller it is kept for the one that `up` makes.
+    """Put a saved queue back with its accounts; all of it, or nothing is changed.
+
+    Without a controller, or without the host that had the database, it is kept for those that `up`
+    makes. Accounts are put back where their database was lost: one that has the cluster's id still
+    is the newer one.
 
     Args:
         cluster: the cluster.
@@ -129,47 +149,83 @@ def restore_queue(
         discard: the controller's queue of now may be lost.
 
     Raises:
-        LifecycleError: nothing was saved, the queue is not empty or not known, or Slurm is too old
-            (GC969).
+        LifecycleError: nothing was saved, the queue is not empty or not known, Slurm is too old,
+            or it failed and all is as before (GC969).
     """
     _refuse_kubernetes(cluster)
     saved = _find(cluster, wanted)
     controller = controller_of(hosts, session) if hosts.with_role("controller") else None
     version = session.run(controller, VERSION, timeout_s=30) if controller is not None else None
-    if controller is None or not isinstance(version, SshResult) or version.returncode != 0:
+    keeper = database_host(cluster.spec, hosts) if saved.accounts else None
+    lost = saved.accounts and keeper is None and database.owns_database(cluster.spec)
+    if controller is None or not isinstance(version, SshResult) or version.returncode or lost:
         cluster.store.put(WISH, msgspec.json.encode(saved.id))
         return RestoreResult(cluster=cluster.name, saved=saved, restored=False)
     _refuse_older(saved, _version(version.stdout))
     if not discard:
         _refuse_loss(controller, report_of(session, controller).view)
-    _send(cluster, session, controller, saved)
-    _answered(controller, session.run(controller, REPLACE, timeout_s=_LIMIT_S))
+    accounts = _replace(cluster, session, saved, controller, keeper)
     cluster.store.delete(WISH)
     after = report_of(session, controller).view.queue
     return RestoreResult(
         cluster=cluster.name,
         saved=saved,
         restored=True,
+        accounts=accounts,
         running=after.running if after else None,
         pending=after.pending if after else None,
     )
 
 
+def _replace(
+    cluster: Cluster,
+    session: SshSession,
+    saved: SavedQueue,
+    controller: Host,
+    keeper: Host | None,
+) -> Accounts:
+    """Put queue and accounts in the place of those that are there; both, or none."""
+    _send(cluster, session, controller, saved)
+    if keeper is None:
+        checked(controller, session.run(controller, REPLACE, timeout_s=_LIMIT_S))
+        return "none"
+    _send_accounts(cluster, session, keeper, saved, database.REPLACEMENT)
+    if keeper.name == controller.name:
+        answer = session.run(controller, REPLACE, timeout_s=_LIMIT_S)
+        checked(controller, answer)
+    else:
+        answer = session.run(keeper, database.REPLACE, timeout_s=_LIMIT_S)
+        checked(keeper, answer)
+        try:
+            checked(controller, session.run(controller, REPLACE, timeout_s=_LIMIT_S))
+        except LifecycleError:
+            checked(keeper, session.run(keeper, database.UNDO, timeout_s=_LIMIT_S))
+            raise
+        checked(keeper, session.run(keeper, database.KEEP, timeout_s=_LIMIT_S))
+    said = answer.stderr if isinstance(answer, SshResult) else ""
+    return "kept" if database.KEPT in said else "restored"
+
+
 def bring_queue(
     cluster: Cluster, hosts: ClusterInventory, session: SshSession, report: Reporter
 ) -> None:
-    """Give the new controller the queue that `restore` kept for it, before slurmctld starts there.
+    """Give new hosts the queue and the accounts that `restore` kept for them, before Slurm starts.
 
-    A controller that has a queue by now keeps its own: the newer is the true one.
+    A controller that has a queue by now keeps its own, and a host its database: the newer is the
+    true one.
     """
     wish = cluster.store.get(WISH)
     controllers = [h for h in hosts.with_role("controller") if h.connection == "ssh"]
     if wish is None or not controllers:
         return
     saved = _find(cluster, decode_json(wish, str))
+    keeper = database_host(cluster.spec, hosts) if saved.accounts else None
     _send(cluster, session, controllers[0], saved)
+    if keeper is not None:
+        _send_accounts(cluster, session, keeper, saved, database.SEED)
     cluster.store.delete(WISH)
-    message = f"{controllers[0].name} begins with the queue of {saved.taken_at}"
+    what = "queue" if keeper is None else "queue and the accounts"
+    message = f"{controllers[0].name} begins with the {what} of {saved.taken_at}"
     report(StageProgress(name="nodes", done=0, total=0, detail=message))
 
 
@@ -203,33 +259,33 @@ def _find(cluster: Cluster, wanted: str | None) -> SavedQueue:
 def _send(cluster: Cluster, session: SshSession, controller: Host, saved: SavedQueue) -> None:
     archive = cluster.vault.unseal(f"{PREFIX}/{saved.id}", saved.id)
     if archive is None:
-        raise _broken(saved.id, "its archive is gone")
-    if hashlib.sha256(archive).hexdigest() != saved.sha256:
-        raise _broken(saved.id, "it is not what was saved")
-    text = base64.encodebytes(archive).decode()
-    _answered(controller, session.run(controller, SEED, stdin=text, timeout_s=_LIMIT_S))
+        raise broken(saved.id, "its archive is gone")
+    send(session, controller, archive, saved.sha256, SEED)
 
 
-def _archive(text: str) -> bytes:
+def _send_accounts(
+    cluster: Cluster, session: SshSession, host: Host, saved: SavedQueue, path: str
+) -> None:
+    dump = cluster.vault.unseal(_accounts_of(saved), saved.id)
+    if dump is None:
+        raise broken(saved.id, "its accounts are gone")
+    send(session, host, dump, saved.accounts_sha256, path)
+
+
+def _accounts_of(saved: SavedQueue) -> str:
+    return f"{PREFIX}/{saved.id}-accounts"
+
+
+def _archive(archive: bytes) -> bytes:
     """Return the archive that slurm-state printed; raises where it is none of slurmctld's."""
     try:
-        archive = base64.b64decode("".join(text.split()), validate=True)
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
             names = {name.rpartition("/")[2] for name in tar.getnames()}
-    except (binascii.Error, tarfile.TarError, EOFError, OSError) as error:
-        raise _broken("the answer of the controller", str(error)) from error
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise broken("the answer of the controller", str(error)) from error
     if "clustername" not in names:
-        raise _broken("the answer of the controller", "it holds no state of slurmctld")
+        raise broken("the answer of the controller", "it holds no state of slurmctld")
     return archive
-
-
-def _answered(controller: Host, answer: Answer) -> str:
-    if isinstance(answer, Unreachable):
-        raise failure("GC969", f"{controller.name} can't be asked: {answer.reason}")
-    if answer.returncode != 0:
-        lines = answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"]
-        raise failure("GC969", f"{controller.name}: {lines[-1]}")
-    return answer.stdout
 
 
 def _version(text: str) -> str:
@@ -265,7 +321,3 @@ def _refuse_loss(controller: Host, view: SchedulerView) -> None:
 
 def _ordered(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
-
-
-def _broken(what: str, why: str) -> LifecycleError:
-    return failure("GC969", f"{what} can't be used: {why}")

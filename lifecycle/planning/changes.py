@@ -62,10 +62,12 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a plan would do, and that has to be named."""
 
     thing: str
-    """As `--allow` takes it: "controller:head01", "storage:scratch", "login:login01", "pool:train",
-    "budget"."""
+    """As `--allow` takes it: "controller:head01", "accounting:db01", "storage:scratch",
+    "login:login01", "pool:train", "budget"."""
     reason: str
     """What would happen."""
+    hint: str = ""
+    """What can be done instead."""
 
 
 class JobImpact(msgspec.Struct, frozen=True, kw_only=True):

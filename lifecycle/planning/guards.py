@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.derived.hostlist import expand, fold
+from ...schemas.derived.hostlist import expand, fold, host_order
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ..cluster.outcome import Exit, LifecycleError
 from ..down.data import is_made
+from ..operations.database_state import owns_database
 from ..state import EventLog, HostsConverged
 from .changes import Guard, JobImpact, Plan, RemovedNode, SitePlan
 
@@ -71,6 +72,7 @@ def guards(
     """
     return (
         *_controllers(before, gone, job_impact),
+        *_accounts(before, gone, existing),
         *_storage(before, after),
         *_logins(before, gone, existing),
         *_pools(gone, existing, surplus or {}),
@@ -91,7 +93,7 @@ def refuse_guarded(plan: Plan, allowed: Collection[str]) -> None:
             severity=Severity.ERROR,
             summary=f"not done unasked: {guard.reason}",
             detail="nothing was changed",
-            hint=f"to do it: --allow {guard.thing}",
+            hint=(f"{guard.hint}; " if guard.hint else "") + f"to do it: --allow {guard.thing}",
         )
         for guard in plan.guards
         if guard.thing not in allowed
@@ -122,6 +124,30 @@ def _controllers(
                 thing=f"controller:{node.name}",
                 reason=f"controller {node.name} would be {what}: {why}",
             )
+
+
+def _accounts(
+    before: ClusterSpec, gone: Iterable[RemovedNode], existing: ClusterInventory
+) -> Iterator[Guard]:
+    """The accounting database of the cluster's own, with its host."""
+    slurm = before.scheduler
+    if not owns_database(before) or not isinstance(slurm, SlurmScheduler):
+        return
+    named = slurm.accounting.pool if slurm.accounting else None
+    lost = {node.name: node for node in gone if _may_have_it(before, node.pool, named)}
+    others = {host.name for host in existing.hosts if _may_have_it(before, host.pool, named)}
+    first = min(lost.keys() | others, key=host_order, default="")
+    if first in lost:
+        what = "replaced" if lost[first].replaced else "destroyed"
+        yield Guard(
+            thing=f"accounting:{first}",
+            reason=f"{first} would be {what} with the accounting database",
+            hint=f"gcluster backup {before.name}, then restore, takes it along",
+        )
+
+
+def _may_have_it(spec: ClusterSpec, pool: str, named: str | None) -> bool:
+    return pool == named if named is not None else _role(spec, pool) == "controller"
 
 
 def _storage(before: ClusterSpec, after: ClusterSpec) -> Iterator[Guard]:

@@ -33,6 +33,7 @@ from ..up.compiled import Compiled, compile_for
 from .changes import Disruption, Plan, RemovedNode, StepChange
 from .guards import guards, removed_nodes, served
 from .job_impact import ask_job_impact
+from .lost_data import lost_data_guards
 from .purchase.fallback_lists import FallbackLists, committed_usd, fallback_views
 from .slurm_upgrade import slurm_upgrade_findings
 from .spec_fields import field_lines
@@ -191,16 +192,19 @@ def _guarded(
         plan,
         fields=field_lines(before, cluster.spec),
         job_impact=job_impact,
-        guards=guards(
-            before=before,
-            after=cluster.spec,
-            gone=gone,
-            existing=observation.existing,
-            surplus=observation.surplus,
-            job_impact=job_impact,
-            usd_per_hour=(
-                usd_per_hour(before, cluster.catalog).usd_per_hour,
-                plan.worst_usd_per_hour,
+        guards=(
+            *lost_data_guards(cluster, observation),
+            *guards(
+                before=before,
+                after=cluster.spec,
+                gone=gone,
+                existing=observation.existing,
+                surplus=observation.surplus,
+                job_impact=job_impact,
+                usd_per_hour=(
+                    usd_per_hour(before, cluster.catalog).usd_per_hour,
+                    plan.worst_usd_per_hour,
+                ),
             ),
         ),
     )

@@ -38,7 +38,7 @@ class Controller:
         """Write slurm.conf, as the role does once the queue is carried."""
         (self.folder / "slurm.conf").write_text(f"StateSaveLocation={place}\n")
 
-    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str | Path, program: Path = PROGRAM) -> subprocess.CompletedProcess[str]:
         """Run the program."""
         environment = {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
@@ -47,7 +47,7 @@ class Controller:
             "GCLUSTER_SLURMCTLD_BACKUPS": str(self.folder / "kept"),
         }
         return subprocess.run(
-            [PROGRAM, *words], env=environment, capture_output=True, text=True, check=False
+            [program, *words], env=environment, capture_output=True, text=True, check=False
         )
 
     def log(self) -> list[str]:
@@ -86,6 +86,23 @@ def test_an_outlived_queue_is_not_taken_up_where_the_shared_one_is_away(
     refused = controller.run("move", controller.own)
     assert (refused.returncode, "has the one of before" in refused.stderr) == (1, True)
     assert (controller.own / "job_state").read_text() == "early"
+
+
+def test_a_saved_queue_takes_its_cluster_id_from_the_database(controller: Controller) -> None:
+    """The database of a new controller has another: slurmctld would refuse to start."""
+    (controller.own / "clustername").write_text("demo|500")
+    saved = controller.folder / "seed.tar.gz"
+    subprocess.run(["tar", "-czf", saved, "-C", controller.own, "."], check=True)
+    text = PROGRAM.read_text().replace("/var/lib/gcluster/slurm-state.tar.gz", str(saved))
+    program = controller.folder / "bin/slurm-state"
+    controller.has("slurm-state", text.partition("\n")[2])
+    controller.has("chown", "true")
+    controller.keeps(controller.shared)
+    with (controller.folder / "slurm.conf").open("a") as conf:
+        conf.write("AccountingStorageType=accounting_storage/slurmdbd\n")
+    controller.run("take", program=program)
+    assert (controller.shared / "job_state").read_text() == "early"
+    assert (controller.shared / "clustername").read_text().strip() == "demo"
 
 
 def test_a_queue_that_is_there_already_stays(controller: Controller) -> None:

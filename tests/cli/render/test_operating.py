@@ -103,7 +103,9 @@ def test_a_saved_queue_whose_jobs_nobody_counted_is_not_told_as_empty() -> None:
         id="20261122T120000Z-abcdef", taken_at="2026-11-22T12:00:00Z", slurm="24.11",
         running=None, pending=None, size=2048, sha256="",
     )  # fmt: skip
-    assert saved_text(saved) == "20261122T120000Z-abcdef  unknown jobs, 2,048 bytes, Slurm 24.11"
+    assert saved_text(saved) == (
+        "20261122T120000Z-abcdef  unknown jobs, 2,048 bytes, accounts not in it, Slurm 24.11"
+    )
 
 
 def test_very_many_causes_are_told_by_their_number() -> None:

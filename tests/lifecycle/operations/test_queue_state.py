@@ -6,6 +6,8 @@ systemctl that writes down what it is asked.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 import subprocess
 from pathlib import Path
@@ -40,8 +42,19 @@ echo "$*" >> {here}/log
 case $1 in
   is-active) [ -f {here}/runs ] ;;
   stop) rm -f {here}/runs ;;
-  start) {program} take && touch {here}/runs ;;
+  start)
+    [ ! -f {here}/broken ] || [ ! -d {here}/state.before ] || exit 1
+    {program} take && touch {here}/runs ;;
 esac"""
+DUMP = base64.b64encode(gzip.compress(b"-- MariaDB dump 10.20")).decode()
+DATABASE = """\
+echo "$1" >> {here}/database
+case $1 in
+  print) echo '{dump}' ;;
+  replace) rm {here}/lib/slurmdbd-replacement.sql.gz ;;
+esac"""
+"""The double of the program of role slurmdbd: it writes down what it is asked."""
+ACCOUNTS = "scheduler: {type: slurm, accounts: {nlp: {share: 60}}}"
 
 
 class Controller(SshSession):
@@ -64,6 +77,14 @@ class Controller(SshSession):
         self._program("scontrol", "echo Slurmctld is UP")
         self._program("chown", ":")
         self._program("sudo", 'shift; exec "$@"')
+
+    def has_database(self) -> None:
+        """Install the double of what dumps and replaces the accounting database."""
+        self._program("slurmdbd-restore.py", DATABASE.format(here=self.here, dump=DUMP))
+
+    def asked_of_database(self) -> list[str]:
+        """Return what that was asked."""
+        return (self.here / "database").read_text().split()
 
     def _program(self, name: str, text: str) -> None:
         path = self.here / "bin" / name
@@ -211,6 +232,62 @@ def test_a_running_controller_takes_the_queue_up_and_its_old_one_is_kept_beside(
     assert controller.held()["job_state"] == "208 jobs"
     before = controller.here / "state.before" / "job_state"
     assert before.read_text() == "another queue"
+
+
+def test_a_restore_that_fails_leaves_queue_and_accounts_as_they_were(
+    cluster: Any, controller: Controller
+) -> None:
+    save_queue(cluster, HOSTS, controller)
+    controller.has_database()
+    controller.holds(job_state="another queue")
+    (controller.here / "broken").touch()
+    with pytest.raises(LifecycleError, match="everything is as it was before"):
+        restore_queue(cluster, HOSTS, controller, None, discard=True)
+    assert controller.held()["job_state"] == "another queue"
+    assert controller.log()[-1] == "start slurmctld"
+    assert controller.asked_of_database() == ["undo"]
+
+
+def test_accounts_are_saved_and_replaced_with_the_queue(
+    trial: Trial, controller: Controller
+) -> None:
+    trial.path.write_text(trial.path.read_text().replace("scheduler: {type: slurm}", ACCOUNTS))
+    cluster = trial.open()
+    cluster.identify()
+    controller.has_database()
+    saved = save_queue(cluster, HOSTS, controller)
+    assert saved.accounts > 0
+    assert controller.asked_of_database() == ["dump", "print"]
+    assert restore_queue(cluster, HOSTS, controller, None, discard=True).accounts == "restored"
+    assert controller.asked_of_database()[2:] == ["replace", "keep"]
+    doomed = saved_queue_objects(cluster.store)
+    assert len([key for key in doomed if "-accounts" in key]) == 1
+
+
+def test_a_queue_that_fails_brings_the_accounts_of_another_host_back_too(
+    trial: Trial, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books = msgspec.structs.replace(HEAD, name="books", pool="books", role="login")
+    text = trial.path.read_text().replace("pools:\n", "pools:\n  books: {site: lab, role: login}\n")
+    there = ACCOUNTS.replace("}}}", "}}, accounting: {pool: books}}")
+    trial.path.write_text(text.replace("scheduler: {type: slurm}", there))
+    cluster = trial.open()
+    cluster.identify()
+    run, asked = controller.run, []
+
+    def on_either(host: Host, command: str, **words: Any) -> Answer:
+        if host == HEAD:
+            return run(host, command, **words)
+        asked.append(command.rpartition(" ")[2])
+        return SshResult(returncode=0, stdout=DUMP if asked[-1] == "print" else "", stderr="")
+
+    monkeypatch.setattr(controller, "run", on_either)
+    hosts = ClusterInventory(cluster="trial", hosts=(HEAD, books))
+    save_queue(cluster, hosts, controller)
+    (controller.here / "broken").touch()
+    with pytest.raises(LifecycleError, match="everything is as it was before"):
+        restore_queue(cluster, hosts, controller, None, discard=True)
+    assert [word for word in asked if word.isalpha()] == ["dump", "print", "replace", "undo"]
 
 
 def test_the_second_controller_takes_the_queue_up_while_the_first_is_off(

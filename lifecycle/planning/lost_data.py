@@ -1,0 +1,94 @@
+"""Data that only a host had which is gone: a controller's queue, and the accounting database.
+
+`up` would make the host again, empty, and nodes end the jobs that its controller doesn't know. So
+that is held back until somebody names it, or has the newest backup restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...inventory.compile.slurm.accounting import accounting_hosts
+from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, SlurmScheduler
+from ..cluster.cluster import Cluster
+from ..operations.database_state import owns_database
+from ..operations.queue_state import WISH, SavedQueue, saved_queues
+from ..state import Journal
+from ..status.observe import Observation
+from .changes import Guard
+from .guards import served
+
+
+def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard, ...]:
+    """Return what has to be named before hosts that are gone with their data are made again.
+
+    Nothing where a restore was asked for, or the last command that made or removed hosts was a
+    `down`: that the data goes was said then.
+    """
+    before = cluster.applied_spec
+    if before is None or cluster.store.get(WISH) is not None or _was_taken_down(cluster):
+        return ()
+    ever = served(cluster.events)
+    hosts = [h for h in observation.desired.hosts if not h.is_simulated and h.connection != "api"]
+    lost = {host.name for host in hosts if host.name in ever and _is_lost(host, observation)}
+    if not lost:
+        return ()
+    saved = saved_queues(cluster)
+    return tuple(_guards(before, hosts, lost, cluster.name, saved[-1] if saved else None))
+
+
+def _guards(
+    spec: ClusterSpec, hosts: list[Host], lost: set[str], cluster: str, saved: SavedQueue | None
+) -> Iterator[Guard]:
+    controllers = [host.name for host in hosts if host.role == "controller"]
+    database = {host.name for host in accounting_hosts(spec, hosts)[:1] if owns_database(spec)}
+    for name in sorted(lost):
+        what = []
+        if name in controllers and not _is_elsewhere(spec, controllers, lost):
+            kubernetes = isinstance(spec.scheduler, KubernetesScheduler)
+            what.append("all objects of Kubernetes" if kubernetes else "its queue")
+        if name in database:
+            what.append("the accounting database")
+        if what:
+            thing = f"controller:{name}" if name in controllers else f"accounting:{name}"
+            yield Guard(
+                thing=thing,
+                reason=f"{name} is gone with {' and '.join(what)}, and would be made again empty",
+                hint=_hint(cluster, saved, spec),
+            )
+
+
+def _hint(cluster: str, saved: SavedQueue | None, spec: ClusterSpec) -> str:
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        return "its snapshots of etcd were on it: bring its disk back, if that is there still"
+    if saved is None:
+        return f"nothing was saved (gcluster backup {cluster})"
+    jobs = "unknown jobs"
+    if saved.running is not None:
+        jobs = f"{saved.running} running and {saved.pending} pending jobs"
+    accounts = "with" if saved.accounts else "without"
+    return (
+        f"gcluster restore {cluster}, then up, has it begin with the newest backup, "
+        f"of {saved.taken_at}: {jobs}, {accounts} accounts"
+    )
+
+
+def _is_elsewhere(spec: ClusterSpec, controllers: list[str], lost: set[str]) -> bool:
+    """Say whether another host or a shared file system has what a controller had."""
+    if isinstance(spec.scheduler, SlurmScheduler):
+        return spec.scheduler.state_save is not None
+    return 2 * len(lost.intersection(controllers)) < len(controllers)
+
+
+def _is_lost(host: Host, observation: Observation) -> bool:
+    """Say whether a host is not there, or is there and carries nothing: it was set up again."""
+    existing = {one.name for one in observation.existing.hosts}
+    if host.name not in existing:
+        return True
+    return observation.stamps.get(host.name) == {}
+
+
+def _was_taken_down(cluster: Cluster) -> bool:
+    last = [r for r in Journal(cluster.events).runs() if r.command in {"up", "down", "drift --fix"}]
+    return bool(last) and last[-1].command == "down"
