@@ -249,10 +249,10 @@ def test_a_restore_that_fails_leaves_queue_and_accounts_as_they_were(
 
 
 def test_accounts_are_saved_and_replaced_with_the_queue(
-    trial: Trial, controller: Controller
+    sample: SampleCluster, controller: Controller
 ) -> None:
-    trial.path.write_text(trial.path.read_text().replace("scheduler: {type: slurm}", ACCOUNTS))
-    cluster = trial.open()
+    sample.path.write_text(sample.path.read_text().replace("scheduler: {type: slurm}", ACCOUNTS))
+    cluster = sample.open()
     cluster.identify()
     controller.has_database()
     saved = save_queue(cluster, HOSTS, controller)
@@ -265,13 +265,15 @@ def test_accounts_are_saved_and_replaced_with_the_queue(
 
 
 def test_a_queue_that_fails_brings_the_accounts_of_another_host_back_too(
-    trial: Trial, controller: Controller, monkeypatch: pytest.MonkeyPatch
+    sample: SampleCluster, controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     books = msgspec.structs.replace(HEAD, name="books", pool="books", role="login")
-    text = trial.path.read_text().replace("pools:\n", "pools:\n  books: {site: lab, role: login}\n")
+    text = sample.path.read_text().replace(
+        "pools:\n", "pools:\n  books: {site: lab, role: login}\n"
+    )
     there = ACCOUNTS.replace("}}}", "}}, accounting: {pool: books}}")
-    trial.path.write_text(text.replace("scheduler: {type: slurm}", there))
-    cluster = trial.open()
+    sample.path.write_text(text.replace("scheduler: {type: slurm}", there))
+    cluster = sample.open()
     cluster.identify()
     run, asked = controller.run, []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.lifecycle.trial import Trial
+from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.operations.queue_state import PREFIX, WISH, SavedQueue
@@ -43,16 +43,16 @@ def _host(name: str) -> Host:
 class Room:
     """A cluster whose spec was applied and whose hosts served, of which some are gone."""
 
-    def __init__(self, trial: Trial, scheduler: str = SLURM, heads: int = ONE) -> None:
+    def __init__(self, sample: SampleCluster, scheduler: str = SLURM, heads: int = ONE) -> None:
         """Apply a spec."""
         names = [f"head{number}" for number in range(1, heads + 1)]
         text = ", ".join(f"{{name: {n}, address: 192.0.2.1{n[-1]}}}" for n in names)
-        trial.path.write_text(ROOM.format(hosts=text, scheduler=scheduler), encoding="utf-8")
-        cluster = trial.open()
+        sample.path.write_text(ROOM.format(hosts=text, scheduler=scheduler), encoding="utf-8")
+        cluster = sample.open()
         cluster.identify()
         cluster.keep_spec()
         cluster.events.append(HostsConverged(hosts=f"head[1-{heads}],db,gpu001", failed={}))
-        self.cluster = trial.open()
+        self.cluster = sample.open()
         self.hosts = [_host(name) for name in [*names, "db", "gpu001"]]
 
     def things(self, *gone: str, empty: tuple[str, ...] = ()) -> dict[str, str]:
@@ -72,8 +72,8 @@ class Room:
         )
 
 
-def test_the_only_controller_has_the_queue_and_the_accounts(trial: Trial) -> None:
-    room = Room(trial)
+def test_the_only_controller_has_the_queue_and_the_accounts(sample: SampleCluster) -> None:
+    room = Room(sample)
     (guard,) = lost_data_guards(room.cluster, room.seen(("head1",), ()))
     assert guard.thing == "controller:head1"
     assert "its queue and the accounting database" in guard.reason
@@ -81,43 +81,39 @@ def test_the_only_controller_has_the_queue_and_the_accounts(trial: Trial) -> Non
     assert room.things("gpu001") == {}
 
 
-def test_a_host_that_was_set_up_again_has_lost_it_as_well(trial: Trial) -> None:
-    assert list(Room(trial).things(empty=("head1",))) == ["controller:head1"]
+def test_a_host_that_was_set_up_again_has_lost_it_as_well(sample: SampleCluster) -> None:
+    assert list(Room(sample).things(empty=("head1",))) == ["controller:head1"]
 
 
-def test_a_host_that_does_not_answer_has_lost_nothing_as_far_as_is_known(trial: Trial) -> None:
-    room = Room(trial)
+def test_a_host_that_does_not_answer_has_lost_nothing_as_far_as_is_known(
+    sample: SampleCluster,
+) -> None:
+    room = Room(sample)
     silent = msgspec.structs.replace(room.seen((), ()), stamps={}, unreachable={"head1": "off"})
     assert lost_data_guards(room.cluster, silent) == ()
 
 
-def test_accounts_may_be_on_a_host_of_their_own(trial: Trial) -> None:
-    room = Room(trial, f"{SLURM}, accounting: {{pool: db}}")
+def test_accounts_may_be_on_a_host_of_their_own(sample: SampleCluster) -> None:
+    room = Room(sample, f"{SLURM}, accounting: {{pool: db}}")
     assert list(room.things("db")) == ["accounting:db"]
     assert list(room.things("head1", "db")) == ["accounting:db", "controller:head1"]
 
 
-def test_a_database_of_others_and_a_shared_state_lose_nothing(trial: Trial) -> None:
+def test_a_database_of_others_and_a_shared_state_lose_nothing(sample: SampleCluster) -> None:
     theirs = "accounting: {database: db.example.org, password: env:PASSWORD}"
-    assert Room(trial, f"{SLURM}, state_save: state, {theirs}", heads=3).things("head1") == {}
+    assert Room(sample, f"{SLURM}, state_save: state, {theirs}", heads=3).things("head1") == {}
 
 
 @pytest.mark.parametrize(("gone", "held"), [(["head1"], 0), (["head1", "head2"], 2)])
 def test_control_planes_lose_their_objects_with_most_of_them(
-    trial: Trial, gone: list[str], held: int
+    sample: SampleCluster, gone: list[str], held: int
 ) -> None:
-    assert (
-        len(
-            Room(
-                trial, "type: kubernetes, virtual_address: {address: 192.0.2.7}", heads=THREE
-            ).things(*gone)
-        )
-        == held
-    )
+    scheduler = "type: kubernetes, virtual_address: {address: 192.0.2.7}"
+    assert len(Room(sample, scheduler, heads=THREE).things(*gone)) == held
 
 
-def test_the_newest_backup_is_offered(trial: Trial) -> None:
-    room = Room(trial)
+def test_the_newest_backup_is_offered(sample: SampleCluster) -> None:
+    room = Room(sample)
     for day, accounts in (("01", 0), ("02", 9)):
         saved: dict[str, Any] = {
             "id": day,
@@ -132,8 +128,8 @@ def test_the_newest_backup_is_offered(trial: Trial) -> None:
     assert hint.endswith("of 2026-11-02T10:00:00Z: 8 running and 200 pending jobs, with accounts")
 
 
-def test_a_restore_that_was_asked_for_and_a_down_need_no_flag(trial: Trial) -> None:
-    room = Room(trial)
+def test_a_restore_that_was_asked_for_and_a_down_need_no_flag(sample: SampleCluster) -> None:
+    room = Room(sample)
     room.cluster.store.put(WISH, b'"01"')
     assert room.things("head1") == {}
     room.cluster.store.delete(WISH)
