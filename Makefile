@@ -79,7 +79,7 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 		source=$$(go mod download -json github.com/getsops/sops/v3@v$(SOPS) | \
 			sed -n 's/.*"Dir": "\(.*\)",/\1/p'); \
 		go build -C "$$source" -mod=readonly -buildvcs=false -o $$PWD/bin/sops ./cmd/sops; }
-	@pytest -q -n0 tests/lifecycle/state/test_stores.py tests/lifecycle/state/test_sops.py $(REPORT)
+	@pytest -q -n0 tests/lifecycle/state/test_bucket.py tests/lifecycle/secrets/test_sops.py $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes

@@ -49,6 +49,7 @@ VERBS = (
     Verb("reboot", "Operate", "Reboot nodes in waves, each drained first.", resumable=True),
     Verb("backup", "Operate", "Save the controller's queue, encrypted, in the state."),
     Verb("restore", "Operate", "Load a saved queue into the controller or its successor."),
+    Verb("state", "Operate", "Check a cluster's state for damage, and repair it."),
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
     Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),

@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -47,17 +47,26 @@ def as_exit_code(ctx: Any) -> Iterator[End]:
 
 
 def run(main: Callable[[], Any]) -> int:
-    """Run typer's main and return the exit code; a closed pipe ends quietly."""
+    """Run typer's main, return the exit code; a closed pipe is no error, a full disk is one."""
     try:
         code = main()
         sys.stdout.flush()
     except TyperException as error:
         return _usage_error(error)
     except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter's own last flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read it has gone
         return 1
+    except OSError as error:
+        _drop_output()
+        with suppress(OSError):  # where the messages are written to is full, too
+            _report((_system_error(error),), "text", {}, Exit.FAILED)
+        return Exit.FAILED
     return int(code or 0)
+
+
+def _drop_output() -> None:
+    """Let what is still to be written lead nowhere: the interpreter's last flush must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def catch_signals() -> None:
@@ -95,12 +104,16 @@ def _failed(error: Exception, fmt: str) -> Exit:
         loaded = getattr(error, "loaded", None)
         sources = {loaded.file: loaded.text} if loaded is not None else {}
     elif isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
-        diagnostics = (_diagnostic("GC948", f"{error.strerror}{place}"),)
+        diagnostics = (_system_error(error),)
     else:
         diagnostics = (_internal(error),)
     _report(diagnostics, fmt, sources, code)
     return code
+
+
+def _system_error(error: OSError) -> Diagnostic:
+    place = f": {error.filename}" if error.filename else ""
+    return _diagnostic("GC948", f"{error.strerror}{place}")
 
 
 def _internal(error: Exception) -> Diagnostic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from . import ending
@@ -10,7 +11,24 @@ from .app import command
 
 def main() -> None:
     """Run the command line; ends the process with the exit code of what happened."""
+    _open_closed_streams()
     ending.catch_signals()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # real streams
     command().main(prog_name="gcluster")
+
+
+def _open_closed_streams() -> None:
+    """Let a stream that the caller closed (`>&-`) lead nowhere.
+
+    Its number would else be given to the next file that is opened, and what is printed written
+    into that.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

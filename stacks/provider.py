@@ -285,6 +285,10 @@ class Provider(ABC):
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove the named elastic nodes."""
 
+    def ids_in_use(self, context: SiteContext) -> frozenset[str]:
+        """Return the ids of clusters of this name that have something here; (): none is marked."""
+        return frozenset()
+
     def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return all resources that exist for this cluster and site (alive or not)."""
         return self.sweep(context)
@@ -317,11 +321,7 @@ class Provider(ABC):
     # A stack of resources.
 
     def record(
-        self,
-        spec: ClusterSpec,
-        site: str,
-        *,
-        preview: bool = False,
+        self, spec: ClusterSpec, site: str, *, preview: bool = False
     ) -> RecordedGraph | None:
         """Return the Pulumi program as recorded offline, inputs resolved; None: it has none."""
         return None
@@ -382,10 +382,7 @@ class Provider(ABC):
     # Purchase options, where `has_purchase_options`.
 
     def purchase_options(
-        self,
-        spec: ClusterSpec,
-        site: str,
-        pool: str,
+        self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
         """Return a pool's fallback list in the order in which it is tried; offline."""
         return ()

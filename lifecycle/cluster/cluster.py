@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -85,12 +86,12 @@ class Cluster:
 
     def keep_spec(self) -> None:
         """Store the spec that is being applied, with its catalog files and bundles' manifests."""
-        store_applied(self.store, applied_now(self))
+        store_applied(self.events, applied_now(self))
 
     @cached_property
     def store(self) -> StateStore:
         """The cluster's state."""
-        return StateStore.open(self.state_url)
+        return StateStore.open(self.state_url, target=quote(str(self.spec_path)))
 
     @cached_property
     def id(self) -> str:
@@ -189,8 +190,9 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     """
     entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path) if entry else Path(target)
-    if entry and (running or not path.exists()):
-        cluster = open_applied(entry.state_url, path)
+    applied = _try_applied(entry.state_url, path) if entry and running else None
+    if entry and (applied is not None or not path.exists()):
+        cluster = applied or open_applied(entry.state_url, path)
         if not running:
             applied_text = load_text(cluster.spec_text, file="spec.yaml", check=False)
             cluster.warnings = refuse_breaches(path, applied_text, catalog=cluster.catalog)
@@ -216,6 +218,38 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
             f"{number:02d}.yaml": file.read_bytes() for number, file in enumerate(loaded.catalogs)
         },
     )
+
+
+class StatePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a cluster's state is, found without reading it."""
+
+    path: Path
+    """Of the spec; it need not exist."""
+    state_url: str
+    loaded: Loaded | None
+    """The spec file as it is now; None: there is none."""
+
+
+def find_state(target: str) -> StatePlace:
+    """Return where the state of a cluster is, by the path of its spec or by its name.
+
+    Raises:
+        LifecycleError: neither the file nor this machine tells (GC907), or the file has errors.
+    """
+    entry = None if _is_path(target) else find(target)
+    path = Path(entry.spec_path) if entry else Path(target).resolve()
+    loaded = load(path) if path.exists() else None
+    if entry:
+        return StatePlace(path=path, state_url=entry.state_url, loaded=loaded)
+    if loaded is not None and loaded.spec is not None:
+        return StatePlace(path=path, state_url=_state_url(loaded.spec, path), loaded=loaded)
+    urls = {e.state_url for e in known_clusters() if e.spec_path == str(path)}
+    if len(urls) == 1:
+        return StatePlace(path=path, state_url=urls.pop(), loaded=loaded)
+    if loaded is not None:
+        raise SpecError(loaded)
+    hint = "give the path of the cluster's spec as it was applied"
+    raise failure("GC907", f"there is no file {path}", hint=hint, exit_code=Exit.USAGE)
 
 
 class SpecError(LifecycleError):
@@ -257,7 +291,7 @@ def _applied_beside(loaded: Loaded, path: Path) -> Cluster | None:
 def _try_applied(state_url: str, path: Path) -> Cluster | None:
     if state_url.startswith("file://") and not Path(state_url.removeprefix("file://")).is_dir():
         return None
-    applied = newest_applied(StateStore.open(state_url))
+    applied = newest_applied(StateStore.open(state_url, target=quote(str(path))))
     if applied is None:
         return None
     # What runs was checked by the version that applied it: a later check must not lock it away.
@@ -279,7 +313,7 @@ def open_applied(state_url: str, path: Path) -> Cluster:
     if cluster is None:
         raise failure(
             "GC906",
-            f"nothing was ever applied from {path}, and its state at {state_url} is empty or gone",
-            hint=f"gcluster up {path}",
+            f"nothing was ever applied from {path}, or its state at {state_url} is gone",
+            hint=f"gcluster state repair {path}, where there was one; else gcluster up {path}",
         )
     return cluster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,14 @@ def _index() -> Path:
 
 
 def remember(entry: IndexEntry) -> None:
-    """Let the cluster be found by its name from now on; whether it has ended stays as it is."""
+    """Let the cluster be found by its name from now on; whether it has ended stays as it is.
+
+    A state has one identity: another that this machine remembers of it is of an earlier cluster.
+    """
     before = _read(entry.id)
+    for other in _entries():
+        if other.state_url == entry.state_url and other.id != entry.id:
+            forget(other.id)
     _write(msgspec.structs.replace(entry, ended=before is not None and before.ended))
 
 
@@ -40,9 +47,13 @@ def set_ended(cluster_id: str, *, ended: bool) -> None:
         _write(msgspec.structs.replace(entry, ended=ended))
 
 
+def forget(cluster_id: str) -> None:
+    """Remember a cluster no more."""
+    (_index() / f"{cluster_id}.json").unlink(missing_ok=True)
+
+
 def _read(cluster_id: str) -> IndexEntry | None:
-    path = _index() / f"{cluster_id}.json"
-    return decode_json(path.read_bytes(), IndexEntry) if path.exists() else None
+    return next((entry for entry in _entries() if entry.id == cluster_id), None)
 
 
 def _write(entry: IndexEntry) -> None:
@@ -56,32 +67,45 @@ def _write(entry: IndexEntry) -> None:
 
 def known_clusters() -> list[IndexEntry]:
     """Return every cluster that this machine has opened and whose state is still there."""
-    if not _index().is_dir():
-        return []
-    entries = [
-        decode_json(path.read_bytes(), IndexEntry) for path in sorted(_index().glob("*.json"))
-    ]
-    return [
-        entry
-        for entry in entries
-        if not entry.state_url.startswith("file://")
-        or Path(entry.state_url.removeprefix("file://")).is_dir()
-    ]
+    return [entry for entry in _entries() if _has_place(entry)]
+
+
+def remembered(state_url: str) -> list[IndexEntry]:
+    """Return the clusters that had this state and were not taken down, as far as is known here."""
+    return [entry for entry in _entries() if entry.state_url == state_url and not entry.ended]
+
+
+def _entries() -> list[IndexEntry]:
+    """Return all that is remembered; a file that can't be read is none: opening writes it again."""
+    found = []
+    for path in sorted(_index().glob("*.json")) if _index().is_dir() else ():
+        with suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            found.append(decode_json(path.read_bytes(), IndexEntry))
+    return found
+
+
+def _has_place(entry: IndexEntry) -> bool:
+    place = entry.state_url.removeprefix("file://")
+    return place == entry.state_url or Path(place).is_dir()
 
 
 def find(name: str) -> IndexEntry:
     """Return the one cluster of this name; of several, the one that wasn't taken down.
 
+    One whose state is gone counts where it was not taken down and no other has the name.
+
     Raises:
         LifecycleError: none or several have it.
     """
     entries = known_clusters()
-    named = [entry for entry in entries if entry.name == name]
+    named = [entry for entry in entries if entry.name == name] or [
+        entry for entry in _entries() if entry.name == name and not entry.ended
+    ]
     found = [entry for entry in named if not entry.ended] or named
     if len(found) == 1:
         return found[0]
     if len(found) > 1:
-        paths = ", ".join(entry.spec_path for entry in found)
+        paths = ", ".join(dict.fromkeys(entry.spec_path for entry in found))
         raise failure(
             "GC907",
             f'several clusters are called "{name}"',

@@ -16,8 +16,10 @@ from ...stacks.provider import Provider, SiteContext, SiteEvent
 from ...stacks.registry import provider
 from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, OptionOverrides
 from ..secrets.makers import make_passphrase, read_passphrase
+from ..state.check import refuse_damage
 from . import places
 from .outcome import LifecycleError, failure
+from .remains import refuse_lost
 from .shared_credentials import write_credentials
 
 if TYPE_CHECKING:
@@ -73,8 +75,9 @@ def open_sites(
     making: bool = False,
     delete_data: Iterable[str] = (),
     wishes: OptionOverrides = NO_WISHES,
+    repairing: bool = False,
 ) -> tuple[OpenSite, ...]:
-    """Return the cluster's sites in spec order; nothing is contacted yet.
+    """Return the cluster's sites in spec order; only a state that is lost or damaged is noticed.
 
     Args:
         cluster: whose sites.
@@ -83,9 +86,15 @@ def open_sites(
             none. Whoever only looks must not: nothing is written by looking.
         delete_data: storage of the spec whose data `destroy` removes.
         wishes: what was asked for by a pool's name: from which option it is bought.
+        repairing: the state may be damaged; the sites can only be asked what is there.
+
+    Raises:
+        LifecycleError: the state is damaged (GC900), or lost while nodes are there (GC1165).
     """
     workdir = cluster.workdir
-    write_credentials(cluster, workdir, making=making)
+    if not repairing:
+        refuse_damage(cluster.events)
+        write_credentials(cluster, workdir, making=making)
     catalog = cluster.catalog if cluster.catalogs else None
     cache = places.private_directory(places.cache_home())
     providers = {
@@ -93,7 +102,7 @@ def open_sites(
     }
     fallback = FallbackLists(cluster, providers, wishes)
     decisions = fallback.decide_all()
-    return tuple(
+    opened = tuple(
         OpenSite(
             name=name,
             provider=providers[name],
@@ -115,6 +124,9 @@ def open_sites(
         )
         for name in cluster.spec.sites
     )
+    if not repairing:
+        refuse_lost(cluster, opened)
+    return opened
 
 
 def fallback_lists_of(

@@ -21,8 +21,8 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
 
     lock: str
     """As it was named: SITE/EPOCH."""
-    record: LockRecord
-    """Whose it was."""
+    record: LockRecord | None
+    """Whose it was; None: its record is damaged, so nobody knows."""
     stack_freed: bool = False
     """The site's stack was freed too; False: it has none."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -17,6 +17,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.index import set_ended
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
+from ..cluster.remains import refuse_lost
 from ..cluster.shared_credentials import stored_host_keys
 from ..cluster.sites import OpenSite, at_each, open_sites
 from ..kubernetes.managed import release
@@ -66,16 +67,18 @@ def down(
 
     Raises:
         LifecycleError: the lock is held, the answer was no, or a name is of no storage; a cloud's
-            control plane can't be asked (GC1044), or the cloud doesn't let go (GC1045).
+            control plane can't be asked (GC1044), or the cloud doesn't let go (GC1045); the state
+            is lost, and something of the cluster is there (GC1165).
     """
     named = tuple(dict.fromkeys(delete_data))
     check_names(cluster, named)
     untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
-    if not cluster.was_applied:
-        return _nothing(cluster, untouched)
     seen = len(cluster.events.read())
     sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
-    existing = priced(cluster, _existing(sites))
+    refuse_lost(cluster, sites, by_tag=True)
+    existing = priced(cluster, _existing(cluster, sites))
+    if not existing and not cluster.was_applied:
+        return _nothing(cluster, untouched)
     check_free(existing, named)
     kept = tuple(item for item in existing if item.kept_data)
     if len(kept) == len(existing) and not _ledger_has_more(cluster):
@@ -160,8 +163,13 @@ def _counted(removed: Mapping[str, int]) -> str:
     return ", ".join(kinds) or "nothing"
 
 
-def _existing(sites: tuple[OpenSite, ...]) -> tuple[Leftover, ...]:
-    found = at_each(sites, lambda site: site.provider.refresh(site.context))
+def _existing(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Leftover, ...]:
+    """Return what exists; where nothing was ever applied, all that carries the cluster's tag."""
+    known = cluster.was_applied
+    found = at_each(
+        sites,
+        lambda site: (site.provider.refresh if known else site.provider.sweep)(site.context),
+    )
     return tuple(item for items in found.values() for item in items if item.kind != "host")
 
 

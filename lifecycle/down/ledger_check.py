@@ -18,6 +18,7 @@ from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import Leftover, ProviderError
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit
+from ..cluster.remains import refuse_lost
 from ..cluster.sites import OpenSite, at_each, open_sites
 from ..state import ExistingResource, Intent, Journal
 from .data import priced
@@ -89,10 +90,9 @@ def check_ledger(cluster: Cluster) -> LedgerCheck:
 
     Nothing is changed, and no lock is taken: what a run makes meanwhile may be told as a leftover.
     """
-    if not cluster.was_applied:
-        return _ledger_entries(cluster, ended=False)
     ended = has_ended(cluster)
     sites = open_sites(cluster)
+    refuse_lost(cluster, sites, by_tag=True)
     answers = at_each(sites, _site_ledger)
     strays: list[UnknownResource] = []
     absent: list[MissingResource] = []

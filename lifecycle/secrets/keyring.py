@@ -13,7 +13,7 @@ import msgspec
 
 from ...schemas.spec.secrets import AgeSecrets, Secrets, SopsSecrets
 from ..state.bucket import AlreadyExists
-from ..state.store import StateStore, corrupt
+from ..state.store import StateStore
 from .age import AgeIdentity, AgeProvider, new_data_key
 from .key_record import PREFIX, KeyProvider, KeyRecord, Kind, damaged
 from .sops import SopsProvider
@@ -155,7 +155,7 @@ class Keyring:
         except AlreadyExists:
             existing = self.records().get(number)
             if existing is None:
-                raise corrupt(f"{PREFIX}/{number:06d}.json", "it vanished") from None
+                raise self._store.damaged(f"{PREFIX}/{number:06d}.json", "it vanished") from None
             return existing
         return record
 

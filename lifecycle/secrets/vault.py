@@ -22,7 +22,7 @@ from ...schemas.spec.secrets import Secrets
 from ..cluster.outcome import LifecycleError, failure
 from ..state.bucket import AlreadyExists
 from ..state.process import is_running, pid_namespace, this_process
-from ..state.store import StateStore, corrupt
+from ..state.store import StateStore
 from . import ciphertexts
 from .age import AgeIdentity
 from .ciphertexts import Ciphertext, Place, keys_in_use, reencrypt_secret
@@ -216,7 +216,7 @@ class SecretVault:
         records = self.keyring.records() if places else {}
         keys = {place.key for place in places}
         if keys and not records and not keys <= self.keyring.forgotten():
-            raise corrupt(f"{KEYS}/000001.json", "it is gone, and secrets are there")
+            raise self._store.damaged(f"{KEYS}/000001.json", "it is gone, and secrets are there")
         known = ciphertexts.newest(places, records).values()
         return max(known, key=lambda place: place.number, default=None)
 

@@ -7,7 +7,7 @@
 - `acquire(store, sites, reason=)`: the lock, as a context manager giving a `HeldLock`; `unlock`.
 - `keep_applied`, `newest_applied`: spec, catalogs and bundle, as one object each time.
 
-Everything here raises LifecycleError for what a user can fix: GC900 corrupt, GC901 can't be used,
+Everything here raises LifecycleError for what a user can fix: GC900 damaged, GC901 can't be used,
 GC902 of another format, GC903 locked, GC904 the lock was lost.
 """
 
@@ -16,6 +16,7 @@ from .event_types import (
     Body,
     Built,
     BurstStepped,
+    DamageAccepted,
     Deletion,
     ExpiryAnnounced,
     ExpiryKind,
@@ -35,6 +36,7 @@ from .event_types import (
     RunStarted,
     SmokeFinished,
     SpecApplied,
+    SpecStored,
     StageDone,
     Unreadable,
 )
@@ -58,7 +60,7 @@ from .lock import (
     lock_state,
     unlock,
 )
-from .store import ClusterIdentity, StateStore
+from .store import ClusterIdentity, DamagedObjectError, StateStore
 
 __all__ = [
     "AlreadyExists",
@@ -67,6 +69,8 @@ __all__ = [
     "Built",
     "BurstStepped",
     "ClusterIdentity",
+    "DamageAccepted",
+    "DamagedObjectError",
     "Deletion",
     "Event",
     "EventLog",
@@ -96,6 +100,7 @@ __all__ = [
     "RunStarted",
     "SmokeFinished",
     "SpecApplied",
+    "SpecStored",
     "StageDone",
     "StateStore",
     "Unreadable",

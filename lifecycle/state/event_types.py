@@ -47,6 +47,24 @@ class SpecApplied(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """None: written by a version that didn't keep it."""
 
 
+class SpecStored(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What is being applied was stored as a new object."""
+
+    number: int
+    """Of the object under `applied/`."""
+    sha256: str
+    """Of its content, in hex."""
+
+
+class DamageAccepted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A person had the state repaired: what is damaged or missing before this event is known."""
+
+    events: dict[int, str] = {}
+    """Number of an event that can't be read -> what is wrong with it."""
+    objects: dict[str, str] = {}
+    """Key of another object -> what was done about it."""
+
+
 class StageDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A stage of a run ended."""
 
@@ -240,10 +258,10 @@ class ExpiryWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag="EndWithdra
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
+    """An event of a kind that this version doesn't know, or a damaged one: shown, never used."""
 
     kind: str
-    """The unknown kind; "" when not even that can be read."""
+    """The unknown kind; "" of a damaged one."""
     problem: str
 
 
@@ -251,6 +269,8 @@ Known: TypeAlias = (
     RunStarted
     | RunFinished
     | SpecApplied
+    | SpecStored
+    | DamageAccepted
     | StageDone
     | HostsConverged
     | SmokeFinished

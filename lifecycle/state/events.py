@@ -1,4 +1,9 @@
-"""One event, and how it lies in the store."""
+"""The log: events in one order, each with the hash of the one before it.
+
+An event that is missing, or isn't as it was written, ends every command that reads the log: what
+it told of would be taken for nothing. `gcluster state repair` appends `DamageAccepted`, which names
+it, and the log goes on without it; nothing is ever written in its place.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,10 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import get_args
 
 import msgspec
@@ -18,10 +22,18 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
-from .event_types import Body, Known, Unreadable
-from .lock import is_current
+from .event_types import Body, DamageAccepted, Known, Unreadable
+from .integrity import DamageError, digest
+from .lock import epoch_key, is_current, lock_state
 from .process import who
-from .store import StateStore, utc_now
+from .store import (
+    IDENTITY_KEY,
+    ClusterIdentity,
+    DamagedObjectError,
+    StateStore,
+    damage,
+    utc_now,
+)
 
 PREFIX = "events"
 _KINDS: dict[str, type[Known]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Known)}
@@ -41,6 +53,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Site -> fencing token of the writer."""
     body: Body
     """What happened: its type is the kind."""
+    previous: str = ""
+    """Hash of the event before it; "" where there was none that could be read."""
+    cluster: str = ""
+    """Id of the cluster; "" where the state had none yet."""
 
     @property
     def kind(self) -> str:
@@ -59,6 +75,8 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     run: str
     epochs: dict[str, int]
+    previous: str
+    cluster: str
     kind: str
     data: msgspec.Raw
 
@@ -108,6 +126,8 @@ def encode_event(event: Event, writer: str) -> bytes:
         writer=writer,
         run=event.run,
         epochs=event.epochs,
+        previous=event.previous,
+        cluster=event.cluster,
         kind=event.kind,
         data=msgspec.Raw(msgspec.json.encode(event.body)),
     )
@@ -115,15 +135,19 @@ def encode_event(event: Event, writer: str) -> bytes:
 
 
 def decode_event(seq: int, data: bytes) -> Event:
-    """Read an event; whatever can't be read is kept as Unreadable."""
+    """Read an event; one of an unknown kind, or with strange data, is kept as Unreadable.
+
+    Raises:
+        DamageError: it is no event, or not of this number.
+    """
     try:
         stored = decode_json(data, _Stored)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _torn(seq, str(error))
+        raise DamageError(str(error)) from error
+    if stored.seq != seq:
+        raise DamageError(f"it says that it is event {stored.seq}")
     kind = _KINDS.get(stored.kind)
     body: Body
-    if stored.seq != seq:
-        return _torn(seq, f"it says that it is event {stored.seq}")
     if kind is None:
         body = Unreadable(kind=stored.kind, problem="unknown kind")
     else:
@@ -138,10 +162,12 @@ def decode_event(seq: int, data: bytes) -> Event:
         run=stored.run,
         epochs=stored.epochs,
         body=body,
+        previous=stored.previous,
+        cluster=stored.cluster,
     )
 
 
-def _torn(seq: int, problem: str) -> Event:
+def _damaged(seq: int, problem: str) -> Event:
     return Event(
         seq=seq,
         time=datetime.fromtimestamp(0, UTC),
@@ -169,6 +195,7 @@ class EventLog:
         *,
         clock: Callable[[], datetime] = utc_now,
         actor: str | None = None,
+        tolerates_damage: bool = False,
     ) -> None:
         """Read nothing yet.
 
@@ -176,6 +203,7 @@ class EventLog:
             store: where the events are.
             clock: says the time in UTC.
             actor: user@host; None: this process's.
+            tolerates_damage: reading goes on without what is damaged, for whoever repairs it.
         """
         self.store = store
         self._clock = clock
@@ -183,7 +211,13 @@ class EventLog:
         self._writer = secrets.token_hex(4)
         self._run = ""
         self._epochs: dict[str, int] = {}
+        self._cluster: str | None = None
+        self._tolerates_damage = tolerates_damage
         self._events: list[Event] = []
+        self._last_hash = ""
+        """Of the last event; "" where it can't be read."""
+        self._damage: dict[int, str] = {}
+        self._accepted: set[int] = set()
         self._newest: dict[str, int] = {}
         self._was_read = False
         self._listeners: list[Callable[[Event], None]] = []
@@ -272,13 +306,25 @@ class EventLog:
                 self._read_new()
             return self._events[-1].seq if self._events else 0
 
-    def gaps(self) -> tuple[int, ...]:
-        """Return the numbers that are missing: events that somebody removed by hand."""
-        numbers = [0, *(event.seq for event in self.read())]
-        return tuple(gone for a, b in pairwise(numbers) for gone in range(a + 1, b))
+    def damage(self, told: int = 0) -> dict[int, str]:
+        """Return number -> what is wrong, of events that are missing or not as they were written.
+
+        Those that were accepted are left out.
+
+        Args:
+            told: number of an event that was once written, as the end of a lock tells.
+        """
+        with self._mutex:
+            self._read_new()
+            lost = (n for n in range(self.last + 1, told + 1) if n not in self._accepted)
+            return self._open_damage() | dict.fromkeys(lost, "it is missing")
+
+    def _open_damage(self) -> dict[int, str]:
+        return {n: why for n, why in sorted(self._damage.items()) if n not in self._accepted}
 
     def _try(self, seq: int, body: Known, epochs: Mapping[str, int]) -> Event | None:
         """Write event `seq`; None when another was faster: what it wrote has been read."""
+        self._refuse_damage()
         event = Event(
             seq=seq,
             time=self._clock(),
@@ -286,6 +332,8 @@ class EventLog:
             run=self._run,
             epochs=dict(epochs),
             body=body,
+            previous=self._last_hash,
+            cluster=self._cluster_id(),
         )
         self.check_epochs(event.epochs)
         data = encode_event(event, self._writer)
@@ -296,8 +344,14 @@ class EventLog:
             if self.store.get(event_key(seq)) != data:
                 self._read_new()
                 return None
-        self._keep(event)
+        self._keep(event, data)
         return event
+
+    def _cluster_id(self) -> str:
+        if not self._cluster:
+            identity = self.store.read(IDENTITY_KEY, ClusterIdentity)
+            self._cluster = identity.id if identity is not None else ""
+        return self._cluster
 
     def _index(self, since: int) -> int:
         """Return where the events after `since` begin; mostly right at the end."""
@@ -308,26 +362,57 @@ class EventLog:
 
     def _read_new(self) -> None:
         if not self._was_read:
-            numbers = [event_number(key) for key in self.store.list(PREFIX)]
-            wanted = sorted(number for number in numbers if number is not None)
-            for number, found in zip(wanted, self._fetch(wanted), strict=True):
-                self._keep(decode_event(number, found))
+            listed = (event_number(key) for key in self.store.list(PREFIX))
+            newest = max((number for number in listed if number is not None), default=0)
+            # A list that is made while others write may lack what it has the successor of.
+            every = range(1, newest + 1)
+            for number, found in zip(every, self._fetch(every), strict=True):
+                self._take(number, found)
             self._was_read = True
         # Writers leave no gaps, so what is new is found by asking for the next number.
-        while (data := self.store.get(event_key(self.last + 1))) is not None:
-            self._keep(decode_event(self.last + 1, data))
+        while (found := self._get(self.last + 1)) is not None:
+            self._take(self.last + 1, found)
+        self._refuse_damage()
 
-    def _fetch(self, numbers: list[int]) -> list[bytes]:
-        def fetch(number: int) -> bytes:
-            return self.store.get(event_key(number)) or b""
+    def _refuse_damage(self) -> None:
+        if not self._tolerates_damage and (wrong := self._open_damage()):
+            found_all = (damage(event_key(n), why, self.store.target) for n, why in wrong.items())
+            raise LifecycleError(*found_all)
 
+    def _get(self, number: int) -> bytes | DamageError | None:
+        try:
+            return self.store.get(event_key(number))
+        except DamagedObjectError as error:
+            return DamageError(error.problem)
+
+    def _fetch(self, numbers: Sequence[int]) -> list[bytes | DamageError | None]:
         if len(numbers) <= _READERS:
-            return [fetch(number) for number in numbers]
+            return [self._get(number) for number in numbers]
         with ThreadPoolExecutor(_READERS) as readers:
-            return list(readers.map(fetch, numbers))
+            return list(readers.map(self._get, numbers))
 
-    def _keep(self, event: Event) -> None:
+    def _take(self, number: int, found: bytes | DamageError | None) -> None:
+        """Keep what was read under a number, or note what is wrong with it."""
+        if found is None:
+            self._damage[number], self._last_hash = "it is missing", ""
+            return
+        try:
+            event = found if isinstance(found, DamageError) else decode_event(number, found)
+        except DamageError as error:
+            event = error
+        if isinstance(found, bytes) and isinstance(event, Event):
+            self._keep(event, found)
+            return
+        self._damage[number], self._last_hash = str(event), ""
+        self._events.append(_damaged(number, str(event)))
+
+    def _keep(self, event: Event, data: bytes) -> None:
+        if self._last_hash and event.previous != self._last_hash:
+            self._damage[event.seq - 1] = f"event {event.seq} was written after another one"
+        self._last_hash = digest(event_key(event.seq), data)
         self._events.append(event)
+        if isinstance(event.body, DamageAccepted):
+            self._accepted |= event.body.events.keys()
         if not is_stale(event, self._newest):
             self._newest.update(event.epochs)
 
@@ -339,6 +424,9 @@ class EventLog:
         """
         for site, epoch in epochs.items():
             newest = self._newest.get(site, 0)
+            if newest > epoch and lock_state(self.store, site).epoch < newest:
+                problem = f"it is missing, and events tell of epoch {newest}"
+                raise self.store.damaged(epoch_key(site, newest), problem)
             if newest > epoch or not is_current(self.store, site, epoch):
                 raise _fenced(site, epoch)
 

@@ -17,14 +17,15 @@ from .event_types import (
     RunStarted,
     SmokeFinished,
     SpecApplied,
+    SpecStored,
     StageDone,
-    Unreadable,
 )
-from .events import Event, EventFold
+from .events import PREFIX as EVENTS
+from .events import Event, EventFold, EventLog
+from .integrity import digest
 from .lock import is_held
 
 if TYPE_CHECKING:
-    from .events import EventLog
     from .store import StateStore
 
 
@@ -66,8 +67,8 @@ class JournalFold(EventFold):
         self.runs: dict[str, RunRecord] = {}
         self.applied: str | None = None
         self.built: Built | None = None
+        self.stored: SpecStored | None = None
         self.smoke: LastSmoke | None = None
-        self.unreadable: list[Event] = []
 
     def apply(self, events: Iterable[Event]) -> None:
         """Fold more events, in order; those folded before, and stale ones, change nothing."""
@@ -81,10 +82,10 @@ class JournalFold(EventFold):
                     self._stage(event.run, body)
                 case SpecApplied(spec_hash=spec_hash, built=built):
                     self.applied, self.built = spec_hash, built
+                case SpecStored() as body:
+                    self.stored = body
                 case SmokeFinished() as body:
                     self.smoke = LastSmoke(finished=event.time, run=event.run, smoke=body)
-                case Unreadable():
-                    self.unreadable.append(event)
 
     def _finished(self, event: Event, body: RunFinished) -> None:
         run = self.runs.get(event.run)
@@ -133,13 +134,13 @@ class Journal:
         """Return what the cluster was brought up with last; None: unknown, or never."""
         return self._folded().built
 
+    def stored_spec(self) -> SpecStored | None:
+        """Return which object under `applied/` is the newest; None: none was stored."""
+        return self._folded().stored
+
     def last_smoke(self) -> LastSmoke | None:
         """Return the newest verdict; None when there is none."""
         return self._folded().smoke
-
-    def unreadable(self) -> tuple[Event, ...]:
-        """Return the events that this version can't use: of unknown kinds, or torn."""
-        return tuple(self._folded().unreadable)
 
     def _folded(self) -> JournalFold:
         self._fold.apply(self._log.read(since=self._fold.seq))
@@ -181,14 +182,37 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """Manifest of the bundle that they take Kubernetes from."""
 
 
-def newest_applied(store: StateStore) -> Applied | None:
+def newest_applied(store: StateStore, log: EventLog | None = None) -> Applied | None:
     """Return what was applied last; None when nothing ever was.
 
     Raises:
-        LifecycleError: it is there and can't be read (GC900).
+        LifecycleError: it is there and can't be read, or there was one and it is gone (GC900).
     """
     number = applied_number(store)
-    return store.read(_key(number), Applied) if number else None
+    if number:
+        return store.read(applied_key(number), Applied)
+    log = log or EventLog(store)
+    if any(store.list(EVENTS)) and (stored := Journal(log).stored_spec()):
+        raise store.damaged(applied_key(stored.number), "it is missing")
+    return None
+
+
+def refuse_lost_spec(log: EventLog) -> None:
+    """Refuse to go on with an older spec, where the one that was applied last is gone.
+
+    Raises:
+        LifecycleError: it is missing, or another (GC900).
+    """
+    stored = Journal(log).stored_spec()
+    if stored is None:
+        return
+    key, number = applied_key(stored.number), applied_number(log.store)
+    if number < stored.number:
+        raise log.store.damaged(key, "it is missing")
+    if number == stored.number:
+        content = log.store.get(key)
+        if content is not None and digest(key, content) != stored.sha256:
+            raise log.store.damaged(key, "events tell of another one")
 
 
 def applied_number(store: StateStore) -> int:
@@ -197,20 +221,28 @@ def applied_number(store: StateStore) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
-def store_applied(store: StateStore, applied: Applied) -> None:
+def store_applied(log: EventLog, applied: Applied) -> None:
     """Store what is being applied, unless the newest one says the same.
 
     Raises:
         LifecycleError: another run stored one meanwhile: it has the lock now (exit code LOCKED).
     """
+    store = log.store
     number = applied_number(store)
     data = msgspec.json.encode(applied)
-    if number and store.get(_key(number)) == data:
-        return
+    if not number or store.get(applied_key(number)) != data:
+        number += 1
+        _store(store, applied_key(number), data)
+    told = SpecStored(number=number, sha256=digest(applied_key(number), data))
+    if Journal(log).stored_spec() != told:
+        log.append(told)
+
+
+def _store(store: StateStore, key: str, data: bytes) -> None:
     try:
-        store.put_new(_key(number + 1), data)
+        store.put_new(key, data)
     except AlreadyExists:
-        if store.get(_key(number + 1)) != data:  # else the store repeated our own request
+        if store.get(key) != data:  # else the store repeated our own request
             raise failure(
                 "GC904",
                 "another run applied a spec meanwhile: it has the lock now",
@@ -219,5 +251,6 @@ def store_applied(store: StateStore, applied: Applied) -> None:
             ) from None
 
 
-def _key(number: int) -> str:
+def applied_key(number: int) -> str:
+    """Return the key of an applied spec."""
     return f"{PREFIX}/{number:06d}.json"

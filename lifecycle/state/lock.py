@@ -23,12 +23,12 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .process import ProcessIdentity, pipeline_job, this_process
-from .store import StateStore, corrupt, utc_now
+from .store import DamagedObjectError, StateStore, utc_now
 
 if TYPE_CHECKING:
     from .store import StateStore
 
-_RELEASED = ".released"
+RELEASED = ".released"
 
 
 class LockRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,8 @@ class _Release(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     reason: str
     released: datetime
+    last_event: int = 0
+    """Number of the last event when the holder's run ended; 0: it says nothing of it."""
 
 
 class LockState(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,8 @@ class HeldLock:
         self._tried: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
         """Site -> epoch: the fencing tokens of this holder."""
+        self.last_event = 0
+        """Number of the last event of its run: the end of the lock tells that it was there."""
         self.notes: tuple[Diagnostic, ...] = ()
         """What a person should know: locks of dead owners that were released."""
 
@@ -124,7 +128,7 @@ class HeldLock:
         """Return the epoch to take next; release that of an owner who is gone."""
         state = lock_state(self._store, site)
         if state.held:
-            record = _read(self._store, site, state.epoch)
+            record = _read_held(self._store, site, state.epoch)
             if not record.owner.is_gone():
                 raise _locked(self._store, site, state.epoch)
             self._end(site, state.epoch, "owner is gone")
@@ -132,8 +136,13 @@ class HeldLock:
         return state.epoch + 1
 
     def _end(self, site: str, epoch: int, reason: str) -> None:
-        by = self._record.owner.who
-        _end(self._store, site, epoch, by=by, reason=reason, clock=self._clock)
+        release = _Release(
+            by=self._record.owner.who,
+            reason=reason,
+            released=self._clock(),
+            last_event=self.last_event,
+        )
+        _end(self._store, site, epoch, release)
 
     def _is_ours(self, site: str, epoch: int) -> bool:
         record = self._store.read(epoch_key(site, epoch), LockRecord)
@@ -163,11 +172,33 @@ def acquire(
 
 def lock_state(store: StateStore, site: str) -> LockState:
     """Return the newest epoch of a site and whether it is held."""
-    names = {key.rpartition("/")[2] for key in store.list(f"lock/{site}")}
-    epochs = [int(name) for name in names if name.isdecimal()]
-    epoch = max(epochs, default=0)
-    held = epoch > 0 and f"{epoch:06d}{_RELEASED}" not in names
-    return LockState(site=site, epoch=epoch, held=held)
+    return lock_states(store, f"lock/{site}").get(site, LockState(site=site, epoch=0, held=False))
+
+
+def lock_states(store: StateStore, prefix: str = "lock") -> dict[str, LockState]:
+    """Return the newest epoch of every site that was ever locked."""
+    newest: dict[str, int] = {}
+    keys = set(store.list(prefix))
+    for key in keys:
+        site, _, name = key.removeprefix("lock/").rpartition("/")
+        # An end tells of its epoch too, should the object that took it be gone.
+        number = name.removesuffix(RELEASED)
+        if number.isdecimal():
+            newest[site] = max(int(number), newest.get(site, 0))
+    return {
+        site: LockState(site=site, epoch=epoch, held=epoch_key(site, epoch) + RELEASED not in keys)
+        for site, epoch in newest.items()
+    }
+
+
+def last_event(store: StateStore) -> int:
+    """Return the highest number of an event that the newest end of a lock tells of."""
+    ends = (
+        store.read(epoch_key(state.site, state.epoch) + RELEASED, _Release)
+        for state in lock_states(store).values()
+        if not state.held
+    )
+    return max((end.last_event for end in ends if end is not None), default=0)
 
 
 def is_current(store: StateStore, site: str, epoch: int) -> bool:
@@ -179,15 +210,19 @@ def is_held(store: StateStore, site: str, epoch: int) -> bool:
     """Say whether this very epoch is held, by an owner who is not known to be gone."""
     if lock_state(store, site) != LockState(site=site, epoch=epoch, held=True):
         return False
-    return not _read(store, site, epoch).owner.is_gone()
+    try:
+        return not _read(store, site, epoch).owner.is_gone()
+    except DamagedObjectError:  # nobody knows of whom
+        return True
 
 
 def unlock(
     store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
-) -> LockRecord:
+) -> LockRecord | None:
     """End an epoch whose holder can't be asked, and fence the holder off; return its record.
 
     The next epoch is taken and given back, so that whatever the old holder still writes is refused.
+    None: the record is damaged, so whose it was is not known.
 
     Raises:
         LifecycleError: that epoch isn't the newest, or isn't held.
@@ -200,14 +235,18 @@ def unlock(
             f"lock {site}/{epoch} can't be released: {now}",
             hint="run gcluster status before you release a lock; someone else may be at work",
         )
-    record = _read(store, site, epoch)
+    try:
+        record = _read(store, site, epoch)
+    except DamagedObjectError:
+        record = None
     me = _record("unlock", clock)
     try:
         store.put_new(epoch_key(site, epoch + 1), msgspec.json.encode(me))
     except AlreadyExists:
         raise _locked(store, site, epoch + 1) from None
     for ended in (epoch + 1, epoch):
-        _end(store, site, ended, by=me.owner.who, reason="unlock", clock=clock)
+        release = _Release(by=me.owner.who, reason="unlock", released=clock())
+        _end(store, site, ended, release)
     return record
 
 
@@ -226,18 +265,9 @@ def _record(reason: str, clock: Callable[[], datetime]) -> LockRecord:
     )
 
 
-def _end(
-    store: StateStore,
-    site: str,
-    epoch: int,
-    *,
-    by: str,
-    reason: str,
-    clock: Callable[[], datetime],
-) -> None:
-    release = _Release(by=by, reason=reason, released=clock())
+def _end(store: StateStore, site: str, epoch: int, release: _Release) -> None:
     try:
-        store.put_new(epoch_key(site, epoch) + _RELEASED, msgspec.json.encode(release))
+        store.put_new(epoch_key(site, epoch) + RELEASED, msgspec.json.encode(release))
     except AlreadyExists:
         return  # ended already: by `unlock`, or by another who saw that the owner is gone
 
@@ -253,15 +283,57 @@ def age(time: timedelta) -> str:
     return f"{minutes} min" if minutes else f"{seconds} s"
 
 
+def restore_epoch(
+    store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
+) -> bool:
+    """Take and end an epoch that events tell of and whose objects are gone; whether it was so.
+
+    Without it the site's numbers would begin again below what events carry, and be refused.
+    """
+    if lock_state(store, site).epoch >= epoch:
+        return False
+    me = _record("state repair", clock)
+    with suppress(AlreadyExists):
+        store.put_new(epoch_key(site, epoch), msgspec.json.encode(me))
+    _end(store, site, epoch, _repaired(clock))
+    return True
+
+
+def write_end_again(
+    store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
+) -> None:
+    """Write the end of an epoch in the place of one that is damaged; it never counts as held."""
+    store.put(epoch_key(site, epoch) + RELEASED, msgspec.json.encode(_repaired(clock)))
+
+
+def _repaired(clock: Callable[[], datetime]) -> _Release:
+    return _Release(by=this_process().who, reason="state repair", released=clock())
+
+
+def _read_held(store: StateStore, site: str, epoch: int) -> LockRecord:
+    """Return whose a held lock is; a damaged one may be anybody's, so a person decides."""
+    try:
+        return _read(store, site, epoch)
+    except DamagedObjectError as error:
+        raise failure(
+            "GC903",
+            f'site "{site}" is locked, and nobody can say by whom: state object {error.key} is '
+            f"damaged ({error.problem})",
+            hint="if nobody is at work on it: "
+            f"gcluster unlock {store.target} --lock {site}/{epoch}",
+            exit_code=Exit.LOCKED,
+        ) from None
+
+
 def _read(store: StateStore, site: str, epoch: int) -> LockRecord:
     record = store.read(epoch_key(site, epoch), LockRecord)
     if record is None:
-        raise corrupt(epoch_key(site, epoch), "it vanished")
+        raise store.damaged(epoch_key(site, epoch), "it vanished")
     return record
 
 
 def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
-    record = _read(store, site, epoch)
+    record = _read_held(store, site, epoch)
     owner = record.owner
     seen = last_seen(store, epoch_key(site, epoch))
     now = utc_now()

@@ -1,4 +1,8 @@
-"""The state of one cluster as named objects: who it is, and which version of the layout it has."""
+"""The state of one cluster as named objects: who it is, and which version of the layout it has.
+
+Every object carries its hash (`integrity`): what isn't as it was written is GC900, named, with the
+command that goes on from there, and is never taken for nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,19 @@ from typing import TypeVar
 import msgspec
 
 from ...schemas.decoding import decode_json
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..cluster.outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
+from .integrity import DamageError, with_hash, without_hash
 
 IDENTITY_KEY = "cluster.json"
 FORMAT_KEY = "format.json"
-FORMAT = 3
+FORMAT = 4
 """Version of the layout: the only one that is read, and the one that is written."""
+
+ASIDE = "damaged"
+"""Prefix of what repair found damaged: the bytes as they were."""
+_AFTER_IDENTITY = ("applied", "events", "keyring")
 
 T = TypeVar("T")
 
@@ -35,12 +45,24 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def corrupt(key: str, reason: object) -> LifecycleError:
-    """Build the error for an object that can't be understood."""
-    return failure(
-        "GC900",
-        f"state object {key} is corrupt: {reason}",
-        hint="restore it from a backup of the state; nothing was changed",
+class DamagedObjectError(LifecycleError):
+    """An object of the state is missing or not as it was written (GC900)."""
+
+    def __init__(self, key: str, problem: object, target: str) -> None:
+        """Hold the object's key and what is wrong; `target` names the cluster in commands."""
+        super().__init__(damage(key, problem, target))
+        self.key = key
+        self.problem = str(problem)
+
+
+def damage(key: str, problem: object, target: str) -> Diagnostic:
+    """Return the finding (GC900) for an object that is missing or not as it was written."""
+    return Diagnostic(
+        code="GC900",
+        severity=Severity.ERROR,
+        summary=f"state object {key} is damaged: {problem}",
+        hint=f"gcluster state check {target} lists all damage, gcluster state repair {target} "
+        "rebuilds what can be; nothing was changed",
     )
 
 
@@ -54,38 +76,74 @@ class StateStore:
     """Named objects of one cluster. Reading creates nothing; the first write lays the store out."""
 
     def __init__(
-        self, bucket: Bucket, *, url: str, clock: Callable[[], datetime] = utc_now
+        self,
+        bucket: Bucket,
+        *,
+        url: str,
+        clock: Callable[[], datetime] = utc_now,
+        target: str = "CLUSTER",
+        checks_format: bool = True,
     ) -> None:
         """Hold an opened bucket; `open` is the usual way in.
+
+        Args:
+            bucket: where the objects are.
+            url: how messages call the place.
+            clock: says the time in UTC.
+            target: the cluster, as commands in messages name it.
+            checks_format: False: a version that can't be read is no error yet, for repair.
 
         Raises:
             LifecycleError: the state has another format (GC902), or can't be read.
         """
         self.url = url
+        self.target = target
         self._bucket = bucket
         self._clock = clock
         self._has_format = False
-        self.check_format()
+        if checks_format:
+            self.check_format()
 
     @classmethod
-    def open(cls, url: str) -> StateStore:
-        """Open the state at a URL.
+    def open(cls, url: str, *, target: str = "CLUSTER", checks_format: bool = True) -> StateStore:
+        """Open the state at a URL; the arguments are those of the class.
 
         Raises:
             LifecycleError: an unknown scheme, a path that can't be used, or another format.
         """
-        return cls(connect(url), url=url)
+        return cls(connect(url), url=url, target=target, checks_format=checks_format)
 
     def check_format(self) -> None:
         """Read the version of the layout again: others may have changed it since.
 
         Raises:
-            LifecycleError: it is not the one that this version reads (GC902).
+            LifecycleError: it is not the one that this version reads (GC902), or damaged (GC900).
         """
-        found = self.read(FORMAT_KEY, _Format)
-        if found is not None and found.version != FORMAT:
-            raise _other_format(self.url, found.version)
-        self._has_format = found is not None
+        version = self._version()
+        if version is not None and version != FORMAT:
+            raise _other_format(self.url, version)
+        if version is None and self._bucket.get(IDENTITY_KEY) is not None:
+            raise self.damaged(FORMAT_KEY, "it is missing")
+        self._has_format = version is not None
+
+    def _version(self) -> int | None:
+        """Return the version of the layout; other versions' need not carry a hash."""
+        stored = self._bucket.get(FORMAT_KEY)
+        if stored is None:
+            return None
+        try:
+            version = decode_json(stored, _Format).version
+            if version == FORMAT:
+                without_hash(FORMAT_KEY, stored)
+        except (msgspec.DecodeError, UnicodeDecodeError, DamageError) as error:
+            raise self.damaged(FORMAT_KEY, error) from error
+        if version < 1:
+            raise self.damaged(FORMAT_KEY, f"there is no version {version}")
+        return version
+
+    def damaged(self, key: str, problem: object) -> DamagedObjectError:
+        """Return the error for an object that is missing or not as it was written."""
+        return DamagedObjectError(key, problem, self.target)
 
     def put_new(self, key: str, data: bytes) -> None:
         """Write an object that must not exist yet.
@@ -95,7 +153,7 @@ class StateStore:
             LifecycleError: the store can't be written.
         """
         self._lay_out()
-        self._bucket.create(key, data)
+        self._bucket.create(key, with_hash(key, data))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a cache or an artifact, replacing what was there as a whole.
@@ -104,11 +162,21 @@ class StateStore:
             LifecycleError: the store can't be written.
         """
         self._lay_out()
-        self._bucket.replace(key, data)
+        self._bucket.replace(key, with_hash(key, data))
 
     def get(self, key: str) -> bytes | None:
-        """Return an object's bytes; None where there is none."""
-        return self._bucket.get(key)
+        """Return an object's bytes; None where there is none.
+
+        Raises:
+            DamagedObjectError: they aren't those that were written.
+        """
+        stored = self._bucket.get(key)
+        if stored is None:
+            return None
+        try:
+            return without_hash(key, stored)
+        except DamageError as error:
+            raise self.damaged(key, error) from error
 
     def list(self, prefix: str, *, after: str | None = None) -> list[str]:
         """Return the keys under a prefix of whole path segments, sorted; those after `after`."""
@@ -118,11 +186,20 @@ class StateStore:
         """Remove an object: secrets at the end of a cluster, nothing else."""
         self._bucket.delete(key)
 
+    def set_aside(self, key: str) -> str:
+        """Move an object's bytes, whatever they are, out of the way; return their new key."""
+        stored = self._bucket.get(key)
+        aside = f"{ASIDE}/{self._clock():%Y%m%dT%H%M%S}-{secrets.token_hex(2)}/{key}"
+        if stored is not None:
+            self._bucket.create(aside, stored)
+            self._bucket.delete(key)
+        return aside
+
     def read(self, key: str, kind: type[T]) -> T | None:
         """Return a JSON object as `kind`; None where there is none.
 
         Raises:
-            LifecycleError: it is there and isn't one (GC900, naming the key).
+            DamagedObjectError: it is there and isn't one.
         """
         data = self.get(key)
         if data is None:
@@ -130,11 +207,25 @@ class StateStore:
         try:
             return decode_json(data, kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise corrupt(key, error) from error
+            raise self.damaged(key, error) from error
 
     def identity(self) -> ClusterIdentity | None:
-        """Return who the state belongs to; None while nobody has said."""
-        return self.read(IDENTITY_KEY, ClusterIdentity)
+        """Return who the state belongs to; None while nobody has said.
+
+        Raises:
+            DamagedObjectError: nobody says, and yet there is what only a cluster can have left.
+        """
+        found = self.read(IDENTITY_KEY, ClusterIdentity)
+        if found is None and (left := self.left_by_a_cluster()):
+            found = self.read(IDENTITY_KEY, ClusterIdentity)  # by now another process may have said
+            if found is None:
+                raise self.damaged(IDENTITY_KEY, f"it is missing, and {left} is there")
+        return found
+
+    def left_by_a_cluster(self) -> str:
+        """Return the key of something that is written only after the identity; "": nothing is."""
+        found = (key for prefix in _AFTER_IDENTITY for key in self.list(prefix))
+        return next(found, "")
 
     def identify(self, name: str) -> ClusterIdentity:
         """Return the cluster's identity, made once; processes that race get the same one.
@@ -145,14 +236,7 @@ class StateStore:
         found = self.identity()
         if found is None:
             made = ClusterIdentity(id=secrets.token_hex(8), name=name, created=self._clock())
-            try:
-                self.put_new(IDENTITY_KEY, msgspec.json.encode(made))
-            except AlreadyExists:
-                found = self.identity()  # another process was faster: its identity is kept
-            else:
-                found = made
-        if found is None:
-            raise corrupt(IDENTITY_KEY, "it vanished")
+            found = self.found(made)
         if found.name != name:
             raise failure(
                 "GC901",
@@ -161,11 +245,29 @@ class StateStore:
             )
         return found
 
+    def found(self, identity: ClusterIdentity) -> ClusterIdentity:
+        """Say who the state belongs to; return who it is said to belong to, had others said so."""
+        try:
+            self.put_new(IDENTITY_KEY, msgspec.json.encode(identity))
+        except AlreadyExists:
+            faster = self.read(IDENTITY_KEY, ClusterIdentity)
+            if faster is None:
+                raise self.damaged(IDENTITY_KEY, "it vanished") from None
+            return faster
+        return identity
+
+    def write_format_again(self) -> None:
+        """Write the version of the layout in the place of one that is damaged or missing."""
+        content = msgspec.json.encode(_Format(FORMAT))
+        self._bucket.replace(FORMAT_KEY, with_hash(FORMAT_KEY, content))
+        self._has_format = True
+
     def _lay_out(self) -> None:
         if self._has_format:
             return
+        content = msgspec.json.encode(_Format(FORMAT))
         try:
-            self._bucket.create(FORMAT_KEY, msgspec.json.encode(_Format(FORMAT)))
+            self._bucket.create(FORMAT_KEY, with_hash(FORMAT_KEY, content))
             self._has_format = True
         except AlreadyExists:
             self.check_format()

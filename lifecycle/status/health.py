@@ -24,6 +24,7 @@ from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
 from ..smoke.gate import last_certificate
+from ..state import DamagedObjectError
 from ..up.compiled import compile_for
 from . import kubernetes as report
 from .causes import causes_of
@@ -254,5 +255,5 @@ def _remembered(cluster: Cluster) -> list[Condition]:
     """Return the conditions that were seen last; a cache that can't be read counts as none."""
     try:
         return decode_json(cluster.store.get(OBSERVED_KEY) or b"[]", list[Condition])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, DamagedObjectError):
         return []

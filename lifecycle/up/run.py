@@ -86,7 +86,8 @@ class Run:
         store_host_keys(self.cluster)
         artifacts = places.run_path(self.cluster.id, self.id)  # gone, where `down` removed it
         store_artifacts(self.cluster.store, self.id, artifacts)
-        self.cluster.events.append(RunFinished(outcome=self._outcome, exit_code=int(self._exit)))
+        ended = RunFinished(outcome=self._outcome, exit_code=int(self._exit))
+        self.lock.last_event = self.cluster.events.append(ended).seq
 
 
 _LIMIT_S = 5

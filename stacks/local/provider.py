@@ -73,6 +73,10 @@ class LocalProvider(Provider):
 
         return apply.existing(context)
 
+    def ids_in_use(self, context: SiteContext) -> frozenset[str]:
+        """Return the ids that this machine's containers and networks of the name carry."""
+        return survey.ids_in_use(context)
+
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes; the names, which are unique, make it idempotent."""
         from . import apply  # noqa: PLC0415

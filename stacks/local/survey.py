@@ -133,6 +133,15 @@ def survey(context: SiteContext) -> Survey:
     )
 
 
+def ids_in_use(context: SiteContext) -> frozenset[str]:
+    """Return the ids of all clusters with this name that have something on the site."""
+    engine = find_engine(described(context.spec, context.site).runtime)
+    mine = {labels.CLUSTER: context.spec.name, labels.SITE: context.site}
+    worn = [c.labels for c in engine.containers(mine)] + [n.labels for n in engine.networks()]
+    ours = (each for each in worn if mine.items() <= each.items())
+    return frozenset(each[labels.ID] for each in ours if labels.ID in each)
+
+
 def obstacle(context: SiteContext, found: Survey) -> ProviderError | None:
     """Return why apply must not touch anything; None when it may."""
     if found.namesakes:

@@ -116,3 +116,25 @@ def test_output_survives_a_terminal_that_knows_only_ascii(
     assert done.returncode == 2
     assert done.stdout.isascii()
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_stream_changes_no_exit_code_and_ends_in_no_traceback(
+    closed: str,
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "local.yaml"
+    command = f'"{SCRIPT}" validate "{example}" {closed}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", ["--help", "validate nope.yaml --format json", "schema cluster"])
+def test_a_full_disk_behind_the_output_is_said_and_is_a_failure(words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{SCRIPT}" {words} >/dev/full'],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error[GC948]: No space left on device\n"

@@ -60,7 +60,7 @@ def _completed(shell: Callable[..., Any], words: str) -> list[str]:
 
 
 def test_the_shell_completes_verbs(shell: Callable[..., Any]) -> None:
-    assert _completed(shell, "sta") == ["status"]
+    assert _completed(shell, "sta") == ["state", "status"]
 
 
 def test_the_shell_completes_targets(shell: Callable[..., Any], here: Path) -> None:

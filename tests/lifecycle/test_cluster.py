@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.cluster.cluster import SpecError, open_cluster
-from gcluster.lifecycle.cluster.index import known_clusters
+from gcluster.lifecycle.cluster.index import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 
@@ -195,3 +196,23 @@ def test_the_warnings_of_a_spec_go_with_its_cluster(sample: SampleCluster) -> No
     some = "{type: slurm, partitions: {a: {pools: [gpu]}}}"
     sample.path.write_text(text.replace("{type: slurm}", some))
     assert [warning.code for warning in sample.open().warnings] == ["GC507"]
+
+
+def test_a_spec_whose_state_had_two_identities_is_found_by_its_name(own_places: Path) -> None:
+    path, state = own_places / "demo.yaml", own_places / "state"
+    state.mkdir()
+    for identity in ("1" * 16, "2" * 16):
+        entry = IndexEntry(
+            id=identity, name="demo", spec_path=str(path), state_url=f"file://{state}"
+        )
+        remember(entry)
+    assert find("demo").id == "2" * 16
+
+
+def test_a_damaged_entry_of_the_index_hides_no_other(own_places: Path) -> None:
+    state = own_places / "state"
+    state.mkdir()
+    entry = IndexEntry(id="1" * 16, name="demo", spec_path="demo.yaml", state_url=f"file://{state}")
+    remember(entry)
+    (places.data_home() / "clusters" / f"{'0' * 16}.json").write_bytes(b"{")
+    assert find("demo") == entry

@@ -59,7 +59,7 @@ def test_a_file_that_is_named_no_more_is_not_kept(own: SampleCluster) -> None:
 def test_a_spec_that_a_later_check_refuses_is_still_taken_down(sample: SampleCluster) -> None:
     sample.up()
     kept = sample.open(running=True)
-    store_applied(kept.store, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
+    store_applied(kept.events, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
 
     assert sample.down().exit_code is Exit.OK
 

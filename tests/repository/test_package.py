@@ -112,6 +112,8 @@ RUNS = {
     "image sim.yaml --out images": 0,
     "unlock sim.yaml --lock lab/1": 1,
     "expire sim.yaml": 0,
+    "state check sim.yaml": 0,
+    "state repair sim.yaml": 0,
     "down sim.yaml --yes": 0,
 }
 """Command line -> exit code, each verb at least once. Simulated nodes run no scheduler, and nothing

@@ -60,7 +60,7 @@ def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> 
 def test_a_node_that_was_asked_for_too_late_may_be_asked_for_again_until_a_list_has_it() -> None:
     """The call of an `up` was on its way when its lock was broken: nobody knows of it yet."""
     run = _calm(lag=20)
-    run.world.up(1, Fault(at=12, wrong="paused", then_up=None))
+    run.world.up(1, Fault(at=14, wrong="paused", then_up=None))
     assert "head" in run.world.machines.nodes
     run.teardown()
     assert not run.world.machines.nodes

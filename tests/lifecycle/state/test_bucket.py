@@ -13,6 +13,7 @@ from tests.lifecycle.state.emulators import STORES
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.state import EventLog, StageDone, StateStore
 from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
+from gcluster.lifecycle.state.check import check_state
 
 
 def test_an_object_is_created_only_once(bucket: Bucket) -> None:
@@ -165,6 +166,24 @@ def test_an_object_is_replaced_as_a_whole_deleted_and_made_again(bucket: Bucket)
     assert bucket.get("cache") is None
     bucket.create("cache", b"again")
     assert bucket.get("cache") == b"again"
+
+
+def test_damage_in_a_bucket_is_found_and_named(cloud_url: str) -> None:
+    store = StateStore.open(cloud_url)
+    store.identify("demo")
+    log = EventLog(store)
+    for number in range(3):
+        log.append(StageDone(stage=str(number), ok=True))
+    raw = connect(cloud_url)
+    raw.delete("events/000000000002.json")
+    raw.replace("cluster.json", b"")
+    raw.replace("certificate.json", b'{"verdict": "pass"}')
+    checked = check_state(StateStore.open(cloud_url, checks_format=False))
+    assert {item.key: item.problem for item in checked.damage} == {
+        "certificate.json": "it has no hash",
+        "cluster.json": "it is empty",
+        "events/000000000002.json": "it is missing",
+    }
 
 
 def test_keys_are_listed_sorted_by_whole_segments_and_after_one(bucket: Bucket) -> None:

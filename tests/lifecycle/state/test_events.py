@@ -12,6 +12,7 @@ import pytest
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import (
     AlreadyExists,
+    DamageAccepted,
     EventLog,
     RunStarted,
     SpecApplied,
@@ -22,6 +23,7 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state.bucket import Bucket
+from gcluster.lifecycle.state.integrity import digest
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 DONE = StageDone(stage="nodes", ok=True)
@@ -88,6 +90,8 @@ def test_an_unknown_kind_is_kept_and_others_go_on(store: StateStore) -> None:
     log.append(DONE)
     known = store.get("events/000000000001.json") or b""
     newer = known.replace(b'"seq":1', b'"seq":2').replace(b"StageDone", b"NodeDrained")
+    previous = digest("events/000000000001.json", known).encode()
+    newer = newer.replace(b'"previous":""', b'"previous":"%s"' % previous)
     store.put_new("events/000000000002.json", newer)
     assert log.append(DONE).seq == 3
     unknown = log.read()[1]
@@ -96,15 +100,32 @@ def test_an_unknown_kind_is_kept_and_others_go_on(store: StateStore) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"seq":1,"ti', b"\xff", b"null", b'{"seq": 1}'])
-def test_a_torn_event_is_kept_as_unreadable_and_its_number_is_not_used_again(
-    store: StateStore, torn: bytes
+def test_a_torn_event_ends_whoever_reads_or_writes_and_is_named(
+    bucket: Bucket, torn: bytes
 ) -> None:
-    store.put_new("events/000000000001.json", torn)
-    log = EventLog(store)
-    assert log.append(DONE).seq == 2
-    first = log.read()[0]
-    assert isinstance(first.body, Unreadable)
-    assert "events/000000000001.json" in first.body.problem
+    log = EventLog(StateStore(bucket, url="test"))
+    log.append(DONE)
+    log.append(DONE)
+    bucket.replace("events/000000000001.json", torn)
+    fresh = EventLog(StateStore(bucket, url="test", target="demo"))
+    for act in (fresh.read, lambda: fresh.append(DONE)):
+        with pytest.raises(LifecycleError, match=r"events/000000000001\.json is damaged") as caught:
+            act()
+        assert "gcluster state repair demo" in caught.value.diagnostics[0].hint
+
+
+def test_damage_that_was_accepted_stops_nobody_and_its_number_is_not_used_again(
+    bucket: Bucket,
+) -> None:
+    log = EventLog(StateStore(bucket, url="test"), tolerates_damage=True)
+    log.append(DONE)
+    log.append(DONE)
+    bucket.replace("events/000000000002.json", b"")
+    repairing = EventLog(StateStore(bucket, url="test"), tolerates_damage=True)
+    assert repairing.append(DamageAccepted(events=repairing.damage())).seq == 3
+    events = EventLog(StateStore(bucket, url="test")).read()
+    assert [event.seq for event in events] == [1, 2, 3]
+    assert isinstance(events[1].body, Unreadable)
 
 
 def test_a_known_kind_with_strange_data_is_unreadable(store: StateStore) -> None:
@@ -116,17 +137,15 @@ def test_a_known_kind_with_strange_data_is_unreadable(store: StateStore) -> None
     assert event.kind == "StageDone"
 
 
-def test_a_removed_event_is_reported_as_a_gap_and_later_ones_are_still_read(
-    store: StateStore,
-) -> None:
+def test_a_removed_event_is_named(store: StateStore) -> None:
     log = EventLog(store)
     for _ in range(3):
         log.append(DONE)
     store.delete("events/000000000002.json")
-    fresh = EventLog(store)
-    assert [event.seq for event in fresh.read()] == [1, 3]
-    assert fresh.gaps() == (2,)
-    assert fresh.append(DONE).seq == 4
+    with pytest.raises(
+        LifecycleError, match=r"events/000000000002\.json is damaged: it is missing"
+    ):
+        EventLog(store).read()
 
 
 def test_a_strange_object_among_the_events_is_passed_over(store: StateStore) -> None:

@@ -22,6 +22,7 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state.bucket import Bucket, connect
+from gcluster.lifecycle.state.integrity import with_hash, without_hash
 from gcluster.lifecycle.state.lock import Heartbeat, Seen, age, last_seen
 
 
@@ -90,8 +91,8 @@ class _Overtaken:
 
     def create(self, key: str, data: bytes) -> None:
         if key == self._key:
-            record = msgspec.json.decode(data, type=LockRecord)
-            self._inner.create(key, msgspec.json.encode(_elsewhere(record)))
+            record = msgspec.json.decode(without_hash(key, data), type=LockRecord)
+            self._inner.create(key, with_hash(key, msgspec.json.encode(_elsewhere(record))))
         self._inner.create(key, data)
 
 
@@ -173,14 +174,22 @@ def test_a_pid_that_another_process_has_now_does_not_keep_the_lock(store: StateS
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff"])
-def test_a_corrupt_lock_fails_closed_and_is_named(store: StateStore, damage: bytes) -> None:
-    store.put_new("lock/site/000001", damage)
-    with (
-        pytest.raises(LifecycleError, match="lock/site/000001") as caught,
-        acquire(store, ["site"], reason="up"),
-    ):
-        raise AssertionError
-    assert caught.value.diagnostics[0].code == "GC900"
+def test_a_damaged_lock_fails_closed_and_is_named_with_what_frees_it(
+    bucket: Bucket, damage: bytes
+) -> None:
+    store = StateStore(bucket, url="test", target="demo")
+    with acquire(store, ["site"], reason="up"):
+        bucket.replace("lock/site/000001", damage)
+        with (
+            pytest.raises(LifecycleError, match="lock/site/000001 is damaged") as caught,
+            acquire(store, ["site"], reason="up"),
+        ):
+            raise AssertionError
+        assert caught.value.exit_code is Exit.LOCKED
+        assert "gcluster unlock demo --lock site/1" in caught.value.diagnostics[0].hint
+        assert unlock(store, "site", 1) is None
+    with acquire(store, ["site"], reason="up") as lock:
+        assert lock.epochs == {"site": 3}
 
 
 def test_the_lock_of_a_killed_process_goes_to_the_next_with_a_note(

@@ -45,20 +45,20 @@ def test_opening_and_reading_leave_nothing_behind(url: str, directory: Path) -> 
 
 def test_the_first_write_says_the_version_of_the_layout(store: StateStore) -> None:
     store.put("observed.json", b"{}")
-    assert store.get("format.json") == b'{"version":3}'
+    assert store.get("format.json") == b'{"version":4}'
 
 
 def test_a_newer_layout_is_refused_and_named(bucket: Bucket) -> None:
-    bucket.create("format.json", b'{"version": 4}')
+    bucket.create("format.json", b'{"version": 5}')
     with pytest.raises(LifecycleError) as caught:
         StateStore(bucket, url="file:///there")
     assert caught.value.diagnostics[0].code == "GC902"
-    assert "its format is 4" in caught.value.diagnostics[0].summary
+    assert "its format is 5" in caught.value.diagnostics[0].summary
 
 
 def test_a_newer_layout_that_appears_before_the_first_write_stops_it(bucket: Bucket) -> None:
     store = StateStore(bucket, url="file:///there")
-    bucket.create("format.json", b'{"version": 4}')
+    bucket.create("format.json", b'{"version": 5}')
     with pytest.raises(LifecycleError):
         store.put("observed.json", b"{}")
     assert bucket.get("observed.json") is None
@@ -103,7 +103,8 @@ def test_processes_that_race_get_one_identity_and_one_secret(
 def test_a_corrupt_object_is_an_error_that_names_its_key(
     bucket: Bucket, key: str, damage: bytes
 ) -> None:
-    bucket.create(key, damage)
+    StateStore(bucket, url="test").identify("demo")
+    bucket.replace(key, damage)
     with pytest.raises(LifecycleError) as caught:
         StateStore(bucket, url="test").identify("demo")
     assert caught.value.diagnostics[0].code == "GC900"
@@ -147,7 +148,7 @@ def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
         assert b"AGE-SECRET-KEY" not in data
 
 
-@pytest.mark.parametrize(("version", "whose"), [(2, "an unreleased older"), (4, "a newer")])
+@pytest.mark.parametrize(("version", "whose"), [(3, "an unreleased older"), (5, "a newer")])
 def test_a_state_of_another_format_is_refused_and_left_as_it_is(
     kept: str, version: int, whose: str
 ) -> None:
@@ -163,7 +164,7 @@ def test_a_state_of_another_format_is_refused_and_left_as_it_is(
 
 def test_who_opened_it_before_a_newer_one_changed_its_format_gets_no_lock(kept: str) -> None:
     store = StateStore.open(kept)
-    connect(kept).replace(FORMAT_KEY, b'{"version": 4}')
+    connect(kept).replace(FORMAT_KEY, b'{"version": 5}')
     with pytest.raises(LifecycleError) as error, acquire(store, ["lab"], reason="test"):
         pytest.fail("the lock was given")
     assert error.value.diagnostics[0].code == "GC902"
@@ -178,7 +179,7 @@ def test_up_goes_on_with_a_kept_state(kept_spec: Path) -> None:
 def test_what_was_applied_is_never_changed_and_the_newest_counts(store: StateStore) -> None:
     assert newest_applied(store) is None
     for text in ("one", "two", "two"):
-        store_applied(store, Applied(spec=text))
+        store_applied(EventLog(store), Applied(spec=text))
     assert applied_number(store) == 2
     assert newest_applied(store) == Applied(spec="two")
     assert b"one" in (store.get("applied/000001.json") or b"")
@@ -192,7 +193,7 @@ def test_two_who_apply_at_once_cannot_both_be_the_newest(bucket: Bucket) -> None
             super().put_new(key, data)
 
     with pytest.raises(LifecycleError, match="another run applied a spec"):
-        store_applied(Overtaken(bucket, url="test"), Applied(spec="mine"))
+        store_applied(EventLog(Overtaken(bucket, url="test")), Applied(spec="mine"))
     assert newest_applied(StateStore(bucket, url="test")) == Applied(spec="another")
 
 

@@ -51,21 +51,20 @@ def main() -> None:
         for variable in ("DATA", "CACHE", "CONFIG"):
             os.environ[f"XDG_{variable}_HOME"] = str(folder / variable)
         os.environ["GCLUSTER_FIXTURE_KEY"] = KEY
-        applied = newest_applied(StateStore.open(f"file://{CASES / 'format-3'}"))
+        applied = newest_applied(StateStore.open(f"file://{CASES / 'format-4'}"))
         if applied is None:
             raise AssertionError
         (folder / "ours.yaml").write_bytes(catalog_of_now(applied.catalogs["00.yaml"]))
         spec = folder / "cluster.yaml"
-        spec.write_text(applied.spec.replace(PLACE, f"file://{folder}/state"), encoding="utf-8")
+        spec.write_text(applied.spec, encoding="utf-8")
+        cluster = open_cluster(str(spec))
+        cluster.state_url = f"file://{folder}/state"  # what is stored says PLACE
         with (
             patch.object(lock, "this_process", lambda: NOBODY),
             patch.object(events, "who", lambda: NOBODY.who),
         ):
-            up(open_cluster(str(spec)), silent, confirm=lambda _: True)
+            up(cluster, silent, confirm=lambda _: True)
         shutil.copytree(folder / "state", case)
-        for path in case.glob("applied/*.json"):
-            text = path.read_text(encoding="utf-8")
-            path.write_text(text.replace(f"file://{folder}/state", PLACE), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(
     _round(harness)
     cluster = open_cluster(str(harness.spec))
     written: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
-    assert written == [json.loads(line) for line in audit_lines(cluster)]
+    kept = [json.loads(line) for line in audit_lines(cluster)]
+    assert kept[0]["what"] == "SpecStored"  # before the round
+    assert written == kept[1:]
     assert {line["command"] for line in written} == {"burst agent"}
     assert all("@" in line["who"] for line in written)
     steps = [line["data"] for line in written if line["what"] == "BurstStepped"]

@@ -1,0 +1,178 @@
+"""Is every object of a state there, and as it was written? The answer names each that isn't."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from ..cluster.outcome import Exit, LifecycleError
+from .events import PREFIX as EVENTS
+from .events import EventLog, event_key
+from .journal import newest_applied, refuse_lost_spec
+from .lock import epoch_key, last_event, lock_states
+from .store import (
+    ASIDE,
+    FORMAT_KEY,
+    IDENTITY_KEY,
+    DamagedObjectError,
+    StateStore,
+    damage,
+)
+
+Remedy: TypeAlias = Literal["rebuilt", "accepted", "set aside", "unlocked", "restored"]
+"""rebuilt: from what events, this machine and the sites know. accepted: the log goes on without it,
+and the ledger is compared with the sites. set aside: something writes it again. unlocked: by
+`gcluster unlock`. restored: only a backup has it."""
+
+
+class Kind(NamedTuple):
+    """A kind of object: where it is, what it is, and what repair does about it."""
+
+    prefix: str
+    """Begin of its keys; longer prefixes come first."""
+    what: str
+    remedy: Remedy
+    then: str
+    """What brings its content back; TARGET stands for the cluster."""
+
+
+KINDS = (
+    Kind(FORMAT_KEY, "version of the layout", "rebuilt", "it is written again"),
+    Kind(IDENTITY_KEY, "identity", "rebuilt", "events, this machine or the sites have the id"),
+    Kind(f"{EVENTS}/", "event", "accepted", "the ledger is compared with the sites"),
+    Kind("applied/", "applied spec", "rebuilt", "from the spec file"),
+    Kind("lock/", "lock", "unlocked", "gcluster unlock TARGET --lock SITE/EPOCH"),
+    Kind("keyring/", "data key", "restored", "without it the secrets can't be read"),
+    Kind("secrets/", "secret", "restored", "or set it aside, and up makes another"),
+    Kind("queue/", "saved queue", "restored", "or set it aside, and save another: gcluster backup"),
+    Kind("certificate.json", "certificate", "set aside", "gcluster smoke TARGET"),
+    Kind("observed.json", "cache of conditions", "set aside", "gcluster status TARGET"),
+    Kind("host-keys/", "host keys", "set aside", "gcluster up TARGET reads them again"),
+    Kind("runs/", "logs of a run", "set aside", "nothing: the run's events are kept"),
+    Kind("", "record", "set aside", "gcluster up TARGET"),
+)
+"""Every object of a state is of the first kind here whose prefix its key has."""
+_ENGINES = ("pulumi/", f"{ASIDE}/")
+"""Written by others, or damaged on purpose: no hash of ours is in there."""
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that is missing, or not as it was written."""
+
+    key: str
+    what: str
+    problem: str
+    remedy: Remedy
+    then: str
+    """What brings its content back."""
+
+
+class StateCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `gcluster state check`."""
+
+    target: str
+    """The cluster, as commands name it."""
+    state: str
+    """URL."""
+    objects: int
+    """How many were read."""
+    damage: tuple[Damage, ...]
+
+    @property
+    def exit_code(self) -> Exit:
+        """FAILED where something is damaged."""
+        return Exit.FAILED if self.damage else Exit.OK
+
+
+def kind_of(key: str) -> Kind:
+    """Return what kind of object a key is of."""
+    return next(kind for kind in KINDS if key.startswith(kind.prefix))
+
+
+def check_state(store: StateStore) -> StateCheck:
+    """Read every object, and compare what the events tell with what is there; nothing is changed.
+
+    Args:
+        store: opened without `checks_format`.
+
+    Raises:
+        LifecycleError: the state is of another format (GC902), or can't be read (GC901).
+    """
+    found: dict[str, str] = {}
+    keys = [key for key in store.list("") if not key.startswith(_ENGINES)]
+
+    def note(error: DamagedObjectError) -> None:
+        found.setdefault(error.key, error.problem)
+
+    try:
+        store.check_format()
+    except DamagedObjectError as error:
+        note(error)
+    for key in keys:
+        if key == FORMAT_KEY or key.startswith(f"{EVENTS}/"):
+            continue
+        try:
+            store.get(key)
+        except DamagedObjectError as error:
+            note(error)
+    log = EventLog(store, tolerates_damage=True)
+    for number, problem in log.damage(_told(store)).items():
+        found[event_key(number)] = problem
+    for ask in (store.identity, lambda: newest_applied(store, log), lambda: refuse_lost_spec(log)):
+        try:
+            ask()
+        except DamagedObjectError as error:
+            note(error)
+    found |= _lost_locks(log)
+    damaged = (damage_of(key, problem, store.target) for key, problem in sorted(found.items()))
+    return StateCheck(
+        target=store.target, state=store.url, objects=len(keys), damage=tuple(damaged)
+    )
+
+
+def refuse_damage(log: EventLog) -> None:
+    """Refuse to go on where something is gone that others tell of.
+
+    Raises:
+        LifecycleError: events, the spec that was applied last, or locks are damaged (GC900).
+    """
+    target = log.store.target
+    found = {event_key(number): why for number, why in log.damage(last_event(log.store)).items()}
+    found |= _lost_locks(log)
+    if found:
+        raise LifecycleError(*(damage(key, why, target) for key, why in found.items()))
+    refuse_lost_spec(log)
+
+
+def _told(store: StateStore) -> int:
+    try:
+        return last_event(store)
+    except DamagedObjectError:  # found as such
+        return 0
+
+
+def _lost_locks(log: EventLog) -> dict[str, str]:
+    told = "it is missing, and events tell of it"
+    return {epoch_key(site, epoch): told for site, epoch in lost_epochs(log).items()}
+
+
+def lost_epochs(log: EventLog) -> dict[str, int]:
+    """Return site -> epoch, of the locks that events tell of and whose objects are gone."""
+    newest: dict[str, int] = {}
+    for event in log.read():
+        for site, epoch in event.epochs.items():
+            newest[site] = max(epoch, newest.get(site, 0))
+    there = {site: state.epoch for site, state in lock_states(log.store).items()}
+    return {site: epoch for site, epoch in newest.items() if there.get(site, 0) < epoch}
+
+
+def damage_of(key: str, problem: str, target: str) -> Damage:
+    """Return what is said of a damaged object, and what is done about it."""
+    kind = kind_of(key)
+    remedy: Remedy = "rebuilt" if key.startswith("lock/") and "missing" in problem else kind.remedy
+    then = kind.then.replace("TARGET", target)
+    if kind.remedy == "unlocked":
+        site, _, epoch = key.removeprefix("lock/").rpartition("/")
+        then = then.replace("SITE/EPOCH", f"{site}/{int(epoch[:6])}" if epoch[:6].isdigit() else "")
+    return Damage(key=key, what=kind.what, problem=problem, remedy=remedy, then=then)
