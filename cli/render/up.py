@@ -53,6 +53,9 @@ def _next_steps(result: UpResult, target: str, console: Console) -> str:
     if result.exit_code is Exit.OK:
         behind = len(result.failed_hosts)
         without = f" without {plural(behind, 'node')}" if behind else ""
+        if result.left_out:
+            proof = "and not proven on" if behind else "but not proven on"
+            without += f", {proof} {result.left_out}: drained, busy or not fit for jobs"
         proven = "ready" if result.verdict is not None else "up, and no AllReduce could be run"
         state = console.paint("strong", f"{name} is {proven}{without}.")
         repair = f"gcluster repair {name} · " if behind else ""

@@ -38,6 +38,8 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     certificate_path: str | None
     exit_code: Exit
     diagnostics: tuple[Diagnostic, ...] = ()
+    left_out: str = ""
+    """Nodes that took no part in the AllReduce, as a host range: drained, or busy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +100,7 @@ class UpState:
             certificate_path=self.cluster.certificate_path if gate is not None else None,
             exit_code=exit_code,
             diagnostics=(*self.diagnostics, *nodes.diagnostics, *nodes.below_quorum),
+            left_out=gate.left_out if gate is not None else "",
         )
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from ...stacks.provider import SiteEvent
 from ..bundle.active import live_on
+from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
 from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
+from ..operations.repair.queue import queue, save_queue
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other
 from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
 from ..smoke.gate import cached_verdict
-from ..state import Journal
+from ..state import Journal, acquire
+from ..status.observe import Observation
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for
 from .phase import Phase, UpResult, UpState
@@ -98,8 +101,20 @@ def _is_done(state: UpState) -> bool:
     return not testable or cached_verdict(state.cluster) is not None
 
 
+def _admit_repaired(cluster: Cluster, observation: Observation) -> None:
+    """Let nodes that are as the spec says leave the repair queue: somebody repaired them."""
+    there = {host.name for host in observation.existing.hosts} - observation.unreachable.keys()
+    if not any(entry.node in there for entry in queue(cluster.events)):
+        return
+    with acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock:
+        cluster.events.bind(run="", epochs=lock.epochs)
+        desired = [host for host in observation.desired.hosts if host.connection != "api"]
+        save_queue(cluster.spec, cluster.events, desired=desired, fit=there, failed={}, below=())
+
+
 def _end_unchanged(state: UpState) -> None:
     cluster = state.cluster
+    _admit_repaired(cluster, state.before)
     state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
     verdict = cached_verdict(cluster)
     state.result = UpResult(

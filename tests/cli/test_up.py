@@ -36,6 +36,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     certificate_path: str | None = "/x/certificate.json"
     exit_code: Exit = Exit.OK
     diagnostics: tuple[Diagnostic, ...] = ()
+    left_out: str = ""
 
 
 @pytest.fixture
@@ -131,6 +132,13 @@ def test_a_node_left_behind_is_named_once_with_its_reason(bringing: Callable[...
     assert done.stdout.count("gpu003") == 1
     assert "✘ gpu004 was left behind: disk full" in done.stdout
     assert "demo is ready without 2 nodes." in done.stdout
+
+
+def test_a_node_that_took_no_part_is_not_called_ready(bringing: Callable[..., Any]) -> None:
+    done = bringing(UpResult(left_out="gpu002"), "--yes")
+    assert "demo is ready, but not proven on gpu002: drained, busy or not fit for jobs." in (
+        done.stdout
+    )
 
 
 def test_nothing_is_called_ready_that_no_allreduce_has_proven(bringing: Callable[..., Any]) -> None:

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from gcluster.inventory.hosts import Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.operations.repair import attempt
 from gcluster.lifecycle.operations.repair.attempt import RepairResult
-from gcluster.lifecycle.operations.repair.queue import queue
+from gcluster.lifecycle.operations.repair.queue import emit_step, queue
 from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.scheduler.base import NodeUse
 from gcluster.lifecycle.state import Journal, StateStore
 from gcluster.lifecycle.state.repair_queue import Repair
 from gcluster.stacks.provider import SiteContext
@@ -241,6 +243,30 @@ def test_a_node_that_serves_is_verified_again_when_it_is_named(short: SampleClus
     result = _repair(short, "gpu001")
     assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu001",))
     assert short.in_the_provider()["lab/node/gpu001"] == before, "it was not recreated"
+
+
+def test_a_node_that_a_person_took_out_is_left_alone_and_stays_in_no_queue(
+    sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm is a double here: simulated nodes run none."""
+    sample.up()
+    out = NodeUse(out=True, reason="link 3 is off", jobs=())
+    monkeypatch.setattr(attempt, "node_uses", lambda *_: {"gpu001": out})
+    assert _repair(sample, "gpu001").held == {
+        "gpu001": 'somebody took it out of service: "link 3 is off"'
+    }
+    assert _queue(sample) == {}
+
+
+def test_a_node_that_was_repaired_by_hand_leaves_the_queue_with_the_next_up(
+    sample: SampleCluster,
+) -> None:
+    sample.up()
+    events = sample.open().events
+    emit_step(events, "queued", ["gpu001"], site="lab", pool="gpu", reason="disk full")
+    assert _queue(sample).keys() == {"gpu001"}
+    assert not sample.up().changed
+    assert _queue(sample) == {}
 
 
 def test_a_cluster_that_never_was_has_nothing_to_repair(sample: SampleCluster) -> None:

@@ -160,6 +160,8 @@ class _Repairing:
         self._found += outcome.diagnostics
         self._held |= outcome.held
         for entry in entries:
+            if entry.node in outcome.held and entry.reason == ASKED:
+                self._emit("dropped", (entry,))  # nothing is known to be wrong with it
             if entry.node in outcome.failed:
                 reason = outcome.failed[entry.node]
                 self._emit("failed", (entry,), action=action, reason=reason)

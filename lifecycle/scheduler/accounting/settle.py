@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ....inventory.accounting.desired import keeps_accounts
+from ....inventory.compile.slurm.accounting import accounting_hosts
 from ....inventory.hosts import Host
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, SlurmScheduler
@@ -38,24 +39,39 @@ def accounting_plan(
 ) -> AccountingPlan | None:
     """Say what `up` would change in accounts and windows; None where no Slurm of ours keeps any.
 
-    A controller that isn't set up yet keeps what a new one does.
+    A controller that isn't set up yet keeps what a new one does, where the database is to come
+    too. What can't be asked is said to be unknown: guessed, all accounts would look new.
     """
     controller = _controller(spec, observation)
     if controller is None:
         return None
     stamps = observation.stamps.get(controller.name, {})
-    if controller.name in observation.unreachable:
-        return None  # the plan names it, and that what would run there is unknown
+    # slurmdbd may have a host of its own.
+    kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
+    if problem := _unaskable(spec, observation, controller, kept=kept):
+        return AccountingPlan(problem=problem) if _keeps_any(spec) else None
     if "slurm.configure" not in stamps:
         return balance(spec, observation.desired, EMPTY, now).plan()
     try:
-        # slurmdbd may have a host of its own.
-        kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
         accounts = keeps_accounts(spec) and kept
         accounting = query_accounting(session, controller, spec.name, accounts=accounts)
     except AccountingError as error:
         return AccountingPlan(problem=str(error)) if _keeps_any(spec) else None
     return balance(spec, observation.desired, accounting, now).plan()
+
+
+def _unaskable(spec: ClusterSpec, observation: Observation, controller: Host, *, kept: bool) -> str:
+    """Say why nobody can know what the database holds; "": it can be asked, or is not there yet."""
+    silent = observation.unreachable
+    if controller.name in silent:
+        return f"{controller.name} can't be reached: {silent[controller.name]}"
+    for host in accounting_hosts(spec, observation.desired.hosts):
+        if host.name in silent and not kept:
+            return f"the database is on {host.name}, which can't be reached: {silent[host.name]}"
+    is_set_up = "slurm.configure" in observation.stamps.get(controller.name, {})
+    if kept and not is_set_up and keeps_accounts(spec):
+        return f"{controller.name} is not set up, so the database can't be asked through it"
+    return ""
 
 
 def settle(

@@ -144,6 +144,39 @@ def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
     assert accounting_plan(spec, apart, head.session, NOW) == AccountingPlan()
 
 
+@pytest.mark.parametrize("silent", ["head", "books"])
+def test_accounts_that_nobody_can_be_asked_for_are_unknown_and_not_new(
+    head: Controller, silent: str
+) -> None:
+    apart = _TWO + "  accounting: {pool: books}\n"
+    text = _SPEC.replace("  gpu:", "  books: {site: here, role: login}\n  gpu:") + apart
+    spec = load_text(text, check=False).spec
+    assert spec is not None
+    books = msgspec.structs.replace(HEAD, name="books", pool="books", role="login")
+    before = seen({"slurm.configure": "x"})
+    observation = msgspec.structs.replace(
+        before,
+        desired=ClusterInventory(cluster="demo", hosts=(*before.desired.hosts, books)),
+        unreachable={silent: "timed out"},
+    )
+    plan = accounting_plan(spec, observation, head.session, NOW)
+    assert plan is not None
+    assert plan.changes == ()
+    assert f"{silent}" in plan.problem
+    assert "can't be reached: timed out" in plan.problem
+
+
+def test_accounts_are_unknown_while_the_controller_is_new_and_the_database_is_not(
+    head: Controller,
+) -> None:
+    spec = cluster_of(_TWO, head.folder).spec
+    observation = seen({}, books={"slurmdbd.configure": "x"})
+    plan = accounting_plan(spec, observation, DeadShell(head.folder), NOW)
+    assert plan == AccountingPlan(
+        problem="head is not set up, so the database can't be asked through it"
+    )
+
+
 def test_the_second_controller_is_asked_while_the_first_is_off(head: Controller) -> None:
     asked: set[str] = set()
 
