@@ -78,7 +78,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     wrong = "unknown" if None in counts else f"{sum(filter(None, counts)):g}"
     return (
         size(row.size),
-        microseconds(slower.time_us),
+        "" if slower.time_us is None else microseconds(slower.time_us),
         bandwidth(slower.algbw),
         bandwidth(slower.busbw),
         wrong,

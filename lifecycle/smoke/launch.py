@@ -165,9 +165,14 @@ def parse_sizes(text: str) -> tuple[int, int]:
     return least, most
 
 
-def sweep(least: int, most: int, factor: int = FACTOR) -> tuple[int, ...]:
-    """Return the message sizes in bytes: `least`, then times `factor`, none above `most`."""
+def sweep(
+    least: int, most: int, factor: int = FACTOR, element: int = ELEMENT_BYTES
+) -> tuple[int, ...]:
+    """Return the message sizes in bytes: `least`, then times `factor`, none above `most`.
+
+    Each is rounded down to whole elements of `element` bytes.
+    """
     sizes = [least]
     while sizes[-1] * factor <= most:
         sizes.append(sizes[-1] * factor)
-    return tuple(size // ELEMENT_BYTES * ELEMENT_BYTES for size in sizes)
+    return tuple(size // element * element for size in sizes)

@@ -38,6 +38,9 @@ class Floor(SpecModel, frozen=True, kw_only=True):
 
     factor: Annotated[float, Meta(gt=0, le=1)]
     """Dimensionless: floor = factor x ceiling."""
+    basis: Literal["measured", "links"] = "measured"
+    """links: no AllReduce of it is published, so the ceiling is what a ring over the links' line
+    rate reaches, and nothing that some algorithms gain on two nodes; the verdict says so."""
     reason: Annotated[str, Meta(min_length=1)]
     """How the factor follows from the calibration."""
     calibrated_by: list[Calibration] = field(default_factory=list)

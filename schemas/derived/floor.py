@@ -3,20 +3,23 @@
 All figures are bus bandwidths in GB/s (10^9 bytes), as nccl-tests print them (doc/PERFORMANCE.md).
 
 With N nodes, n GPUs in all, and B the bandwidth of a node's NICs in GB/s, one direction, an
-AllReduce of S bytes sends at least 2 (N-1)/N S through the NICs of each node. So it takes
-t >= 2 (N-1)/N S/B, and its bus bandwidth, S/t * 2 (n-1)/n, is at most
+AllReduce of S bytes as NCCL does it sends through the NICs of each node
 
-    B * N/(N-1) * (n-1)/n
+    ring: 2 (n-1)/n S, so its bus bandwidth, S/t * 2 (n-1)/n, is at most B
+    double tree: 2 S on three nodes and more, but S on two, so at most B * 2 (n-1)/n there
 
-and never more than what NVLink reaches inside one node, which is measured (`nvlink.busbw`). The
-floor is a share of the smaller one:
+(NVIDIA/nccl-tests#22, NVIDIA/nccl#209: only on two nodes the bus bandwidth may exceed that of the
+NICs), and neither is ever more than what NVLink reaches inside one node, which is measured
+(`nvlink.busbw`). The floor is a share of the smaller one:
 
-    floor(N) = factor * min(NVLink busbw, B * N/(N-1) * (n-1)/n)
+    floor(N) = factor * min(NVLink busbw, B * 2 (n-1)/n)    N = 2
+    floor(N) = factor * min(NVLink busbw, B)                N > 2
 
 On one node no NIC takes part, and the second term is dropped. On two nodes with 8 NICs of 400 Gb/s
-(B = 400) it is 750 and NVLink is the limit; on 64 nodes it is 406. A floor taken from two nodes
+(B = 400) it is 750 and NVLink is the limit; on more it is 400. A floor taken from two nodes
 would fail a healthy cluster of 64. The factors stand with their calibration in
-catalog/fabrics/*.yaml; a class without any has no floor.
+catalog/fabrics/*.yaml; a class without any has no floor. Where no AllReduce of a class is published
+(`basis: links`) the ceiling is the ring's on two nodes too, and the reason says so.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from ..spec import ClusterSpec
 from ..spec.units import ByteSize
 
 if TYPE_CHECKING:
-    from ..catalog import Catalog, Fabric, Machine
+    from ..catalog import Catalog, Fabric, Machine, Nic
 
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""
@@ -62,7 +65,8 @@ def floor_gbytes_per_s(machine: Machine, fabric: Fabric, nodes: int) -> FloorFig
         return _none("one GPU alone sends nothing")
     if fabric.floor is None:
         return _none(f"no AllReduce is published that a floor of {fabric.name} could follow from")
-    terms = [_nvlink_term(machine, gpus, fabric)] if machine.gpu.count > 1 else []
+    derived = fabric.floor.basis == "links"
+    terms = [_nvlink_term(machine, gpus, fabric, nodes)] if machine.gpu.count > 1 else []
     if nodes > 1 and fabric.name != _IN_ONE_DOMAIN:
         terms.append(_nic_term(machine, fabric, nodes))
     unknown = [term for term in terms if isinstance(term, str)]
@@ -70,17 +74,18 @@ def floor_gbytes_per_s(machine: Machine, fabric: Fabric, nodes: int) -> FloorFig
         return _none("; ".join(unknown))
     ceiling, limit = min(term for term in terms if not isinstance(term, str))
     factor = fabric.floor.factor
+    how = ", derived from links, not measured" if derived else ""
     count = "1 node" if nodes == 1 else f"{nodes} nodes"
     return FloorFigure(
         gbytes_per_s=factor * ceiling,
-        reason=f"{factor:g} of {ceiling:.4g} GB/s ({limit}), {fabric.name}, {count}",
+        reason=f"{factor:g} of {ceiling:.4g} GB/s ({limit}{how}), {fabric.name}, {count}",
     )
 
 
 def nic_ceiling_gbytes_per_s(bandwidth: float, nodes: int, gpus_per_node: int) -> float:
-    """Return B * N/(N-1) * (n-1)/n for `bandwidth` B in GB/s and N > 1 `nodes`."""
+    """Return the most that NICs of `bandwidth` GB/s a node allow on two `nodes` or more."""
     gpus = nodes * gpus_per_node
-    return bandwidth * nodes / (nodes - 1) * (gpus - 1) / gpus
+    return bandwidth * 2 * (gpus - 1) / gpus if nodes == 2 else bandwidth  # noqa: PLR2004  # the tree
 
 
 def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int]) -> FloorFigure:
@@ -128,25 +133,44 @@ def _domain(
     return machines[0], fabrics[0]
 
 
-def _nvlink_term(machine: Machine, gpus: int, fabric: Fabric) -> tuple[float, str] | str:
+def _nvlink_term(
+    machine: Machine, gpus: int, fabric: Fabric, nodes: int
+) -> tuple[float, str] | str:
     link = machine.nvlink
+    derived = fabric.floor is not None and fabric.floor.basis == "links"
+    is_amd = machine.gpu is not None and machine.gpu.vendor == "amd"
+    if link is not None and link.busbw_gbytes_per_s is None and derived and not is_amd:
+        one_way = link.gbytes_per_s and link.gbytes_per_s / 2
+        if one_way and nodes > 1:
+            return one_way, "NVLink, one direction"
     if link is None or link.busbw_gbytes_per_s is None:
         return f"no AllReduce inside one {machine.name} is published"
     if fabric.name == _IN_ONE_DOMAIN and gpus > link.domain_gpus:
         return f"{gpus} GPUs are more than one NVLink domain of {machine.name} ({link.domain_gpus})"
-    is_amd = machine.gpu is not None and machine.gpu.vendor == "amd"
     return link.busbw_gbytes_per_s, "Infinity Fabric" if is_amd else "NVLink"
 
 
 def _nic_term(machine: Machine, fabric: Fabric, nodes: int) -> tuple[float, str] | str:
-    cards = [nic for nic in machine.nics or () if not nic.front_end]
-    fitting = [nic for nic in cards if fabric.nic_kind in (None, nic.kind)]
+    fitting = _nics(machine, fabric)
     if not fitting or machine.gpu is None:
         return f"no NICs of {machine.name} for {fabric.name} are known"
     if any(nic.gbps is None for nic in fitting):
         return f"the speed of {machine.name}'s NICs is not known"
+    if fabric.nic_kind is None:
+        return min(nic.gbps or 0 for nic in fitting) / 8, "one NIC"
     bandwidth = sum(nic.count * (nic.gbps or 0) for nic in fitting) / 8
+    if fabric.floor is not None and fabric.floor.basis == "links":
+        return bandwidth, "NICs"
     return nic_ceiling_gbytes_per_s(bandwidth, nodes, machine.gpu.count), "NICs"
+
+
+def _nics(machine: Machine, fabric: Fabric) -> list[Nic]:
+    """Return the NICs that carry a class: its kind, or, for sockets, those with IP addresses."""
+    cards = machine.nics or []
+    if fabric.nic_kind is not None:
+        return [nic for nic in cards if not nic.front_end and nic.kind == fabric.nic_kind]
+    front = [nic for nic in cards if nic.front_end]
+    return front or [nic for nic in cards if nic.kind != "infiniband"]
 
 
 def _none(reason: str) -> FloorFigure:

@@ -8,7 +8,8 @@ import msgspec
 class Half(msgspec.Struct, frozen=True, kw_only=True):
     """One half of a row: out of place or in place."""
 
-    time_us: float
+    time_us: float | None
+    """None: the log has the processor's time in its place, which no bandwidth follows from."""
     algbw: float
     """GB/s (10^9 bytes)."""
     busbw: float
@@ -20,7 +21,7 @@ class Half(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One message size."""
+    """One message size. Of a table with one half (rccl-tests -O 0) both are that one."""
 
     size: int
     """Bytes."""
@@ -77,6 +78,8 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
     wrong_ok: bool = False
     average: float | None = None
     """Mean bus bandwidth over all halves of all rows, in GB/s; None: the line is missing."""
+    average_ok: bool = True
+    """False: the log says FAILED, for whoever ran it asked for more (NCCL_TESTS_MIN_BW)."""
     concluded: bool = False
     """Whether the line is there with which later versions end."""
 

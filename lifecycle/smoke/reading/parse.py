@@ -1,4 +1,4 @@
-"""Reads the log of an AllReduce: nccl-tests 2.11-2.18, rccl-tests, and the payload of our own.
+"""Reads the log of an AllReduce: nccl-tests 2.11-2.20, rccl-tests, and the payload of our own.
 
 Line by line, so that a log can be followed while it is written. Nothing is believed that isn't
 there: what is missing stays None or empty, and the judge decides what that means.
@@ -6,13 +6,17 @@ there: what is missing stays None or empty, and the judge decides what that mean
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from .log import AllReduceLog, Footer, Options, Rank, Row, Transport
+import msgspec
+
+from .labels import LinesByRank, strip
+from .log import AllReduceLog, Footer, NcclFacts, Options, Rank, Row, Transport
 from .nccl import NcclReader
-from .table import RowReader, layout_of
+from .table import RowReader, is_row, layout_of
 
 MOST_ERRORS = 20
 """Lines about failures that are kept: one fault can make every rank say so."""
@@ -21,12 +25,15 @@ MOST_RANKS, MOST_ROWS, MOST_TABLES = 100_000, 10_000, 100
 
 _RANK = re.compile(
     r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+)"
-    r" \[[0-9a-fx:.]+\] (.*)"
+    r" \[[0-9a-fA-Fx:.]+\] (.*)"
 )
 _OPTIONS = re.compile(r"#\s+nThread:? \d+.*?minBytes:? (\d+) maxBytes:? (\d+) step: (\d+)\((\w+)\)")
 _VALIDATION = re.compile(r"validation: (\d+)")
 _WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\S+)\s+(OK|FAILED)")
-_AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*(\S+)")
+_AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*(\S+)(?:\s+(OK|FAILED))?")
+_LAST_ERROR = re.compile(r"#\s*error: (.+)")
+_FAILED = re.compile(r"#\s*[A-Z][\w ]+:\s*\S+\s+FAILED")
+"""A check that a fork of nccl-tests added."""
 _REDUCED = re.compile(r"#\s*Reducing maxBytes to (\d+)")
 _STARTING = re.compile(r"#\s*Collective test starting:?\s*(\S*)")
 _TRANSPORT = re.compile(r"# gcluster transport: (\S+)( \(simulated\))?(?: (.*))?")
@@ -55,6 +62,7 @@ class LogParser:
         self._rows: list[Row] = []
         self._transports: list[Transport] = []
         self._nccl = NcclReader()
+        self._lines = LinesByRank()
         self._groups: set[str] = set()
         self._collective = ""
         self._overflow = False
@@ -64,10 +72,13 @@ class LogParser:
         self._started = self._concluded = self._wrong_ok = False
         self._wrong: float | None = None
         self._average: float | None = None
+        self._average_ok = True
+        self._last_error: tuple[str, ...] = ()
         self._reduced_to: int | None = None
 
     def feed(self, line: str) -> Row | None:
         """Take one line; return the row that it completed, if any."""
+        line = self._lines.join(line)
         if "NCCL" in line:
             self._nccl.feed(strip(line) if "\x1b" in line else line)
             before, info, _ = line.partition(" NCCL INFO ")
@@ -95,17 +106,25 @@ class LogParser:
                 wrong=self._wrong,
                 wrong_ok=self._wrong_ok,
                 average=self._average,
+                average_ok=self._average_ok,
                 concluded=self._concluded,
             ),
             transports=tuple(self._transports),
-            nccl=self._nccl.result(),
+            nccl=self._nccl_facts(),
             groups=len(self._groups),
             collective=self._collective,
             overflow=self._overflow,
             reduced_to=self._reduced_to,
             errors=tuple(self._errors),
-            damaged=tuple(row for reader in self._readers for row in reader.damaged),
+            damaged=(
+                *(row for reader in self._readers for row in reader.damaged),
+                *(piece.strip()[:200] for piece in self._lines.unfinished if is_row(piece)),
+            ),
         )
+
+    def _nccl_facts(self) -> NcclFacts:
+        facts = self._nccl.result()
+        return msgspec.structs.replace(facts, lines=(*facts.lines, *self._last_error))
 
     def _table_line(self, text: str) -> Row | None:
         row = self._readers[-1].feed(text) if self._readers else None
@@ -140,10 +159,15 @@ class LogParser:
             self._wrong_ok = match[2] == "OK" and (before is None or self._wrong_ok)
         elif match := _AVERAGE.match(text):
             self._average = _number(match[1])
+            self._average_ok &= match[2] != "FAILED"
         elif match := _REDUCED.match(text):
             self._reduced_to = int(match[1])
         elif "Collective test concluded" in text:
             self._concluded = True
+        elif match := _LAST_ERROR.match(text):
+            self._last_error = (f"NCCL's last error: {match[1]}"[:200],)
+        elif _FAILED.match(text) and len(self._errors) < MOST_ERRORS:
+            self._errors.append(text.strip("# "))
 
     def _rank(self, match: re.Match[str]) -> None:
         rank, group, host, device, what = match.groups()
@@ -179,33 +203,7 @@ def _options(match: re.Match[str], text: str) -> Options:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
-
-
-_TERMINAL = re.compile(r"\r|\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x00")
-_PREFIX = re.compile(
-    r"""(?:\[[^\[\]\s]*\d+,\d+\]|\[\d+\])<std(?:out|err)>:?\ ?   # mpirun --tag-output
-    |   \s*\d+:\ (?=.)                      # srun --label
-    |   \[\d+\]\ +(?=\#|\S+:\d+:\d+\ \[)    # Hydra, a bare rank before a line of its own
-    |   \[pod/[^\]\s]+\]\ ?                 # kubectl logs --prefix
-    |   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)\s  # kubectl logs --timestamps
-    |   std(?:out|err)\ [FP]\               # a container runtime's own log, after its stamp
-    |   \(\w+,?\ (?:rank|pid)=[^)]*\)\      # torchrun, Ray and their kin
-    |   \[\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\]\ (?=\S+:\d+:\d+\ )  # NCCL's own clock
-    |   [\w.-]+:\ (?=\#|\s*\d+\s+\d+\s+[a-z]\w*\s+[a-z]+\s)      # pdsh, clush: the host's name
-    """,
-    re.VERBOSE,
-)
-_TAG_INSIDE = re.compile(r"\[[^\[\]\s]*\d+,\d+\]<std(?:out|err)>:?")
-
-
-def strip(line: str) -> str:
-    """Return the line as its program wrote it, without its newline."""
-    text = _TERMINAL.sub("", line.rstrip("\n"))
-    while match := _PREFIX.match(text):
-        text = text[match.end() :]
-    if "<std" in text:  # a row that was written in pieces has a label at each
-        text = _TAG_INSIDE.sub(" ", text)
-    return text.rstrip()
+    return value if math.isfinite(value) else None

@@ -13,9 +13,8 @@ _ROW_HEAD = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\w+(?=\s|$)")
 _LABEL = re.compile(r"\[\d+\]")
 _FOREIGN = re.compile(r"(?:-1)?(\S+:\d+:\d+ \[\d+\] |NCCL (?:INFO|WARN) |\S+:\d+: )")
 _VALUE = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|N/A|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
-_PER_HALF = 4
-_PER_ITERATION = 4
-"""More columns after each half when times of single iterations are asked for."""
+_TIMES = frozenset({"time", "cputime"})
+_COUNTS = frozenset({"#wrong", "error"})
 
 
 MOST_DAMAGED = 20
@@ -27,42 +26,43 @@ class Damaged(ValueError):  # noqa: N818  # the line is, the program isn't
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns a table has."""
+    """Which columns a table has, by the names in its head.
 
-    root: bool
-    """A column with the root rank, since nccl-tests 2.12."""
-    counts_wrong: bool
-    """A count of wrong values since 2.12, a largest error before."""
-    per_iteration: bool = False
-    timestamp: bool = False
+    Each version has others: `root` since nccl-tests 2.12, a count of wrong values (`#wrong`) in
+    place of a largest `error` since then, four more after each half with -I 1 since 2.18.4, and
+    forks add their own. What isn't known is one word of a row, and passed over.
+    """
 
-    @property
-    def half_width(self) -> int:
-        """Number of columns of each half."""
-        return _PER_HALF + (_PER_ITERATION if self.per_iteration else 0)
-
-    @property
-    def head_width(self) -> int:
-        """Number of columns before the halves: size, count, type, redop and perhaps root."""
-        return 5 if self.root else 4
+    columns: tuple[str, ...]
+    halves: tuple[int, ...]
+    """Where each half begins: at its time."""
 
     @property
     def width(self) -> int:
-        """Number of tokens in a row."""
-        return self.head_width + 2 * self.half_width + (2 if self.timestamp else 0)
+        """Number of words in a row; a timestamp is two, the day and the time of day."""
+        return len(self.columns) + self.columns.count("timestamp")
 
 
 def layout_of(line: str) -> Layout | None:
     """Return the layout that a line declares, None when it isn't the line with the column names."""
-    names = line.lstrip("# ").split()
-    if not line.startswith("#") or names[:1] != ["size"] or names.count("busbw") != 2:  # noqa: PLR2004  # two halves
+    names = tuple(line.lstrip("# ").split())
+    if not line.startswith("#") or names[:4] != ("size", "count", "type", "redop"):
         return None
-    return Layout(
-        root="root" in names,
-        counts_wrong="#wrong" in names,
-        per_iteration="per-iteration" in line,
-        timestamp="timestamp" in names,
+    halves = tuple(
+        at
+        for at in range(len(names) - 3)
+        if names[at] in _TIMES
+        and names[at + 1 : at + 3] == ("algbw", "busbw")
+        and names[at + 3] in _COUNTS
     )
+    if len(halves) not in {1, 2} or names.count("busbw") != len(halves):
+        return None
+    return Layout(columns=names, halves=halves)
+
+
+def is_row(text: str) -> bool:
+    """Return whether a line begins as a row does."""
+    return _ROW_HEAD.match(text) is not None
 
 
 class RowReader:
@@ -115,26 +115,32 @@ def read_row(tokens: list[str], layout: Layout) -> Row:
     """
     if len(tokens) != layout.width:
         raise Damaged(" ".join(tokens))
-    start, width = layout.head_width, layout.half_width
     try:
+        halves = [_half(tokens, start, layout) for start in layout.halves]
         return Row(
             size=int(tokens[0]),
             count=int(tokens[1]),
             type=tokens[2],
             redop=tokens[3],
-            out_of_place=_columns(tokens[start : start + _PER_HALF], layout),
-            in_place=_columns(tokens[start + width : start + width + _PER_HALF], layout),
+            out_of_place=halves[0],
+            in_place=halves[-1],
         )
     except ValueError:
         raise Damaged(" ".join(tokens)) from None
 
 
-def _columns(tokens: list[str], layout: Layout) -> Half:
-    time_us, algbw, busbw = map(_finite, tokens[:3])
-    last = None if tokens[3] == "N/A" else _finite(tokens[3])
-    if layout.counts_wrong:
-        return Half(time_us=time_us, algbw=algbw, busbw=busbw, wrong=last)
-    return Half(time_us=time_us, algbw=algbw, busbw=busbw, wrong=None, error=last)
+def _half(tokens: list[str], start: int, layout: Layout) -> Half:
+    time_us, algbw, busbw = map(_finite, tokens[start : start + 3])
+    count = tokens[start + 3]
+    last = None if count == "N/A" else _finite(count)
+    counted = layout.columns[start + 3] == "#wrong"
+    return Half(
+        time_us=time_us if layout.columns[start] == "time" else None,
+        algbw=algbw,
+        busbw=busbw,
+        wrong=last if counted else None,
+        error=None if counted else last,
+    )
 
 
 def _finite(token: str) -> float:

@@ -71,7 +71,7 @@ SETUPS = {
         mpirun,
         "2.11",
         said=("NET/OFI Selected Provider is efa (found 4 nics)",),
-        floor=37.5,
+        floor=46.875,
     ),  # a table
     "efa-v2": Setup(
         "p5.48xlarge",
@@ -90,7 +90,7 @@ SETUPS = {
         "NET/IB/0/GDRDMA",
         kubectl,
         said=("NET/gIB : Initializing gIB v1.1.0",),
-        floor=332.5,
+        floor=280.0,
     ),  # a table
     "gpudirect-tcpx": Setup("a3-highgpu-8g", "NET/GPUDirectTCPX_v7/0", "NET/Socket/0", kubectl),
     "gpudirect-tcpxo": Setup(
@@ -111,7 +111,7 @@ SETUPS = {
         srun,
         nodes=4,
         said=IB,
-        floor=408.0,
+        floor=320.0,
     ),  # a table
     "infiniband-xdr": Setup("hgx-b200-8", "NET/IB/0/GDRDMA", "NET/Socket/0", said=IB),
     "nvlink": Setup("gb200-nvl72", "P2P/MNNVL", "NET/IB/0/GDRDMA", srun, nodes=4),
@@ -120,6 +120,7 @@ SETUPS = {
         "NET/IB/0/GDRDMA",
         "NET/Socket/0",
         said=("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",),
+        floor=280.0,
     ),  # a table
     "infiniband-ndr-rccl": Setup(
         "Standard_ND96isr_MI300X_v5",
@@ -130,7 +131,7 @@ SETUPS = {
         said=IB,
         inside="P2P/IPC",
         tail=" comm 0x7f2e1c000b70 nRanks 16",
-        floor=266.9,
+        floor=251.2,
     ),  # a table
 }
 

@@ -11,23 +11,44 @@ from gcluster.lifecycle.smoke.reading.table import Damaged, Layout, RowReader, l
 NEW = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"  # noqa: E501
 OLD = NEW.replace("    root", "").replace("#wrong", "error")
 ROW = "8 2 float sum -1 10.0 0.00 0.01 0 11.0 0.00 0.01 0"
-LAYOUT = Layout(root=True, counts_wrong=True)
+HALF = ("time", "algbw", "busbw", "#wrong")
+HEAD = ("size", "count", "type", "redop", "root")
+LAYOUT = Layout(columns=(*HEAD, *HALF, *HALF), halves=(5, 9))
 
 
 def test_the_head_tells_the_layout() -> None:
     assert layout_of(NEW) == LAYOUT
-    assert layout_of(OLD) == Layout(root=False, counts_wrong=False)
-    assert layout_of(NEW + "  timestamp") == Layout(root=True, counts_wrong=True, timestamp=True)
+    old = layout_of(OLD)
+    assert old is not None
+    assert (old.width, old.halves) == (12, (4, 8))
+    stamped = layout_of(NEW + "  timestamp")
+    assert stamped is not None
+    assert stamped.width == LAYOUT.width + 2
     assert layout_of("#        (B)    (elements)") is None
     assert layout_of(NEW.lstrip("#")) is None
 
 
-def test_extra_columns_of_single_iterations_and_clocks_are_passed_over() -> None:
-    layout = Layout(root=True, counts_wrong=True, per_iteration=True, timestamp=True)
-    more = "1 2 3 4"
-    tokens = f"8 2 float sum -1 10.0 0.00 0.01 0 {more} 11.0 0.00 0.02 3 {more} 2026-01-15 02:30:52"
+@pytest.mark.parametrize("swapped", [("algbw", "busbw"), ("#wrong", "moon"), ("time", "date")])
+def test_columns_in_another_order_or_of_other_names_are_no_layout(swapped: tuple[str, str]) -> None:
+    one, other = swapped
+    assert layout_of(NEW.replace(one, "x").replace(other, one).replace("x", other)) is None
+
+
+def test_what_columns_a_version_or_a_fork_adds_are_passed_over() -> None:
+    more = "i_min   i_max   i_p99   i_cv%"
+    named = NEW.replace("#wrong", f"#wrong #bitdiff {more}") + " timestamp"
+    layout = layout_of(named)
+    assert layout is not None
+    plus = "0 1 2 3 4"
+    tokens = f"8 2 float sum -1 10.0 0.00 0.01 0 {plus} 11.0 0.00 0.02 3 {plus} 2026-01-15 02:30:52"
     row = read_row(tokens.split(), layout)
     assert (row.out_of_place.busbw, row.in_place.wrong) == (0.01, 3)
+
+
+def test_the_processor_s_time_is_no_time_of_the_message() -> None:
+    layout = layout_of(NEW.replace("time", "cputime"))
+    assert layout is not None
+    assert read_row(ROW.split(), layout).in_place.time_us is None
 
 
 @given(st.lists(st.integers(5, len(ROW.split()) - 1), max_size=3, unique=True).map(sorted))
