@@ -17,6 +17,7 @@ from ..kubernetes import kubectl
 from ..nodes.ssh import SshSession, Unreachable
 from .launching.job import SmokeRun
 from .saved import fault_lines
+from .validity import members, read_starts
 
 if TYPE_CHECKING:
     from .run import SmokeResult
@@ -66,6 +67,7 @@ def certificate(
             "source": result.verdict.floor_reason or _WRITTEN[result.verdict.floor is None],
         },
         "left_out": result.left_out,
+        "members": members((run.nodes for run in result.runs), read_starts(inventory, session)),
         "software": software(inventory, session),
         "runs": [_run(run) for run in result.runs],
         "located": {nodes: fault_lines(located) for nodes, located in result.located.items()},

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from ...inventory.compile.node import pulls
 from ...inventory.hosts import ClusterInventory
 from ...schemas.decoding import decode_json
 from ...schemas.spec import SlurmScheduler
@@ -18,6 +21,7 @@ from ..up.run import Run
 from .certificate import certificate
 from .launching.slurm import LONGEST_MINUTES
 from .run import SmokeResult, run_allreduce
+from .validity import read_starts, stale_reasons
 
 
 def last_certificate(cluster: Cluster) -> dict[str, object] | None:
@@ -28,15 +32,39 @@ def last_certificate(cluster: Cluster) -> dict[str, object] | None:
     return decode_json(content, dict[str, object])
 
 
-def cached_verdict(cluster: Cluster) -> dict[str, object] | None:
-    """Return the verdict of the last gate if it passed for this very spec, on every node."""
+def cached_verdict(
+    cluster: Cluster, existing: ClusterInventory, session: SshSession
+) -> dict[str, object] | None:
+    """Return the verdict of the last gate if it passed for this very spec, on every node.
+
+    Args:
+        cluster: whose gate.
+        existing: the hosts there are: one that was started again, or is new, ends the certificate.
+        session: asks them.
+    """
     certificate = last_certificate(cluster)
     if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
         return None
-    if certificate.get("left_out"):
+    if certificate.get("left_out") or reasons_against(cluster, certificate, existing, session):
         return None
     verdict = certificate.get("verdict")
     return verdict if isinstance(verdict, dict) and verdict.get("verdict") == "pass" else None
+
+
+def reasons_against(
+    cluster: Cluster,
+    certificate: dict[str, object],
+    existing: ClusterInventory,
+    session: SshSession,
+    unsettled: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """Say why a certificate doesn't hold any more for the nodes there are; (): it does.
+
+    Nodes that converge themselves are too many to ask each: of them only the names are compared.
+    """
+    compute = [host for host in existing.with_role("compute") if not host.is_simulated]
+    asked = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
+    return stale_reasons(certificate, (host.name for host in compute), asked, unsettled)
 
 
 def pass_gate(

@@ -23,7 +23,7 @@ from ..kubernetes import upkeep as keeping
 from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
-from ..smoke.gate import last_certificate
+from ..smoke.gate import last_certificate, reasons_against
 from ..state import DamagedObjectError
 from ..up.compiled import compile_for
 from . import kubernetes as report
@@ -35,7 +35,8 @@ from .slurm import SchedulerReport, SchedulerView, report_of
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
 
-_NEED_REAL_NODES = frozenset({"SchedulerUp", "AllReducePassed"})
+_GATE = "AllReducePassed"
+_NEED_REAL_NODES = frozenset({"SchedulerUp", _GATE})
 """Conditions that say nothing about simulated nodes: they run no scheduler and no job."""
 
 
@@ -54,10 +55,13 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         own: tuple[Condition, ...] = ()
         if controllers or observation.existing.is_managed or observation.silent:
             report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
+        nodes = _nodes(cluster, observation, *_seen_by(report))
+        certificate = last_certificate(cluster) if nodes else None
+        against = _against(cluster, certificate, nodes, observation, session)
     view = report.view if report is not None else None
-    nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
-    certificate = last_certificate(cluster) if nodes else None
-    conditions = (*_conditions(cluster, nodes, view, certificate), *own)
+    conditions = (*_conditions(nodes, view), _gate(cluster, certificate, against), *own)
+    if not nodes:
+        conditions = tuple(c for c in conditions if c.name != _GATE)
     if all(host.is_simulated for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
@@ -71,6 +75,12 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         causes=causes,
         repairs=queue(cluster.events) if nodes else (),
     )
+
+
+def _seen_by(
+    report: SchedulerReport | None,
+) -> tuple[SchedulerView | None, Mapping[str, str]]:
+    return (None, {}) if report is None else (report.view, report.since)
 
 
 def _ask_scheduler(
@@ -181,10 +191,8 @@ def _reason(
 
 
 def _conditions(
-    cluster: Cluster,
     nodes: tuple[NodeStatus, ...],
     view: SchedulerView | None,
-    certificate: dict[str, object] | None,
 ) -> tuple[Condition, ...]:
     if not nodes:
         return (Condition(name="NodesReady", status="false", reason="no nodes exist"),)
@@ -199,7 +207,6 @@ def _conditions(
         _condition(
             "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
         ),
-        _gate_condition(cluster, certificate),
     )
 
 
@@ -210,17 +217,34 @@ def _scheduler_condition(nodes: tuple[NodeStatus, ...], view: SchedulerView | No
     return _condition("SchedulerUp", not view.problem, view.problem or f"{known} nodes known")
 
 
-def _gate_condition(cluster: Cluster, certificate: dict[str, object] | None) -> Condition:
+def _against(
+    cluster: Cluster,
+    certificate: dict[str, object] | None,
+    nodes: tuple[NodeStatus, ...],
+    observation: Observation,
+    session: SshSession,
+) -> tuple[str, ...]:
+    if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
+        return ()
+    unsettled = [node.name for node in nodes if node.steps_pending]
+    return reasons_against(cluster, certificate, observation.existing, session, unsettled)
+
+
+def _gate(
+    cluster: Cluster, certificate: dict[str, object] | None, against: tuple[str, ...]
+) -> Condition:
     verdict = certificate.get("verdict") if certificate is not None else None
     if certificate is None or not isinstance(verdict, dict):
-        return Condition(name="AllReducePassed", status="unknown", reason="never run")
+        return Condition(name=_GATE, status="unknown", reason="never run")
     if certificate.get("spec_hash") != cluster.spec_hash:
-        return Condition(
-            name="AllReducePassed", status="unknown", reason="the spec changed since it ran"
-        )
+        return Condition(name=_GATE, status="unknown", reason="the spec changed since it ran")
     passed = verdict.get("verdict") == "pass"
+    if passed and against:
+        reason = f"{'; '.join(against)}: gcluster smoke {cluster.name} tests again"
+        return Condition(name=_GATE, status="unknown", reason=reason)
+    left_out = f"without {certificate['left_out']}" if certificate.get("left_out") else ""
     return msgspec.structs.replace(
-        _condition("AllReducePassed", passed, "" if passed else "the gate failed"),
+        _condition(_GATE, passed, left_out if passed else "the gate failed"),
         since=str(certificate.get("time", "")),
     )
 

@@ -98,7 +98,11 @@ def _is_done(state: UpState) -> bool:
     if last is None or last.exit_code != Exit.OK:
         return False
     testable = any(not host.is_simulated for host in state.before.desired.with_role("compute"))
-    return not testable or cached_verdict(state.cluster) is not None
+    return not testable or _certified(state) is not None
+
+
+def _certified(state: UpState) -> dict[str, object] | None:
+    return cached_verdict(state.cluster, state.before.existing, state.session)
 
 
 def _admit_repaired(cluster: Cluster, observation: Observation) -> None:
@@ -116,7 +120,7 @@ def _end_unchanged(state: UpState) -> None:
     cluster = state.cluster
     _admit_repaired(cluster, state.before)
     state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
-    verdict = cached_verdict(cluster)
+    verdict = _certified(state)
     state.result = UpResult(
         cluster=cluster.name,
         changed=False,

@@ -52,6 +52,8 @@ class ApiNode(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     machine_id: str = ""
     """The cloud's id of its machine; "" where nobody said it."""
+    boot_id: str = ""
+    """Of its kernel since it was started; "" where its kubelet doesn't say it."""
     cordoned: bool = False
     ready: bool = False
     why: str = ""
@@ -135,6 +137,7 @@ def _node(answer: dict[str, Any]) -> ApiNode:
         machine=labels.get(_MACHINE, ""),
         placement=_placement(labels),
         machine_id=answer.get("spec", {}).get("providerID", "").rpartition("/")[2],
+        boot_id=node_info.get("bootID", ""),
         cordoned=bool(answer.get("spec", {}).get("unschedulable")),
         ready=is_ready,
         why="" if is_ready else ready.get("message", "") or "its kubelet has not said so",

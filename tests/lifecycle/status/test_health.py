@@ -13,6 +13,7 @@ from gcluster.inventory.compile import compile_cluster
 from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY, Cluster, open_cluster
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.converge.pending import step_digests
+from gcluster.lifecycle.smoke import gate
 from gcluster.lifecycle.status import health
 from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from gcluster.lifecycle.status.health import OBSERVED_KEY, read_status
@@ -219,22 +220,59 @@ def test_a_step_whose_stamp_is_missing_is_pending_on_its_hosts(metal: Metal) -> 
     assert {node.steps_pending for node in status.nodes} == {1}
 
 
+PASSED = {"spec_hash": "", "verdict": {"verdict": "pass"}}
+
+
 @pytest.mark.parametrize(
     ("certificate", "status", "reason"),
     [
         (None, "unknown", "never run"),
         ({"spec_hash": "another", "verdict": {"verdict": "pass"}}, "unknown", "the spec changed"),
         ({"spec_hash": "", "verdict": {"verdict": "fail"}}, "false", "the gate failed"),
-        ({"spec_hash": "", "verdict": {"verdict": "pass"}}, "true", ""),
+        (PASSED | {"members": {"gpu001": "b:7"}}, "true", ""),
+        (PASSED | {"members": {}, "left_out": "gpu001"}, "true", "without gpu001"),
+        (PASSED | {"members": {"gpu001": "b:6"}}, "unknown", "gpu001: started again or replaced"),
+        (PASSED | {"members": {}}, "unknown", "gpu001: new since: gcluster smoke metal tests again"),
+        (PASSED | {"members": {"gpu001": "", "gpu002": "b:9"}}, "unknown", "gpu002: not part"),
+        (PASSED, "unknown", "it doesn't say which machines"),
     ],
-    ids=["none", "of another spec", "failed", "passed"],
+    ids=[
+        "none",
+        "of another spec",
+        "failed",
+        "passed",
+        "a node was left out",
+        "a member was started again",
+        "a node is new",
+        "a member is gone",
+        "of an older version",
+    ],
 )
 def test_the_gate_counts_for_the_spec_that_it_was_run_for(
-    metal: Metal, certificate: dict[str, object] | None, status: str, reason: str
+    metal: Metal,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: dict[str, object] | None,
+    status: str,
+    reason: str,
 ) -> None:
+    monkeypatch.setattr(gate, "read_starts", lambda *_: {"gpu001": "b:7"})
     if certificate is not None:
+        certificate = dict(certificate)
         certificate["spec_hash"] = certificate["spec_hash"] or metal.cluster.spec_hash
         metal.cluster.store.put(CERTIFICATE_KEY, msgspec.json.encode(certificate))
     condition = _condition(metal.status(), "AllReducePassed")
     assert condition.status == status
     assert condition.reason.startswith(reason)
+
+
+def test_a_member_with_steps_to_run_ends_the_certificate(
+    metal: Metal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "read_starts", lambda *_: {})
+    certificate = PASSED | {"spec_hash": metal.cluster.spec_hash, "members": {"gpu001": "b:7"}}
+    metal.cluster.store.put(CERTIFICATE_KEY, msgspec.json.encode(certificate))
+    assert _condition(metal.status(), "AllReducePassed").status == "true"
+    metal.drop = "base.configure"
+    assert _condition(metal.status(), "AllReducePassed").reason.startswith(
+        "gpu001: not as the spec says"
+    )

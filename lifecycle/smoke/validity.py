@@ -1,0 +1,78 @@
+"""What the last certificate still proves: it ends with a member that changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from ...inventory.hosts import ClusterInventory
+from ...schemas.derived.hostlist import expand, fold
+from ..kubernetes import kubectl
+from ..nodes.ssh import SshSession, Unreachable
+
+Starts: TypeAlias = Mapping[str, str]
+"""Node -> what tells its start from any other; nodes that gave no answer are left out."""
+
+# A container has its host's boot id, so the start of its first process counts too.
+READ = (
+    "echo $(cat /proc/sys/kernel/random/boot_id):$(awk '{print $22}' /proc/1/stat)"
+    "  # gcluster start"
+)
+"""The shell line that prints it: the kernel's boot id, and clock ticks from there to process 1."""
+
+
+def read_starts(inventory: ClusterInventory, session: SshSession) -> Starts:
+    """Ask the compute nodes when they were started, all at once."""
+    compute = inventory.with_role("compute")
+    asked = [host for host in compute if host.connection == "ssh" and host.address]
+    answers = session.run_many(asked, READ, timeout_s=20)
+    found = {
+        name: answer.stdout.strip()
+        for name, answer in answers.items()
+        if not isinstance(answer, Unreachable) and answer.stdout.strip()
+    }
+    return found | _starts_by_api(inventory, session)
+
+
+def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> Starts:
+    from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
+
+    wanted = {host.name for host in inventory.hosts if host.connection == "api"}
+    if not wanted:
+        return {}
+    try:
+        nodes = read_nodes(kubectl.kubectl_of(session, inventory))
+    except (kubectl.ApiSilent, kubectl.ApiRefused):
+        return {}
+    return {node.name: node.boot_id for node in nodes if node.name in wanted and node.boot_id}
+
+
+def members(tested: Iterable[str], starts: Starts) -> dict[str, str]:
+    """Return what a certificate keeps of its members: node -> its start, "" where it said none."""
+    return {name: starts.get(name, "") for ranges in tested for name in expand(ranges)}
+
+
+def stale_reasons(
+    certificate: Mapping[str, Any], there: Iterable[str], starts: Starts, unsettled: Iterable[str]
+) -> tuple[str, ...]:
+    """Say why a certificate doesn't hold for the cluster any more; (): it does.
+
+    Args:
+        certificate: as stored; one of an older version names no members and can't be compared.
+        there: the compute nodes that are wanted and exist now.
+        starts: when they were started, of those that answered.
+        unsettled: nodes that aren't as the spec says.
+    """
+    kept = certificate.get("members")
+    if not isinstance(kept, Mapping):
+        return ("it doesn't say which machines it is of",)
+    now, without = set(there), str(certificate.get("left_out") or "")
+    left_out = expand(without) if without else []
+    restarted = {n for n in now & kept.keys() if kept[n] and starts.get(n, kept[n]) != kept[n]}
+    found = {
+        "started again or replaced since": restarted,
+        "not part of it any more": kept.keys() - now,
+        "new since": now - kept.keys() - set(left_out),
+        "not as the spec says": set(unsettled) & kept.keys(),
+    }
+    return tuple(f"{fold(names)}: {why}" for why, names in found.items() if names)
