@@ -7,13 +7,14 @@ import typer
 
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
 from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.drift.accept import accept_drift
 from ...lifecycle.drift.fix import fix_drift
 from ...lifecycle.drift.observe import find_drift
 from ...lifecycle.planning.changes import Plan
 from ..console import ask, emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes
 from ..render.document import answer, document
-from ..render.drift import drift_markdown, drift_text, fixed_text
+from ..render.drift import accepted_text, drift_markdown, drift_text, fixed_text
 from ..render.plan import plan_text
 from ..render.progress import LineProgress, open_progress
 
@@ -34,6 +35,14 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             help="With --fix: put jobs on nodes that must be drained back in line.",
         ),
     ] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept",
+            metavar="NODE:NAME",
+            help="Take an entry or account that no role wrote for what it is now.",
+        ),
+    ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,6 +58,10 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     plan tells of that. Exit code 1 when somebody could not be asked.
     """
     opened = open_cluster(cluster, running=True)
+    if accept:
+        accepted = accept_drift(opened, accept)
+        answer(fmt, list(accepted), lambda: accepted_text(accepted))
+        return Exit.OK
     if fix:
         return _fix(opened, fmt, frozenset(allow or ()), yes=yes, requeue=requeue_jobs)
     report = find_drift(opened)

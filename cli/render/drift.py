@@ -83,6 +83,11 @@ def fixed_text(result: FixResult, console: Console) -> str:
     return console.plain("\n".join([*lines, drift_text(result.after, console)]))
 
 
+def accepted_text(drifts: Iterable[Drift]) -> str:
+    """Return what was taken for what it is."""
+    return "\n".join(f"{d.where}: {d.kind} {printable(d.name)} is known now" for d in drifts)
+
+
 def _key(drift: Drift) -> tuple[str, str, str, str]:
     return drift.plane, drift.where, drift.kind, drift.name
 

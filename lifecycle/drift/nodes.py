@@ -7,7 +7,8 @@ thing that no seal describes can't be compared, and that is said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -31,6 +32,8 @@ _PACKAGES = (
 )
 _SUDO = "journalctl -q --no-pager -o short-unix -t sudo -n 40 | grep COMMAND= | cut -c1-300"
 
+SEALED_ONCE = frozenset({"entry", "account"})
+"""Kinds of things that no role writes, and whose first seal counts."""
 Item = tuple[str, str]
 """(kind, name)."""
 
@@ -172,7 +175,7 @@ def _commands(text: str) -> list[tuple[int, str, str]]:
 _FABRIC = frozenset({"link"})
 _FABRIC_REASONS = ("gpu-", "nvlink-", "nic-", "pcie-", "ecc-", "row-", "xid")
 """How reasons of node_health begin that are about GPUs and links (docs/node-health.md)."""
-_SECRET = frozenset({"file", "block"})
+_SECRET = frozenset({"entry", "file", "block"})
 """Kinds whose value is the hash of a content."""
 _ALIVE = frozenset({"active", "activating", "reloading"})
 _NEAR_S = 90
@@ -196,6 +199,12 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport)
         wanted: step -> the step and the stamp that it leaves, in the order they run.
         report: its answer.
     """
+    people: set[str] = set()
+    written: set[str] = set()
+    for step, _ in wanted.values():
+        left = traces_of(step)
+        people |= set(left.users)
+        written |= {*left.paths, *left.blocks}
     drifts, behind = _stamps(host, {step: digest for step, (_, digest) in wanted.items()}, report)
     unsealed = 0
     owners: dict[Item, tuple[str, Seal]] = {}
@@ -213,6 +222,8 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport)
             if item not in owners or owners[item][1].at <= seal.at:
                 owners[item] = name, seal
     for item, (name, seal) in owners.items():
+        if _is_ours(item, people, written):
+            continue
         drift = _compared(host, item, seal.items.get(item), report.now.get(item), keys)
         if drift is not None:
             with_author = _with_author(drift, seal, report)
@@ -276,11 +287,28 @@ def _items(traces: Traces, seal: Seal, now: Mapping[Item, str]) -> Iterator[Item
         "block": set(traces.blocks),
         "mount": set(traces.mounts),
         "unit": set(traces.units),
+        "user": set(traces.users),
     }
     yield from seal.items
+    once = {kind for kind, _ in seal.items if kind in SEALED_ONCE}
     for kind, name in now.keys() - seal.items.keys():
-        if name in names.get(kind, ()):
+        if name in names.get(kind, ()) or (kind in once and _is_watched(kind, name, traces)):
             yield kind, name
+
+
+def _is_watched(kind: str, name: str, traces: Traces) -> bool:
+    """Say whether a step looks after an entry, or an account, that its seal has not."""
+    if kind == "account":
+        return traces.accounts
+    return any(fnmatchcase(name, pattern) for pattern in traces.watched)
+
+
+def _is_ours(item: Item, people: Collection[str], written: Collection[str]) -> bool:
+    """Say whether some role writes what is watched: its own seal tells what it should be."""
+    kind, name = item
+    if kind == "account":
+        return name.rpartition(":")[2] in people
+    return kind == "entry" and name in written
 
 
 def _compared(
@@ -289,6 +317,8 @@ def _compared(
     kind, name = item
     if was == now or (kind == "unit" and _still_runs(was, now)):
         return None
+    if kind in SEALED_ONCE and now is None:
+        return None  # nobody gets in by what is gone
     if kind == "mode" and (was is None or now is None):
         return None  # told of the file itself
     shown = kind not in _SECRET
@@ -305,6 +335,8 @@ def _compared(
 def _by_hand(drift: Drift) -> str:
     """Return what a person does about it; "" where the step that left it fixes it."""
     match drift.kind:
+        case "entry" | "account":
+            return _stranger(drift)
         case "link":
             return "look at its cable, port and switch"
         case "sysctl" if drift.was:
@@ -315,6 +347,19 @@ def _by_hand(drift: Drift) -> str:
             return f"on the node: umount {drift.name}" if not drift.was else "mount it as it was"
         case _:
             return ""
+
+
+def _stranger(drift: Drift) -> str:
+    """Return what is done about something that no role wrote and that decides who gets in."""
+    keep = f"if it is yours: gcluster drift CLUSTER --accept {drift.where}:{drift.name}"
+    if drift.was or (drift.kind == "entry" and drift.now == "another"):
+        return f"no role wrote it; look at it on the node, and {keep}"
+    group, _, member = drift.name.rpartition(":")
+    if drift.kind == "entry":
+        away = f"rm {drift.name}"
+    else:
+        away = f"gpasswd --delete {member} {group}" if group else f"userdel {drift.name}"
+    return f"nobody's: {away} on the node; {keep}"
 
 
 def _still_runs(was: str | None, now: str | None) -> bool:

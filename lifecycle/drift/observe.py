@@ -8,11 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 import msgspec
 
-from ...inventory.compile import Step, compile_cluster
+from ...inventory.compile import compile_cluster
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
 from ...stacks.provider import ProviderError
@@ -22,22 +21,15 @@ from ..cluster.outcome import failure
 from ..cluster.sites import OpenSite, at_each, file_systems, inventory, open_sites
 from ..kubernetes.managed import nodes
 from ..kubernetes.managed.login import run_shell
-from ..nodes.converge.pending import step_digests
-from ..nodes.converge.role_files import merged, traces_of
 from ..nodes.ssh import SshSession, Unreachable
-from ..nodes.ssh.arguments import as_root
 from ..operations.repair.queue import queue
 from ..planning.guards import served
 from ..state import Event, SmokeFinished, SpecApplied
-from .nodes import NodeReport, judge, observe_script, read_report
+from .asking import Wanted, ask_nodes, wanted_steps
+from .nodes import NodeReport, judge
 from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
 from .values import PLANES, Behind, Drift, DriftReport
-
-Wanted: TypeAlias = dict[str, tuple[Step, str]]
-"""Step -> the step and the stamp that it leaves, in the order they run."""
-_LIMIT_S = 30
-_AT_ONCE = 64
 
 
 def find_drift(cluster: Cluster) -> DriftReport:
@@ -125,11 +117,7 @@ class _Hosts:
         compiled = compile_cluster(
             cluster.spec, self._desired, cluster.catalog, cluster.bundle, cluster.kubernetes
         )
-        versions = cluster.secret_versions(compiled)
-        self._wanted: dict[str, Wanted] = {}
-        for group in compiled.groups:
-            steps = {step.key: (step, digest) for step, digest in step_digests(group, versions)}
-            self._wanted |= dict.fromkeys(group.hosts, steps)
+        self._wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
 
     def observe(self, session: SshSession) -> DriftReport:
         """Ask every host, and judge the answers."""
@@ -168,28 +156,7 @@ class _Hosts:
     ) -> list[tuple[Host, NodeReport | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
         simulated = [host for host in self._asked if host.is_simulated]
-        found: list[tuple[Host, NodeReport | Unreachable]] = self._simulated(simulated)
-        if not real:
-            return found
-        session.trust(real)
-        scripts: dict[tuple[str, bool], str] = {}
-        for host in real:
-            key = host.pool, host.role == "controller"
-            if key not in scripts:
-                traces = merged(traces_of(s) for s, _ in self._wanted[host.name].values())
-                words = drift.words if key[1] else ""
-                scripts[key] = observe_script(traces, words)
-
-        def ask(host: Host) -> tuple[Host, NodeReport | Unreachable]:
-            script = scripts[host.pool, host.role == "controller"]
-            command = as_root(host, ["sh", "-s"])
-            answer = session.run(host, command, stdin=script, timeout_s=_LIMIT_S)
-            if isinstance(answer, Unreachable):
-                return host, answer
-            return host, read_report(answer.stdout)
-
-        with ThreadPoolExecutor(min(_AT_ONCE, len(real))) as pool:
-            return [*found, *pool.map(ask, real)]
+        return [*self._simulated(simulated), *ask_nodes(session, real, self._wanted, drift.words)]
 
     def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeReport | Unreachable]]:
         if not hosts:

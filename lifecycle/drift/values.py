@@ -29,9 +29,10 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     """Host, or site."""
     kind: str
-    """"stamp", "file", "key", "mode", "package", "mount", "sysctl", "kernel", "unit", "link",
-    "health", "bandwidth", "state", "partition", "object", "label", or the kind of a resource of a
-    site."""
+    """"stamp", "file", "key", "mode", "block", "package", "mount", "sysctl", "kernel", "unit",
+    "link", "user" (a person's account), "entry" (a file that decides who gets in and that no role
+    wrote), "account" (of nobody in the spec), "health", "bandwidth", "state", "partition",
+    "object", "label", or the kind of a resource of a site."""
     name: str
     """Path, package, setting, resource."""
     was: str = ""

@@ -11,7 +11,7 @@ MUNGE: munged knows one key at a time, so there is no moment at which both are v
 put next to the old one on every machine first; then all change to it at once, in the time of one
 SSH command and a restart of munged. In between, machines that have changed and machines that have
 not do not understand each other: Slurm's daemons retry, running jobs need no key, and a node is
-counted as dead only after SlurmdTimeout (300 s), far longer. What a person notices is a command
+counted as dead only after SlurmdTimeout (120 s), far longer. What a person notices is a command
 such as sbatch that is refused in those seconds.
 """
 

@@ -155,20 +155,29 @@ def _refuse(names: list[str], uses: Mapping[str, NodeUse], *, resuming: bool) ->
 
 
 ANSWERS_S = 120.0
-"""Seconds: a little over Slurm's pings, one each third of SlurmdTimeout, 300 s where unset
-(slurm.conf(5), Slurm 25.05)."""
+"""Seconds: three of Slurm's pings, one each third of SlurmdTimeout (slurm.conf(5), Slurm 25.05)."""
+SILENT_S = 45.0
+"""Seconds: how long a scheduler that was just started may give no answer itself."""
+_NO_ANSWER = "Not responding"
+"""The reason that Slurm gives a node which it took out for its silence."""
 _POLL_S = 1.0
 
 
 def wait_for_answers(service: Scheduler, nodes: Collection[str], clock: Clock) -> None:
-    """Wait until none of the nodes that serve is silent, for ANSWERS_S at most.
+    """Wait until the scheduler has heard of all the nodes, for ANSWERS_S at most.
 
-    Nodes that are out of service are not waited for: a dead one answers nobody. Neither is a
-    scheduler that says nothing itself.
+    Nodes that somebody took out of service are not waited for: a dead one answers nobody.
     """
-    until = clock.now() + ANSWERS_S
-    with suppress(SchedulerSilent):
-        while clock.now() < until:
-            if not any(node.silent and not node.out for node in service.nodes(nodes).values()):
+    began = clock.now()
+    heard = began
+    while clock.now() - began < ANSWERS_S and clock.now() - heard < SILENT_S:
+        with suppress(SchedulerSilent):
+            uses = service.nodes(nodes)
+            heard = clock.now()
+            if not any(_will_answer(use) for use in uses.values()):
                 return
-            clock.sleep(_POLL_S)
+        clock.sleep(_POLL_S)
+
+
+def _will_answer(use: NodeUse) -> bool:
+    return use.unheard or (use.silent and (not use.out or use.reason in {"", _NO_ANSWER}))

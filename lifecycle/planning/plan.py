@@ -18,6 +18,7 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.cluster import Cluster
 from ..cluster.sites import fallback_lists_of, open_sites
+from ..drift.asking import left_alone, see_changes
 from ..nodes.converge.pending import Pending, Scope, pending_steps
 from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
@@ -99,8 +100,11 @@ def make_plan(cluster: Cluster) -> Plan:
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
         compiled = compile_for(cluster, observation)
-        return plan_with_jobs(
-            cluster, observation, session, compiled, fallback_lists_of(cluster, sites)
+        changes = see_changes(cluster, observation, compiled.cluster, session)
+        fallbacks = fallback_lists_of(cluster, sites)
+        plan = plan_with_jobs(cluster, changes.observation, session, compiled, fallbacks)
+        return replace(
+            plan, diagnostics=(*plan.diagnostics, *left_alone(cluster.name, changes.left))
         )
 
 

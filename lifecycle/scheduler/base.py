@@ -25,6 +25,8 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is out, as an administrator, a health check or we wrote it."""
     silent: bool = False
     """The scheduler waits for its answer: what it says of the node is from before."""
+    unheard: bool = False
+    """The scheduler was started again, and has not heard of it since."""
 
     @property
     def is_ours(self) -> bool:

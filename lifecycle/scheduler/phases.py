@@ -7,9 +7,12 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.phases import KUBERNETES_PHASES
 from ..operations.queue_state import bring_queue
 from ..operations.rolling.leave import leave
+from ..operations.rolling.roll import Clock
+from ..operations.service import wait_for_answers
 from ..planning.changes import RemovedNode
 from ..planning.guards import removed_nodes
 from ..up.phase import Phase, SchedulerPhases, UpState
+from ..up.prepare import NOTHING_TO_RESUME
 from .accounting.settle import settle
 from .select import scheduler_of
 
@@ -56,6 +59,15 @@ def _build_slurm(state: UpState) -> None:
     )
 
 
+def _await_answers(state: UpState) -> None:
+    """Wait until slurmctld has heard of the nodes: it, or they, may have just been started."""
+    compute = state.nodes.inventory.with_role("compute")
+    names = [host.name for host in compute if host.connection == "ssh"]
+    if names and state.after.existing.has_scheduler:
+        service = scheduler_of(state.cluster.spec, state.after.existing, state.session)
+        wait_for_answers(service, names, Clock())
+
+
 def _settle_accounts(state: UpState) -> None:
     state.settled(settle(state.cluster, state.after, state.session, state.report))
 
@@ -82,6 +94,7 @@ SLURM_PHASES = SchedulerPhases(
         ),
     ),
     after_nodes=(
+        Phase("await answers", _await_answers, NOTHING_TO_RESUME),
         Phase(
             "accounts",
             _settle_accounts,

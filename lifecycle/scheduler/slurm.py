@@ -40,6 +40,7 @@ class Slurm:
                 jobs=tuple(jobs.get(node.name, ())),
                 reason=node.reason,
                 silent=node.state.endswith("*"),
+                unheard=node.state.startswith("unknown"),
             )
             for node in found
             if node.name in wanted

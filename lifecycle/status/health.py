@@ -17,6 +17,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.sites import open_sites
 from ..down.data import kept_data
 from ..down.expiry.due import lifetime
+from ..drift.asking import Changes, described, see_changes
 from ..gitops.record import read_followed
 from ..kubernetes import kubectl
 from ..kubernetes import upkeep as keeping
@@ -36,7 +37,9 @@ OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
 
 _GATE = "AllReducePassed"
-_NEED_REAL_NODES = frozenset({"SchedulerUp", _GATE})
+_SHOWN = 3
+"""Differences that a condition names."""
+_NEED_REAL_NODES = frozenset({"SchedulerUp", _GATE, "NoDrift"})
 """Conditions that say nothing about simulated nodes: they run no scheduler and no job."""
 
 
@@ -45,6 +48,8 @@ def read_status(cluster: Cluster) -> ClusterStatus:
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
+        compiled = compile_for(cluster, observation).cluster
+        changes = see_changes(cluster, observation, compiled, session)
         controllers = [
             host
             for host in observation.existing.with_role("controller")
@@ -55,13 +60,15 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         own: tuple[Condition, ...] = ()
         if controllers or observation.existing.is_managed or observation.silent:
             report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
-        nodes = _nodes(cluster, observation, *_seen_by(report))
+        nodes = _nodes(cluster, changes.observation, *_seen_by(report))
         certificate = last_certificate(cluster) if nodes else None
         against = _against(cluster, certificate, nodes, observation, session)
     view = report.view if report is not None else None
     conditions = (*_conditions(nodes, view), _gate(cluster, certificate, against), *own)
     if not nodes:
         conditions = tuple(c for c in conditions if c.name != _GATE)
+    else:
+        conditions += (_drift_condition(cluster.name, changes),)
     if all(host.is_simulated for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
@@ -208,6 +215,16 @@ def _conditions(
             "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
         ),
     )
+
+
+def _drift_condition(cluster: str, changes: Changes) -> Condition:
+    if not changes.is_known:
+        reason = f"the nodes converge themselves: gcluster drift {cluster} asks them"
+        return Condition(name="NoDrift", status="unknown", reason=reason)
+    every = [f"{drift.where}: {described(drift)}" for drift in changes.every]
+    more = f"; and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    fix = f" (gcluster drift {cluster})" if every else ""
+    return _condition("NoDrift", not every, f"{'; '.join(every[:_SHOWN])}{more}{fix}")
 
 
 def _scheduler_condition(nodes: tuple[NodeStatus, ...], view: SchedulerView | None) -> Condition:

@@ -12,6 +12,7 @@ from ..cluster.progress import Finding, StageFinished, StageStarted
 from ..cluster.sites import at_each, fallback_lists_of
 from ..down.expiry.expiry_guard import postpone
 from ..down.ledger_check import close_missing
+from ..drift.asking import see_changes
 from ..nodes.images.golden import booting_sites, elastic_sites
 from ..operations.repair.queue import save_queue
 from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
@@ -96,6 +97,8 @@ def _observe_again(state: UpState) -> None:
     observed = observe(state.cluster, state.sites, state.session)
     state.after = with_readiness(observed, state.ready)
     state.compiled = compile_for(state.cluster, state.after, state.compiled)
+    compiled = state.compiled.cluster
+    state.after = see_changes(state.cluster, state.after, compiled, state.session).observation
 
 
 def _bring_bundle(state: UpState) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ...stacks.provider import SiteEvent
 from ..bundle.active import live_on
 from ..cluster.cluster import Cluster
@@ -10,6 +12,7 @@ from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
 from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
+from ..drift.asking import left_alone, see_changes
 from ..operations.repair.queue import queue, save_queue
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
@@ -63,8 +66,12 @@ def _plan(state: UpState) -> None:
     unknown = fallbacks.unknown_overrides()
     if unknown:
         raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
-    state.compiled = compile_for(state.cluster, state.before)
-    plan = plan_with_jobs(state.cluster, state.before, state.session, state.compiled, fallbacks)
+    cluster, session = state.cluster, state.session
+    state.compiled = compile_for(cluster, state.before)
+    changes = see_changes(cluster, state.before, state.compiled.cluster, session)
+    state.before = changes.observation
+    plan = plan_with_jobs(cluster, state.before, session, state.compiled, fallbacks)
+    plan = replace(plan, diagnostics=(*plan.diagnostics, *left_alone(cluster.name, changes.left)))
     state.plan, state.wishes = choose_offerings(plan, state.sites, state.wishes)
 
 

@@ -35,6 +35,9 @@ smoke: {{allreduce: {{sizes: 8B..8MiB, iterations: 2}}}}
 """
 
 
+ACCOUNTS = "accounts: {nlp: {share: 60, users: [ada]}}"
+
+
 class LiveCluster:
     """Drives the installed command on one spec and looks at what is left on the machine."""
 
@@ -173,6 +176,19 @@ def _command_line(process: Path) -> str:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     """A cluster that is taken down whatever happens."""
     cluster = LiveCluster(tmp_path_factory.mktemp("e2e"))
+    yield cluster
+    cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    """A controller with the accounting database and two nodes, up; several files share it."""
+    cluster = LiveCluster(tmp_path_factory.mktemp("pair"))
+    cluster.ask_for(nodes=2)
+    cluster.spec.write_text(
+        cluster.spec.read_text().replace("type: slurm", f"type: slurm\n  {ACCOUNTS}")
+    )
+    cluster.gcluster("up", str(cluster.spec), "--yes")
     yield cluster
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
 

@@ -23,15 +23,22 @@ BY_HAND = {
         "sed 's/^# END gcluster/192.0.2.9 planted\\n&/' /etc/hosts > /root/h",
         "cat /root/h > /etc/hosts",
         "echo '# by hand' >> /etc/slurm/slurmd.env",
+        "echo 'ssh-ed25519 AAAA stranger' >> /etc/ssh/authorized_keys.d/ada",
     ),
     "gpu002": (
         "chmod 0666 /etc/security/limits.d/50-gcluster.conf",
         "systemctl disable --now gcluster-node-health.timer",
+        "userdel ada",
+        "rm /etc/ssh/authorized_keys.d/ada",
+        "echo 'ada ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/zz-hand",
+        "useradd --shell /bin/bash --groups sudo mallory",
     ),
     "head": (
         "echo '# by hand' >> /etc/slurm/slurm.conf",
         "scontrol update NodeName=gpu002 State=DRAIN Reason='a hand'",
         "scontrol update PartitionName=train State=DOWN",
+        "echo 'PermitRootLogin yes' > /etc/ssh/sshd_config.d/00-hand.conf",
+        "echo 'ssh-ed25519 AAAA stranger' >> /root/.ssh/authorized_keys",
     ),
 }
 MENDED = {
@@ -40,11 +47,21 @@ MENDED = {
     ("node", "stamp", "gpu001", "allreduce.install"),
     ("node", "block", "gpu001", "/etc/hosts"),
     ("node", "file", "gpu001", "/etc/slurm/slurmd.env"),
+    ("node", "file", "gpu001", "/etc/ssh/authorized_keys.d/ada"),
+    ("node", "file", "gpu002", "/etc/ssh/authorized_keys.d/ada"),
+    ("node", "user", "gpu002", "ada"),
     ("node", "mode", "gpu002", "/etc/security/limits.d/50-gcluster.conf"),
     ("node", "unit", "gpu002", "gcluster-node-health.timer"),
     ("node", "file", "head", "/etc/slurm/slurm.conf"),
 }
-LEFT = {
+STRANGERS = {
+    ("node", "entry", "gpu002", "/etc/sudoers.d/zz-hand"),
+    ("node", "account", "gpu002", "mallory"),
+    ("node", "account", "gpu002", "sudo:mallory"),
+    ("node", "entry", "head", "/etc/ssh/sshd_config.d/00-hand.conf"),
+    ("node", "entry", "head", "/root/.ssh/authorized_keys"),
+}
+LEFT = STRANGERS | {
     ("node", "mount", "gpu001", "/home"),
     ("node", "sysctl", "gpu001", "net.core.somaxconn"),
     ("fabric", "link", "gpu001", "eth0"),
@@ -78,14 +95,6 @@ def _found(report: dict[str, Any]) -> set[tuple[str, str, str, str]]:
     return {(d["plane"], d["kind"], d["where"], d["name"]) for d in report["drifts"]}
 
 
-@pytest.fixture(scope="module")
-def pair(live: LiveCluster) -> LiveCluster:
-    """A cluster of two nodes, up."""
-    live.ask_for(nodes=2)
-    live.gcluster("up", str(live.spec), "--yes")
-    return live
-
-
 def _drift(live: LiveCluster, expect: int) -> Any:
     return live.json("drift", str(live.spec), "--detailed-exitcode", expect=expect)
 
@@ -97,9 +106,16 @@ def test_right_after_up_nothing_has_drifted_and_everything_is_known(pair: LiveCl
     assert report["hosts"] == 3
 
 
-def test_a_restart_of_a_node_is_no_drift_once_up_has_seen_it(pair: LiveCluster) -> None:
+def test_up_puts_right_what_it_would_wait_for_and_sees_a_restart(pair: LiveCluster) -> None:
+    """A stopped slurmctld and a foreign key first; a node that was restarted is no drift then."""
+    pair.on("head", "systemctl stop slurmctld")
+    pair.on("gpu002", "head -c 64 /dev/urandom >> /etc/munge/munge.key; systemctl restart munge")
     subprocess.run(["podman", "restart", _container(pair, "gpu001")], check=True)
-    pair.gcluster("up", str(pair.spec), "--yes")
+    plan = pair.gcluster("plan", str(pair.spec)).stdout
+    assert "changed on the node: unit slurmctld: enabled,inactive" in plan
+    assert "changed on the node: key /etc/munge/munge.key: another" in plan
+    done = pair.json("up", str(pair.spec), "--yes")
+    assert (done["changed"], done["failed_hosts"]) == (True, {})
     assert _drift(pair, 0)["drifts"] == []
 
 
@@ -123,6 +139,17 @@ def test_each_kind_of_drift_made_by_hand_is_found(pair: LiveCluster) -> None:
     )
 
 
+def test_status_and_plan_tell_it_too_and_what_no_step_puts_right(pair: LiveCluster) -> None:
+    status = pair.json("status", str(pair.spec), expect=None)
+    (condition,) = [c for c in status["conditions"] if c["name"] == "NoDrift"]
+    assert condition["status"] == "false"
+    plan = pair.gcluster("plan", str(pair.spec)).stdout
+    assert "changed on the node: key /etc/munge/munge.key: another" in plan
+    assert "file /etc/ssh/authorized_keys.d/ada: another" in plan
+    assert "entry /etc/sudoers.d/zz-hand: new here" in plan
+    assert "rm /etc/sudoers.d/zz-hand" in plan
+
+
 def test_drift_is_told_in_text_and_markdown(pair: LiveCluster) -> None:
     text = pair.gcluster("drift", str(pair.spec)).stdout
     assert "gpu001: key /etc/munge/munge.key: another" in text
@@ -141,6 +168,10 @@ def test_a_fix_fixes_what_steps_can_fix_and_leaves_the_rest_to_a_person(pair: Li
     _as_machine(pair, "gpu001", "umount /home")
     _in_network_of(pair, "gpu001", "sysctl", "-q", "-w", f"net.core.somaxconn={was['sysctl']}")
     _in_network_of(pair, "gpu001", "ip", "link", "set", "eth0", "mtu", mtu)
+    pair.on("gpu002", "rm /etc/sudoers.d/zz-hand; gpasswd --delete mallory sudo")
+    pair.on("head", "sed -i '/stranger/d' /root/.ssh/authorized_keys")
+    kept = "head:/etc/ssh/sshd_config.d/00-hand.conf"
+    pair.gcluster("drift", str(pair.spec), "--accept", kept, "--accept", "gpu002:mallory")
     pair.gcluster("resume", str(pair.spec), "gpu002")
     assert _drift(pair, 0)["drifts"] == []
 
@@ -159,6 +190,8 @@ def test_a_machine_that_was_stopped_and_a_stray_are_drift_of_the_site(pair: Live
     left = pair.json("ledger", "check", str(pair.spec), expect=5)
     assert [stray["item"]["name"] for stray in left["leftovers"]] == [volume]
     subprocess.run(["podman", "volume", "rm", volume], check=True)
+    # A fix starts slurmctld, and looks at it once that has heard of its nodes.
+    pair.on("head", "systemctl stop slurmctld")
     done = pair.json("drift", str(pair.spec), "--fix", "--yes", expect=0)
     assert done["after"]["drifts"] == []
     pair.gcluster("ledger", "check", str(pair.spec))

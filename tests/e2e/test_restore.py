@@ -32,12 +32,7 @@ class Restored:
     """A cluster with accounts, jobs, and what is known of both."""
 
     def __init__(self, live: LiveCluster) -> None:
-        """Bring it up; one job has ended, one runs, two wait."""
-        live.ask_for(nodes=2)
-        spec = yaml.safe_load(live.spec.read_text())
-        spec["scheduler"]["accounts"] = {"nlp": {"share": 60, "users": ["ada"]}}
-        live.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
-        live.gcluster("up", str(live.spec), "--yes")
+        """One job has ended, one runs, two wait."""
         self.live = live
         self.head(f"{SUBMIT} --wait --wrap true")
         self.job = self.head(f"{SUBMIT} --gpus-per-node=8 --wrap 'sleep 2900'")
@@ -77,9 +72,9 @@ class Restored:
 
 
 @pytest.fixture(scope="module")
-def cluster(live: LiveCluster) -> Restored:
+def cluster(pair: LiveCluster) -> Restored:
     """The cluster, with its backup."""
-    return Restored(live)
+    return Restored(pair)
 
 
 def test_a_controller_that_is_gone_is_not_made_again_unasked(cluster: Restored) -> None:

@@ -16,7 +16,7 @@ from ....inventory.compile.steps import PHASES, Stage
 from ....inventory.hosts import AFTER_APPLY
 from ...cluster.outcome import failure
 from .role_files import role_digest
-from .stamps import DOUBTED, WORN
+from .stamps import CHANGED_HERE, DOUBTED, WORN
 
 NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
@@ -33,7 +33,8 @@ class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """The stamp it leaves."""
     hosts: dict[str, str]
-    """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, DONE_ANEW or NOT_ASKED_FOR."""
+    """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, RUNS_AGAIN, NOT_ASKED_FOR, or what was
+    changed on it (`CHANGED_HERE`)."""
     environment: dict[str, str] = {}
     """What the step's tasks find in their environment: the hosts' proxy."""
 
@@ -152,6 +153,8 @@ def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[P
 def _reason(carried: str | None) -> str:
     if carried is None:
         return NEVER_RAN
+    if carried.startswith(CHANGED_HERE):
+        return carried
     return {WORN: STARTED_AGAIN, DOUBTED: RUNS_AGAIN}.get(carried, CHANGED)
 
 

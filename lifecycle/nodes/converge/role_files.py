@@ -120,8 +120,8 @@ class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     files: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     """Files whose content is a secret."""
-    programs: str = ""
-    """Folder on the node that gets what is in the role's files/libexec."""
+    copies: dict[str, str] = {}
+    """Folder below the role's files/ -> folder on the node that gets all that is in it."""
     blocks: tuple[str, ...] = ()
     """Files of which only the part between gcluster's marks is its own."""
     packages: tuple[str, ...] = ()
@@ -131,6 +131,15 @@ class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Kernel settings, by name."""
     sysctl_files: tuple[str, ...] = ()
     """Files of kernel settings: the files and what the kernel has of each setting."""
+    each: dict[str, tuple[str, ...]] = {}
+    """Variable of the step that lists things -> a file for each of them, by its `name`."""
+    people: str = ""
+    """Variable of the step that lists people: their accounts."""
+    watched: tuple[str, ...] = ()
+    """Files, and patterns of files, that only roles and images write: who gets in is decided there.
+    Nobody seals again what was not there, or was otherwise, when a node was first done."""
+    accounts: bool = False
+    """The accounts that can log in, and who is root besides root; sealed once, as `watched`."""
     mounts: str = ""
     """Variable of the step that lists mounts with their `path`."""
     mount_points: tuple[str, ...] = ()
@@ -152,6 +161,9 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     sysctls: tuple[str, ...] = ()
     sysctl_files: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
+    accounts: bool = False
     kernel: bool = False
     links: bool = False
 
@@ -166,18 +178,26 @@ def traces_of(step: Step) -> Traces:
     traces = phase_traces(step.role).get(step.phase)
     if traces is None:
         return Traces()
+    people = _listed(step, traces.people, "name")
     named = (
-        {f"{traces.programs}/{name}" for name in _programs(step.role)} if traces.programs else set()
+        path.replace("NAME", name)
+        for variable, paths in traces.each.items()
+        for name in _listed(step, variable, "name")
+        for path in paths
     )
+    files = {*traces.files, *_copied(step.role, step.phase), *named}
     return Traces(
-        files=tuple(sorted({*traces.files, *named})),
+        files=tuple(sorted(files)),
         keys=tuple(sorted(traces.keys)),
         blocks=tuple(sorted(traces.blocks)),
         packages=tuple(sorted(traces.packages)),
         units=tuple(sorted(traces.units)),
         sysctls=tuple(sorted(traces.sysctls)),
         sysctl_files=tuple(sorted(traces.sysctl_files)),
-        mounts=tuple(sorted({*traces.mount_points, *_mounts(step, traces.mounts)})),
+        mounts=tuple(sorted({*traces.mount_points, *_listed(step, traces.mounts, "path")})),
+        users=tuple(sorted(people)),
+        watched=tuple(sorted(traces.watched)),
+        accounts=traces.accounts,
         kernel=traces.kernel,
         links=traces.links,
     )
@@ -189,10 +209,11 @@ def merged(every: Iterable[Traces]) -> Traces:
     lists = {
         name: tuple(sorted({item for traces in found for item in getattr(traces, name)}))
         for name in Traces.__struct_fields__
-        if name not in {"kernel", "links"}
+        if name not in {"accounts", "kernel", "links"}
     }
     return Traces(
         **lists,
+        accounts=any(traces.accounts for traces in found),
         kernel=any(traces.kernel for traces in found),
         links=any(traces.links for traces in found),
     )
@@ -206,11 +227,17 @@ def phase_traces(role: str) -> dict[str, PhaseTraces]:
 
 
 @functools.cache
-def _programs(role: str) -> tuple[str, ...]:
-    """Return the names of the programs that a role installs below libexec."""
-    return tuple(each.name for each in (role_path(role) / "files" / "libexec").iterdir())
+def _copied(role: str, phase: str) -> frozenset[str]:
+    """Return the files on the node that are copies of whole folders of a role."""
+    found = set()
+    for folder, there in phase_traces(role)[phase].copies.items():
+        root = role_path(role) / "files" / folder
+        files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        found |= {f"{there}/{path.relative_to(root)}" for path in files}
+    return frozenset(found)
 
 
-def _mounts(step: Step, variable: str) -> frozenset[str]:
+def _listed(step: Step, variable: str, field: str) -> frozenset[str]:
+    """Return a field of all that a variable of a step lists."""
     listed = step.variables.get(variable) if variable else None
-    return frozenset(str(mount["path"]) for mount in listed or ())
+    return frozenset(str(item[field]) for item in listed or ())

@@ -37,11 +37,41 @@ _MOUNTS = (
     """ END {for (m in found) print "mount " found[m], m}"""
 )
 
-_KEPT = (
-    r"NR == FNR {if (FNR == 1 || /^(mount|link|sysctl) /) print; next}"
-    r" FNR > 1 && !/^(mount|link|sysctl) /"
+_USERS = (
+    'for n in %s; do p=$(getent passwd "$n") || continue;'
+    ' g=$(id -Gn "$n" | tr " " "\\n" | sort | paste -sd+);'
+    ' echo "user $(echo "$p" | cut -d: -f3,4,7 | tr ":" ,),$g $n"; done'
 )
-"""Over the seal before and the new one: what a step only looks at stays as it was sealed."""
+"""Of each person that is there: uid, gid, shell, groups."""
+_WATCHED = (
+    r"""sha256sum %s | awk -v own=%s '{sub(/^\\/, ""); n = substr($0, 67);"""
+    r""" if (index(own, " " n " ")) next; gsub(/ /, "\\040", n);"""
+    r""" print "entry", substr($0, 1, 64), n}'"""
+)
+"""What stands in files that decide who gets in, but for those that the role itself writes."""
+_ACCOUNTS = (
+    r"""awk -F: '$3 == 0 || ($3 >= 1000 && $3 < 65534 && $7 !~ /(nologin|false|sync)$/)"""
+    r""" {print "account", $3 "," $7, $1}' /etc/passwd;"""
+    r""" awk -F: '$1 ~ /^(root|sudo|wheel|admin|docker)$/"""
+    r""" {k = split($4, m, ","); for (i = 1; i <= k; i++) print "account member " $1 ":" m[i]}'"""
+    r""" /etc/group"""
+)
+"""Local accounts with a shell, and members of the groups that make root of them."""
+
+_KEPT = (
+    r"NR == 1 {print first; same = ($0 == first); next}"
+    r" NR == FNR {if (/^(entry|account) /) {once = 1; print}"
+    r" else if (same && /^(mount|link|sysctl) /) print; next}"
+    r" FNR == 1 {next}"
+    r' /^account / {n = $3; sub(/.*:/, "", n); if (!once || index(own, " " n " ")) print; next}'
+    r" /^entry / {if (!once) print; next}"
+    r" /^(mount|link|sysctl) / {if (!same) print; next} {print}"
+)
+"""Over the seal before and the new one: what a step only looks at stays as it was sealed.
+
+Entries and accounts do whatever runs again: a step that is done for another reason must not make a
+stranger's key one of ours.
+"""
 
 
 def read_seals_command(traces: Traces) -> str:
@@ -59,6 +89,13 @@ def read_seals_command(traces: Traces) -> str:
     parts = [ask(names) for ask, names in asked if names]
     if traces.sysctls or traces.sysctl_files:
         parts.append(_sysctls(traces))
+    if traces.users:
+        parts.append(_USERS % _quoted(traces.users))
+    if traces.watched:
+        own = shlex.quote(" " + " ".join(traces.paths) + " ")
+        parts.append(_WATCHED % (" ".join(traces.watched), own))
+    if traces.accounts:
+        parts.append(_ACCOUNTS)
     if traces.kernel:
         parts.append(
             'echo "kernel $(uname -r) release"; '
@@ -73,20 +110,23 @@ def seal_command(step: Step, digest: str) -> str:
     """Return the shell line that seals what a step left; "" where there is nothing to look at.
 
     It never fails: a node without a seal is one of which nothing is known. A step that is run again
-    seals mounts, links and kernel settings as they were: it fixes none that a hand changed. Phase
+    seals mounts, links and kernel settings as they were: it fixes none that a hand changed. What
+    decides who gets in is sealed once. Phase
     `remove` takes the role's seals away, as it does its stamps.
     """
     if step.phase == "remove":
         return f"{end_command(DIRECTORY, step.role)}; "
-    command = read_seals_command(traces_of(step))
+    traces = traces_of(step)
+    command = read_seals_command(traces)
     if not command:
         return ""
     path, content = f"{DIRECTORY}/{step.key}", f"digest {digest} stamp"
+    own = shlex.quote(" " + " ".join(traces.users) + " ")
     return (
         f"( umask 077; PATH=$PATH:/usr/sbin:/sbin; mkdir -p {DIRECTORY}; "
         f"{{ echo '{content}'; {command}; }} > {path}.new; "
-        f"if grep -qx '{content}' {path}; then awk '{_KEPT}' {path} {path}.new > {path}.kept "
-        f"&& mv {path}.kept {path}.new; fi; mv {path}.new {path} ) "
+        f"if [ -s {path} ]; then awk -v first='{content}' -v own={own} '{_KEPT}' {path} {path}.new "
+        f"> {path}.kept && mv {path}.kept {path}.new; fi; mv {path}.new {path} ) "
         "2>/dev/null || true; "
     )
 

@@ -19,6 +19,8 @@ Stamps: TypeAlias = dict[str, str]
 WORN = "worn"
 DOUBTED = "doubted"
 """Stands for a digest that is not believed: the step is run again."""
+CHANGED_HERE = "changed on the node: "
+"""Begins what stands for the digest of a step whose traces are others now; the rest says which."""
 _END = "end of stamps"
 _SEEN_AFTER_BOOT = frozenset({"join", "verify"})
 """Phases whose stamp holds only since the node was started: is it back, and does it still work?"""

@@ -22,8 +22,6 @@ from gcluster.lifecycle.nodes.converge.role_files import (
 from gcluster.lifecycle.nodes.converge.seals import read_seals_command, seal_command
 
 ROLES = sorted(path.name for path in role_path("base").parent.iterdir() if path.is_dir())
-DATA = {"firmware"}
-"""Roles that leave nothing which is not in their own report."""
 
 
 def _run(command: str) -> dict[tuple[str, str], str]:
@@ -37,26 +35,78 @@ def test_every_role_says_what_it_leaves_in_phases_that_it_has(role: str) -> None
     said = phase_traces(role)
     assert set(said) <= set(PHASES)
     assert all((role_path(role) / "tasks" / f"{phase}.yml").exists() for phase in said)
-    assert bool(said) is (role not in DATA)
+    assert said
+
+
+PLACES = re.compile(
+    r"""(?:dest|path): ["']?(/[\w./@-]+)|^\s*["']?(/(?:etc|usr|opt)/[\w./@-]+)["']?:""",
+    re.MULTILINE,
+)
+"""What tasks and variables name as the place of a file: `dest:`, `path:`, keys of managed_files."""
+NOT_LOOKED_AT = {
+    "/etc/gcluster",  # a folder of many roles, whose files are looked at
+    "/etc/slurm",  # the same
+    "/etc/ssh/authorized_keys.d",  # its entries are looked at, all of them
+    "/etc/gcluster/blobfuse2-",  # begins the name of one for each mount, which is looked at
+    "/etc/systemd/system/object-",  # the same
+    "/etc/ssl/certs/ca-certificates.crt",  # the distribution's, only read
+    "/run/gcluster-firmware.json",  # a report that goes with the next restart
+    "/usr/bin/nvidia-uninstall",  # the vendor's, only looked for
+    "/usr/libexec/gcluster",  # a folder of many roles, whose programs are looked at
+    "/usr/local/bin/gcluster-stage",  # a link to a program that is looked at
+    "/usr/local/sbin/node-health",  # the same
+    "/usr/local/src/gcluster",  # sources of what is built and then looked at
+    "/var/lib/gcluster/slurm-packages",  # its list of checksums is looked at
+}
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_file_that_a_role_writes_is_looked_at(role: str) -> None:
-    """Those at a fixed path, by `dest:` of its tasks."""
-    written = set()
-    for path in sorted((role_path(role) / "tasks").glob("*.yml")):
-        text = path.read_text(encoding="utf-8")
-        written |= set(re.findall(r"^\s+dest: (/etc/\S+)$", text, re.MULTILINE))
-    written = {path for path in written if "{{" not in path and not path.endswith("/")}
-    told = {p for said in phase_traces(role).values() for p in (*said.files, *said.keys,
-                                                           *said.sysctl_files)}  # fmt: skip
-    assert written - told <= NOT_LOOKED_AT
+    """At a fixed path, or a copy of the role's own."""
+    written: set[str] = set()
+    for folder in ("tasks", "vars"):
+        for path in sorted((role_path(role) / folder).rglob("*.yml")):
+            text = path.read_text(encoding="utf-8")
+            written |= {one or other for one, other in PLACES.findall(text)}
+    systemd = role_path(role) / "files" / "systemd"
+    units = (path for path in systemd.rglob("*") if path.is_file())
+    written |= {f"/etc/systemd/system/{path.relative_to(systemd)}" for path in units}
+    looked_at = NOT_LOOKED_AT.copy()
+    for phase in phase_traces(role):
+        traces = traces_of(Step(stage=Stage.BASE, role=role, phase=phase, variables={}))  # type: ignore[arg-type]  # a phase
+        looked_at |= {*traces.paths, *traces.blocks, *traces.mounts}
+    assert {path for path in written if not path.endswith("/")} - looked_at == set()
 
 
-NOT_LOOKED_AT = {
-    "/etc/apt/preferences.d/gcluster-slurm",  # slurm's, written by slurmdbd too
-    "/etc/systemd/system/gcluster-self-converge.timer",
-}
+def test_what_a_role_copies_is_looked_at_where_it_puts_it() -> None:
+    copied = traces_of(Step(stage=Stage.BASE, role="slurm", phase="install", variables={})).files
+    assert "/usr/local/libexec/gcluster/slurm-state" in copied
+    assert "/etc/systemd/system/slurmctld.service.d/gcluster.conf" in copied
+
+
+def test_people_are_looked_at_by_their_accounts_and_their_keys() -> None:
+    step = Step(stage=Stage.BASE, role="base", phase="configure",
+                variables={"base_users": [{"name": "root"}, {"name": "nobody-here"}]})  # fmt: skip
+    traces = traces_of(step)
+    assert traces.users == ("nobody-here", "root")
+    assert "/etc/ssh/authorized_keys.d/root" in traces.files
+    found = _run(read_seals_command(Traces(users=traces.users)))
+    assert found["user", "root"].startswith("0,0,/bin/")
+    assert ("user", "nobody-here") not in found
+
+
+def test_strangers_in_a_watched_folder_are_told_and_what_the_role_writes_there_is_not(
+    tmp_path: Path,
+) -> None:
+    for name in ("ours", "theirs", "with a space"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    traces = Traces(files=(f"{tmp_path}/ours",), watched=(f"{tmp_path}/*", "/no/such/file"))
+    entries = {name for kind, name in _run(read_seals_command(traces)) if kind == "entry"}
+    assert entries == {f"{tmp_path}/theirs", f"{tmp_path}/with\\040a\\040space"}
+
+
+def test_who_is_root_is_told() -> None:
+    assert _run(read_seals_command(Traces(accounts=True)))["account", "root"].startswith("0,/")
 
 
 def test_files_are_told_by_hash_and_mode_and_what_is_missing_not_at_all(tmp_path: Path) -> None:
@@ -129,6 +179,31 @@ def test_a_step_that_is_done_again_does_not_seal_what_a_hand_changed_meanwhile(
         "file b /f",
         "mount tmpfs /home",
     ]
+
+
+def test_a_strangers_entry_is_sealed_by_the_first_seal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever makes the step run again; people of the spec come and go with it."""
+    monkeypatch.setattr(seals, "DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(
+        seals,
+        "read_seals_command",
+        lambda _: "printf 'entry b /x\\naccount 7 bob\\naccount 8 eve\\nfile c /f\\n'",
+    )
+    step = Step(stage=Stage.BASE, role="base", phase="configure",
+                variables={"base_users": [{"name": "bob"}]})  # fmt: skip
+    seal = tmp_path / step.key
+    seal.write_text(f"digest {'0' * 64} stamp\nfile a /f\nentry a /etc/sudoers\naccount 0 root\n")
+    subprocess.run(["sh", "-c", seal_command(step, "1" * 64)], check=True)
+    assert seal.read_text().splitlines() == [
+        f"digest {'1' * 64} stamp", "entry a /etc/sudoers", "account 0 root", "account 7 bob",
+        "file c /f",
+    ]  # fmt: skip
+
+    seal.write_text(f"digest {'0' * 64} stamp\nfile a /f\n")
+    subprocess.run(["sh", "-c", seal_command(step, "1" * 64)], check=True)
+    assert "entry b /x" in seal.read_text().splitlines(), "its seal knew no entries"
 
 
 def test_a_role_that_ends_takes_its_seals_with_it(

@@ -251,3 +251,70 @@ def test_an_answer_is_read_whole() -> None:
 @given(st.integers(0, len(ANSWER) - 1))
 def test_an_answer_that_was_cut_short_is_none(length: int) -> None:
     assert isinstance(read_report(ANSWER[:length]), Unreachable)
+
+
+BASE = _step("base", "configure", base_users=[{"name": "ada"}])
+SSSD = _step("sssd", "configure")
+RULES = "/etc/sudoers.d/gcluster-directory"
+KNOWN = {("entry", "/etc/sudoers"): A, ("account", "root"): "0,/bin/bash"}
+
+
+def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str, str, str]]:
+    """Return what is told of a node that has more than `known` now: name -> value, by kind."""
+    wanted = {"base.configure": (BASE, A), "sssd.configure": (SSSD, A)}
+    more = {(name.partition(" ")[0], name.partition(" ")[2]): v for name, v in now.items()}
+    seals = {
+        "base.configure": Seal(digest=A, at=1000, items=known),
+        "sssd.configure": Seal(digest=A, at=2000, items={("file", RULES): A}),
+    }
+    report = replace(
+        SOUND, stamps=dict.fromkeys(wanted, A), seals=seals, touched={},
+        now=known | {("file", RULES): A} | more,
+    )  # fmt: skip
+    found = judge("gpu001", wanted, report).drifts
+    assert all(drift.hint and not drift.fixable for drift in found)
+    return [(drift.kind, drift.name, drift.now) for drift in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("entry /etc/sudoers.d/zz", B, "new here"),
+        ("entry /etc/sudoers", B, "another"),
+        ("entry /etc/ssh/sshd_config.d/00.conf", B, "new here"),
+        ("account eve", "0,/bin/bash", "0,/bin/bash"),
+        ("account sudo:eve", "member", "member"),
+    ],
+)
+def test_a_stranger_who_may_get_in_is_told_and_left_to_a_person(
+    name: str, value: str, told: str
+) -> None:
+    kind, _, path = name.partition(" ")
+    assert _strangers(KNOWN, **{name: value}) == [(kind, path, told)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (f"entry {RULES}", B),  # its own seal says what it should be
+        ("account ada", "2001,/bin/bash"),
+        ("account sudo:ada", "member"),
+        ("entry /etc/motd", B),
+    ],
+)
+def test_what_roles_write_and_people_of_the_spec_are_no_strangers(name: str, value: str) -> None:
+    assert _strangers(KNOWN, **{name: value}) == []
+
+
+def test_a_seal_that_knows_no_entries_can_t_call_one_new() -> None:
+    """Of a version that did not look at them."""
+    assert _strangers({}, **{"entry /etc/sudoers": A, "account root": "0,/bin/bash"}) == []
+
+
+def test_an_entry_that_is_gone_lets_nobody_in() -> None:
+    known = KNOWN | {("entry", "/etc/sudoers.d/site"): A}
+    report = replace(
+        SOUND, stamps={"base.configure": A}, now=KNOWN, touched={},
+        seals={"base.configure": Seal(digest=A, at=1000, items=known)},
+    )  # fmt: skip
+    assert judge("gpu001", {"base.configure": (BASE, A)}, report).drifts == ()

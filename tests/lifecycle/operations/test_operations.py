@@ -22,8 +22,15 @@ from gcluster.lifecycle.operations.reboot import (
     paced,
     reboot_nodes,
 )
+from gcluster.lifecycle.operations.rolling.roll import Clock
 from gcluster.lifecycle.operations.selection import chosen
-from gcluster.lifecycle.operations.service import ServiceResult, drain, resume
+from gcluster.lifecycle.operations.service import (
+    SILENT_S,
+    ServiceResult,
+    drain,
+    resume,
+    wait_for_answers,
+)
 from gcluster.lifecycle.scheduler.slurm import Slurm
 from gcluster.schemas.load import load_text
 
@@ -37,6 +44,8 @@ pools:
 scheduler: {type: slurm}
 """
 NODES = ("gpu001", "gpu002", "gpu003", "gpu004")
+STARTS_S = 5.0
+"""When the scheduler of a test answers."""
 HOSTS = ClusterInventory(
     cluster="demo",
     hosts=(
@@ -167,6 +176,30 @@ def test_a_node_in_the_hands_of_gcluster_is_not_given_back_half_way(controller: 
     with pytest.raises(LifecycleError, match="gpu004 is being changed by gcluster") as caught:
         resume(HOSTS, Slurm(controller, HEAD), ["gpu"])
     assert caught.value.exit_code is Exit.REFUSED
+
+
+def test_a_scheduler_that_was_just_started_is_waited_for_and_nodes_that_answer_it_late() -> None:
+    """Slurm says of these that they don't respond; of a node that somebody took out it may not."""
+    service = SchedulerDouble(
+        dict.fromkeys(NODES, 0), drained={NODES[0]: "Not responding", NODES[1]: "a fan"}
+    )
+    service.answers_from = {NODES[0]: 20.0, NODES[1]: 10_000.0}
+    answer, service.silent_from = service.silent_from, 0.0
+
+    def sleep(seconds: float) -> None:
+        service.time += seconds
+        if service.time >= STARTS_S:
+            service.silent_from = answer
+
+    wait_for_answers(service, NODES, Clock(lambda: service.time, sleep))
+    assert service.time == service.answers_from[NODES[0]]
+
+
+def test_a_scheduler_that_never_answers_is_given_up() -> None:
+    service = SchedulerDouble(dict.fromkeys(NODES, 0))
+    service.silent_from = 0.0
+    wait_for_answers(service, NODES, service.clock)
+    assert service.time == SILENT_S
 
 
 def test_a_scheduler_that_is_silent_is_no_traceback(controller: Controller) -> None:

@@ -18,6 +18,7 @@ gpu003|draining|gcluster up: run 1
 gpu004|drained|RMA 4711
 gpu005|down*|Not responding
 gpu006|drained*|gcluster up: run 1
+gpu007|unknown|none
 END"""
 SQUEUE = """\
 cat <<'END'
@@ -37,7 +38,7 @@ def shell(tmp_path: Path) -> LocalShell:
 
 
 def test_each_node_is_seen_with_its_jobs_and_the_reason_it_is_out(shell: LocalShell) -> None:
-    names = [f"gpu00{number}" for number in range(1, 7)]
+    names = [f"gpu00{number}" for number in range(1, 8)]
     assert Slurm(shell, HEAD).nodes([*names, "gpu099"]) == {
         "gpu001": NodeUse(out=False),
         "gpu002": NodeUse(out=False, jobs=("12", "14")),
@@ -45,6 +46,7 @@ def test_each_node_is_seen_with_its_jobs_and_the_reason_it_is_out(shell: LocalSh
         "gpu004": NodeUse(out=True, reason="RMA 4711"),
         "gpu005": NodeUse(out=True, reason="Not responding", silent=True),
         "gpu006": NodeUse(out=True, reason="gcluster up: run 1", silent=True),
+        "gpu007": NodeUse(out=True, unheard=True),
     }
 
 

@@ -1,0 +1,24 @@
+"""A node that dies is noticed within the time that the documentation states."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+STATED_S = 240
+
+
+def test_a_dead_node_is_noticed_within_four_minutes() -> None:
+    """It looks each third of SlurmdTimeout, and counts a node as down at the second after that.
+
+    (`ping_nodes` of slurmctld, Slurm 24.11.) A message to the node has a timeout of its own.
+    """
+    defaults = yaml.safe_load((ROOT / "roles/slurm/defaults/main.yml").read_text(encoding="utf-8"))
+    conf = (ROOT / "roles/slurm/templates/slurm.conf.j2").read_text(encoding="utf-8")
+    (message,) = re.findall(r"^MessageTimeout=(\d+)$", conf, re.MULTILINE)
+    assert "SlurmdTimeout={{ slurm_node_timeout }}" in conf
+    assert defaults["slurm_node_timeout"] * 5 / 3 + int(message) <= STATED_S
+    assert "within four minutes" in (ROOT / "docs/operations.md").read_text(encoding="utf-8")
