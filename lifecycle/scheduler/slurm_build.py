@@ -1,9 +1,9 @@
 """Slurm's packages, built once a cluster for each distribution and architecture, kept for all.
 
-A node of the kind builds them (`slurm-build` of role slurm_packages), as a unit of its own: it goes
-on when `up` is killed, and the next one follows it. Nodes are converged meanwhile and wait where
-they need the packages. The list of checksums carries a code made with the cluster's MUNGE key,
-which every node has before it takes them.
+A node of the kind builds them (`slurm-build.py` of role slurm_packages), as a unit of its own: it
+goes on when `up` is killed, and the next one follows it. Nodes are converged meanwhile and wait
+where they need the packages. The list of checksums carries a code made with the cluster's MUNGE
+key, which every node has before it takes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORK = "/var/cache/gcluster/slurm-build"
 """On a builder: KEY/PLATFORM has the packages and the log."""
 _STAGE = "slurm"
 _STEPS = 8
-"""Steps that slurm-build tells of; only for the progress."""
+"""Steps that slurm-build.py tells of; only for the progress."""
 _LIMIT_S = 3 * 3600
 _LOST_S = 600
 """How long a builder may not answer."""
@@ -313,7 +313,7 @@ class _Work:
         return True
 
     def _build(self, build: Build, builder: Host) -> None:
-        program = (role_path("slurm_packages") / "files/libexec/slurm-build").read_bytes()
+        program = (role_path("slurm_packages") / "files/libexec/slurm-build.py").read_bytes()
         names = {
             "work": WORK,
             "unit": build.unit,

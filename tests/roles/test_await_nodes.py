@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-await-nodes"
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-await-nodes.py"
 COME = "7                   CONFIGURING         gcluster burst: its nodes have come"
 COMING = "7                   CONFIGURING         gcluster burst: spills to spill"
 OTHER = "8                   RUNNING             "
@@ -16,16 +16,14 @@ OTHER = "8                   RUNNING             "
 class Controller:
     """Answers of squeue and sinfo, one after the other; the last one stays. No time passes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Have one partition whose nodes come and go."""
         self.folder = folder
         self.partitions = folder / "elastic-partitions"
         self.partitions.write_text("# Written by gcluster.\nspill\n")
         self.asked = folder / "asked"
         self.asked.touch()
-        self.slept = folder / "slept"
-        self.slept.touch()
-        self._program("sleep", f'echo "$1" >> {self.slept}')
+        self._monkeypatch = monkeypatch
 
     def says(self, program: str, *answers: str) -> None:
         """Have a program answer with these, one at each call; ";" begins another line of it."""
@@ -43,7 +41,7 @@ class Controller:
         path.chmod(0o755)
 
     def run(self, partition: str = "spill") -> int:
-        """Run the program for a job; return the seconds that it would have slept."""
+        """Run the program for a job, here; return the seconds that it would have slept."""
         environment = {
             "PATH": f"{self.folder}:/usr/bin:/bin",
             "GCLUSTER_ELASTIC_PARTITIONS": str(self.partitions),
@@ -51,14 +49,19 @@ class Controller:
             "SLURM_JOB_NODELIST": "spill[001-002]",
             "SLURM_JOB_PARTITION": partition,
         }
-        subprocess.run([PROGRAM], env=environment, check=True, timeout=60)
-        return len(self.slept.read_text().splitlines())
+        slept: list[float] = []
+        with self._monkeypatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            patch.setattr("time.sleep", slept.append)
+            runpy.run_path(str(PROGRAM), run_name="__main__")
+        return int(sum(slept))
 
 
 @pytest.fixture
-def controller(tmp_path: Path) -> Controller:
+def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     """A controller without any job."""
-    return Controller(tmp_path)
+    return Controller(tmp_path, monkeypatch)
 
 
 def test_nothing_is_asked_for_a_job_in_a_partition_whose_nodes_are_always_there(

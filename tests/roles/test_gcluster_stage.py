@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 LIBEXEC = Path(__file__).parents[2] / "roles/staging/files/libexec"
-PROLOG = Path(__file__).parents[2] / "roles/slurm/files/libexec/job-prolog"
+PROLOG = Path(__file__).parents[2] / "roles/slurm/files/libexec/job-prolog.py"
 FAST_BEAT = "0.05"
 
 

@@ -25,7 +25,6 @@ class Node:
         self.folder = folder
         self.has("nvidia-smi", WELL)
         self.has("systemctl", "exit 1")
-        self.has("logger", "true")
 
     @property
     def report(self) -> Path:
@@ -44,6 +43,7 @@ class Node:
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "GCLUSTER_HEALTH": str(self.programs / "node-health"),
             "GCLUSTER_HEALTH_REPORT": str(self.report),
+            "PYTHONDONTWRITEBYTECODE": "1",
             "SLURM_JOB_ID": "7",
         }
         return subprocess.run(
@@ -63,14 +63,14 @@ def looks(node: Node, report: str) -> None:
 
 def test_a_job_starts_on_a_node_that_is_well(node: Node) -> None:
     looks(node, FIT)
-    assert node.run("job-prolog").returncode == 0
+    assert node.run("job-prolog.py").returncode == 0
     assert (node.folder / "looked").exists()
 
 
 def test_a_report_of_the_last_minutes_is_believed(node: Node) -> None:
     looks(node, FIT)
     node.report.write_text(FIT)
-    assert node.run("job-prolog").returncode == 0
+    assert node.run("job-prolog.py").returncode == 0
     assert not (node.folder / "looked").exists()
 
 
@@ -79,22 +79,22 @@ def test_an_old_report_is_not_believed(node: Node) -> None:
     node.report.write_text(FIT)
     an_hour_ago = time.time() - 3600
     os.utime(node.report, (an_hour_ago, an_hour_ago))
-    assert node.run("job-prolog").returncode == 1
+    assert node.run("job-prolog.py").returncode == 1
 
 
 def test_no_job_starts_on_a_node_that_is_unfit(node: Node) -> None:
     looks(node, UNFIT)
-    done = node.run("job-prolog")
+    done = node.run("job-prolog.py")
     assert (done.returncode, "unfit" in done.stderr) == (1, True)
 
 
 def test_no_job_starts_when_the_health_check_leaves_no_report(node: Node) -> None:
     node.has("node-health", "echo no disk; exit 1")
-    done = node.run("job-prolog")
+    done = node.run("job-prolog.py")
     assert (done.returncode, "no disk" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("program", ["job-prolog", "job-epilog"])
+@pytest.mark.parametrize("program", ["job-prolog.py", "job-epilog.py"])
 def test_a_gpu_that_must_be_reset_keeps_jobs_away(node: Node, program: str) -> None:
     node.has("nvidia-smi", "printf '0, None\\n1, Reset\\n'")
     done = node.run(program)
@@ -109,7 +109,7 @@ def test_gpus_that_are_well_or_whose_driver_does_not_tell_stop_nothing(
     node: Node, answer: str
 ) -> None:
     node.has("nvidia-smi", answer)
-    assert node.run("job-epilog").returncode == 0
+    assert node.run("job-epilog.py").returncode == 0
 
 
 def test_a_fabric_s_daemon_that_is_down_is_started_first(node: Node) -> None:
@@ -117,19 +117,19 @@ def test_a_fabric_s_daemon_that_is_down_is_started_first(node: Node) -> None:
         "systemctl",
         f"case $1 in is-active) exit 3 ;; start) touch {node.folder}/started ;; esac",
     )
-    assert node.run("job-prolog").returncode == 0
+    assert node.run("job-prolog.py").returncode == 0
     assert (node.folder / "started").exists()
 
 
 def test_no_job_starts_without_the_fabric_s_daemon(node: Node) -> None:
     node.has("systemctl", 'case "$1" in is-enabled) ;; *) exit 1 ;; esac')
-    done = node.run("job-prolog")
+    done = node.run("job-prolog.py")
     assert (done.returncode, "receive daemon" in done.stderr) == (1, True)
 
 
 def test_a_node_without_gpus_takes_jobs(node: Node) -> None:
     (node.programs / "nvidia-smi").unlink()
-    assert node.run("job-epilog").returncode == 0
+    assert node.run("job-epilog.py").returncode == 0
 
 
 class Scratch:
@@ -162,6 +162,7 @@ class Scratch:
             "GCLUSTER_JOB_SCRATCH": str(self.node.folder / "scratch.conf"),
             "GCLUSTER_SCRATCH_BEGUN": str(self.begun),
             "GCLUSTER_SCRATCH_OWNER": str(os.getuid()),
+            "PYTHONDONTWRITEBYTECODE": "1",
             "SLURM_JOB_ID": job,
             "SLURM_JOB_UID": str(os.getuid()),
             "SLURM_JOB_GID": str(os.getgid()),
@@ -175,19 +176,19 @@ def scratch(node: Node) -> Scratch:
 
 
 def test_a_job_s_folder_is_its_user_s_alone_and_goes_with_the_job(scratch: Scratch) -> None:
-    assert scratch.run("job-prolog").returncode == 0
+    assert scratch.run("job-prolog.py").returncode == 0
     (folder,) = (scratch.place / "gcluster-jobs").iterdir()
     assert (folder.name, folder.stat().st_mode & 0o777) == ("7", 0o700)
     (folder / "data").write_text("x")
-    assert scratch.run("job-epilog").returncode == 0
+    assert scratch.run("job-epilog.py").returncode == 0
     assert scratch.jobs == set()
 
 
 def test_tasks_are_told_of_it(scratch: Scratch) -> None:
-    assert scratch.run("task-prolog").stdout == ""
-    scratch.run("job-prolog")
+    assert scratch.run("task-prolog.sh").stdout == ""
+    scratch.run("job-prolog.py")
     folder = scratch.place / "gcluster-jobs/7"
-    assert scratch.run("task-prolog").stdout.splitlines() == [
+    assert scratch.run("task-prolog.sh").stdout.splitlines() == [
         f"export TMPDIR={folder}",
         f"export JOB_SCRATCH={folder}",
     ]
@@ -196,9 +197,9 @@ def test_tasks_are_told_of_it(scratch: Scratch) -> None:
 def test_what_a_job_left_on_a_node_that_went_down_is_swept_before_the_next(
     scratch: Scratch,
 ) -> None:
-    scratch.run("job-prolog", job="5")
+    scratch.run("job-prolog.py", job="5")
     (scratch.begun / "5").unlink()  # as a start of the node empties /run
-    assert scratch.run("job-prolog").returncode == 0
+    assert scratch.run("job-prolog.py").returncode == 0
     assert scratch.jobs == {"7"}
 
 
@@ -208,26 +209,26 @@ def test_a_job_keeps_its_folder_while_its_prolog_is_still_at_work(scratch: Scrat
         "systemctl",
         f"touch {began}; while [ -e {began} ]; do sleep 0.05; done; exit 1",
     )
-    with subprocess.Popen(**scratch.call("job-prolog", job="6")) as first:
+    with subprocess.Popen(**scratch.call("job-prolog.py", job="6")) as first:
         while not began.exists():
             assert first.poll() is None
             time.sleep(0.01)
         scratch.node.has("systemctl", "exit 1")
-        assert scratch.run("job-prolog").returncode == 0
+        assert scratch.run("job-prolog.py").returncode == 0
         began.unlink()
     assert scratch.jobs == {"6", "7"}
 
 
 def test_no_mark_of_a_job_stays_behind(scratch: Scratch) -> None:
-    scratch.run("job-prolog")
+    scratch.run("job-prolog.py")
     assert [mark.name for mark in scratch.begun.iterdir()] == ["7"]
-    scratch.run("job-epilog")
+    scratch.run("job-epilog.py")
     assert list(scratch.begun.iterdir()) == []
 
 
 def test_no_job_starts_without_the_disk_that_it_is_promised(scratch: Scratch) -> None:
     scratch.place.rmdir()
-    done = scratch.run("job-prolog")
+    done = scratch.run("job-prolog.py")
     assert (done.returncode, "is not there" in done.stderr) == (1, True)
 
 
@@ -235,14 +236,14 @@ def test_a_link_that_somebody_else_laid_is_not_followed(scratch: Scratch) -> Non
     elsewhere = scratch.node.folder / "elsewhere"
     elsewhere.mkdir()
     (scratch.place / "gcluster-jobs").symlink_to(elsewhere)
-    done = scratch.run("job-prolog")
+    done = scratch.run("job-prolog.py")
     assert (done.returncode, "not root's own folder" in done.stderr) == (1, True)
     assert list(elsewhere.iterdir()) == []
 
 
 def test_without_a_place_there_is_no_scratch(scratch: Scratch) -> None:
     (scratch.node.folder / "scratch.conf").write_text("# managed\n\n")
-    assert scratch.run("job-prolog").returncode == 0
+    assert scratch.run("job-prolog.py").returncode == 0
     assert list(scratch.place.iterdir()) == []
 
 

@@ -48,11 +48,11 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 """Role of a pool -> what its hosts are to Slurm."""
 
 
-TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog"
+TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog.sh"
 """What slurmd runs for each task where jobs have scratch; slurm.install puts it there."""
 JOB_PROGRAMS: dict[str, Json] = {
-    "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog",
-    "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog",
+    "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog.py",
+    "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog.py",
 }
 """What slurmd runs around jobs on machines; slurm.install puts them there."""
 PROLOG_S = 300

@@ -52,10 +52,10 @@ def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -
     fixed = [host.name for hosts in compute.values() for host in hosts]
     return {
         "slurm_elastic": {
-            "resume_program": f"{PROGRAMS}/slurm-resume",
-            "resume_fail_program": f"{PROGRAMS}/slurm-resume-failed",
-            "suspend_program": f"{PROGRAMS}/slurm-suspend",
-            "await_program": f"{PROGRAMS}/slurm-await-nodes",
+            "resume_program": f"{PROGRAMS}/slurm-resume.sh",
+            "resume_fail_program": f"{PROGRAMS}/slurm-resume-failed.sh",
+            "suspend_program": f"{PROGRAMS}/slurm-suspend.sh",
+            "await_program": f"{PROGRAMS}/slurm-await-nodes.py",
             "partitions": [
                 name
                 for name, partition in sorted(written_partitions(spec).items())

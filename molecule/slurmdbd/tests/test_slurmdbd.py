@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from testinfra.host import Host
 
 SACCTMGR = "SLURM_CONF=/etc/slurm/slurmdbd-client.conf sacctmgr --noheader --parsable2"
-BACKUP = "/usr/local/libexec/gcluster/slurmdbd-backup"
+BACKUP = "/usr/local/libexec/gcluster/slurmdbd-backup.py"
 BACKUPS = "/var/backups/gcluster/slurmdbd"
 
 

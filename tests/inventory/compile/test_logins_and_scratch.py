@@ -80,7 +80,7 @@ def slurm(of: list[Step]) -> dict[str, Any]:
 def test_scratch_is_told_to_nodes_and_its_task_prolog_to_controllers() -> None:
     found = steps(", job_scratch: /local")
     assert slurm(found["gpu"])["slurm_scratch"] == "/local"
-    assert slurm(found["head"])["slurm_task_prolog"].endswith("/task-prolog")
+    assert slurm(found["head"])["slurm_task_prolog"].endswith("/task-prolog.sh")
     assert "slurm_scratch" not in slurm(found["head"])
 
 

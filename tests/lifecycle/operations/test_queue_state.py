@@ -34,7 +34,7 @@ from gcluster.lifecycle.operations.queue_state import (
 from gcluster.lifecycle.status.conditions import QueueStatus
 from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 
-PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state"
+PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state.py"
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))
 NOBODY = ClusterInventory(cluster="trial", hosts=())
 SYSTEMCTL = """\
@@ -71,8 +71,8 @@ class Controller(SshSession):
         (here / "slurm.conf").write_text(f"StateSaveLocation={self.state}\n")
         (here / "runs").touch()
         (here / "bin").mkdir()
-        self._program("slurm-state", PROGRAM.read_text().partition("\n")[2])
-        self._program("systemctl", SYSTEMCTL.format(here=here, program=here / "bin/slurm-state"))
+        self._write("slurm-state.py", PROGRAM.read_text())
+        self._program("systemctl", SYSTEMCTL.format(here=here, program=here / "bin/slurm-state.py"))
         self._program("slurmctld", f"echo slurm-wlm {slurm}")
         self._program("scontrol", "echo Slurmctld is UP")
         self._program("chown", ":")
@@ -87,8 +87,11 @@ class Controller(SshSession):
         return (self.here / "database").read_text().split()
 
     def _program(self, name: str, text: str) -> None:
+        self._write(name, f"#!/bin/sh\n{text}\n")
+
+    def _write(self, name: str, text: str) -> None:
         path = self.here / "bin" / name
-        path.write_text(f"#!/bin/sh\n{self._own(text)}\n")
+        path.write_text(self._own(text))
         path.chmod(0o755)
 
     def _own(self, text: str) -> str:
@@ -349,7 +352,7 @@ def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> Non
 def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> None:
     shared = controller.here / "shared"
     shared.mkdir()
-    program = f"/usr/local/libexec/gcluster/slurm-state move {shared}"
+    program = f"/usr/local/libexec/gcluster/slurm-state.py move {shared}"
     first = controller.run(HEAD, program)
     assert isinstance(first, SshResult)
     assert first.stdout.startswith("carried the queue")
@@ -363,7 +366,7 @@ def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> No
 def test_slurmctld_does_not_start_where_the_shared_file_system_is_missing(
     controller: Controller,
 ) -> None:
-    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurm-state check /nowhere")
+    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurm-state.py check /nowhere")
     assert isinstance(said, SshResult)
     assert said.returncode == 1
     assert "another controller may be writing the state there" in said.stderr

@@ -145,7 +145,7 @@ class Here:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     """This machine as every node: all of them share one mirror."""
-    program = tmp_path / "role/files/libexec/slurm-build"
+    program = tmp_path / "role/files/libexec/slurm-build.py"
     program.parent.mkdir(parents=True)
     program.write_text(
         PROGRAM.replace("BUILT", f"{tmp_path}/built").replace("BROKEN", f"{tmp_path}/broken")

@@ -190,7 +190,11 @@ def test_a_request_of_another_name_is_not_removed(shell: Shell, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("program", "kind"),
-    [("slurm-resume", "resume"), ("slurm-suspend", "suspend"), ("slurm-resume-failed", "failed")],
+    [
+        ("slurm-resume.sh", "resume"),
+        ("slurm-suspend.sh", "suspend"),
+        ("slurm-resume-failed.sh", "failed"),
+    ],
 )
 def test_slurm_s_programs_leave_a_whole_request(
     program: str, kind: str, shell: Shell, tmp_path: Path
@@ -211,7 +215,7 @@ def test_a_full_spool_leaves_no_half_request(shell: Shell, tmp_path: Path) -> No
     environment = shell.environment | {"GCLUSTER_BURST_SPOOL": str(tmp_path / "gone")}
 
     done = subprocess.run(
-        [PROGRAMS / "slurm-resume", "spill[001-002]"],
+        [PROGRAMS / "slurm-resume.sh", "spill[001-002]"],
         env=environment, check=False, capture_output=True,
     )  # fmt: skip
 

@@ -1,3 +1,3 @@
 #!/bin/sh
 # Slurmctld needs these nodes (ResumeProgram): HOSTS, a host range.
-exec "${0%/*}/slurm-leave-request" resume "$1"
+exec "${0%/*}/slurm-leave-request.sh" resume "$1"

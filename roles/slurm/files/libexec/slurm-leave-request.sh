@@ -2,7 +2,7 @@
 # Leave a request for whoever makes and removes nodes of the cloud. slurmctld waits for this program,
 # so nothing is asked here and nothing is waited for.
 #
-#   slurm-leave-request resume|suspend|failed HOSTS     HOSTS: a host range, as Slurm gives it
+#   slurm-leave-request.sh resume|suspend|failed HOSTS     HOSTS: a host range, as Slurm gives it
 #
 # A request is a file: its kind, its time in seconds since 1970, then a node a line. It is written
 # under a hidden name, flushed to the disk and renamed, so that it is whole or not there.

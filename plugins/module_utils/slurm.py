@@ -1,0 +1,41 @@
+"""What modules ask of Slurm's controller."""
+
+from __future__ import annotations
+
+import time
+
+from .node import run
+from .state import Failed
+
+LOOK_EVERY_S = 0.5
+
+
+def controller_problem() -> str:
+    """Return why slurmctld doesn't answer; "" where it does.
+
+    Old clients end with 0 even when nobody answers, so the words count.
+    """
+    code, answer = run("scontrol", "ping")
+    return "" if code == 0 and "is UP" in answer else f"the controller doesn't answer: {answer}"
+
+
+def wait_for_controller(wait_s: float) -> None:
+    """Wait until slurmctld answers, here or on another controller.
+
+    One that has just started isn't listening yet.
+
+    Raises:
+        Failed: it doesn't within that time.
+    """
+    until = time.monotonic() + wait_s
+    while "is UP" not in run("scontrol", "ping")[1]:
+        if time.monotonic() >= until:
+            raise Failed("slurmctld doesn't answer; journalctl -u slurmctld says why")
+        time.sleep(LOOK_EVERY_S)
+
+
+def journal_of(unit: str, lines: int = 5) -> str:
+    """Return the last lines that a unit wrote to the journal."""
+    return run(
+        "journalctl", "--unit", unit, "--no-pager", "--output", "cat", "--lines", str(lines)
+    )[1]

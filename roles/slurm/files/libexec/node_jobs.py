@@ -1,0 +1,148 @@
+"""What Prolog and Epilog do about a job on this node: its GPUs and its folder on the node's disks.
+
+/etc/slurm/job-scratch.conf names where jobs get a folder; without a name there they get none. The
+GCLUSTER_ variables stand for paths and root where a test has others.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import subprocess
+import sys
+import syslog
+from pathlib import Path
+from typing import NoReturn
+
+SCRATCH_SETTINGS = Path(os.environ.get("GCLUSTER_JOB_SCRATCH", "/etc/slurm/job-scratch.conf"))
+BEGUN = Path(os.environ.get("GCLUSTER_SCRATCH_BEGUN", "/run/gcluster/job-scratch"))
+"""Has a mark for each job that has begun since the node's start, from its prolog on.
+
+That is long before Slurm has a process of it here, for another job's prolog may come while this
+one's is still at work.
+"""
+ROOT = int(os.environ.get("GCLUSTER_SCRATCH_OWNER", "0"))
+GPU_LIMIT_S = 30
+WELL = {"None", "N/A", "[N/A]"}
+"""What the driver says of a GPU from which it wants nothing."""
+
+
+class RefusedError(Exception):
+    """Why no job may run on this node now."""
+
+
+def job_number() -> str:
+    """Return the job's number.
+
+    Raises:
+        RefusedError: nobody says it.
+    """
+    number = os.environ.get("SLURM_JOB_ID", "")
+    if not re.fullmatch("[0-9]+", number):
+        raise RefusedError("no job says its number")
+    return number
+
+
+def end(program: str, what: str, why: str) -> NoReturn:
+    """Fail with the reason, for slurmd's log and the node's journal: slurmd drains the node."""
+    syslog.openlog(f"gcluster-{program}")
+    syslog.syslog(f"{what}: {why}")
+    print(why, file=sys.stderr)
+    sys.exit(1)
+
+
+def refuse_unwell_gpus() -> None:
+    """Look for a GPU that the driver wants reset, or its node restarted, before another job.
+
+    Older drivers have no such field and tell nothing; the health check looks at what those say.
+
+    Raises:
+        RefusedError: there is one, or the driver doesn't answer.
+    """
+    query = ["nvidia-smi", "--query-gpu=index,gpu_recovery_action", "--format=csv,noheader"]
+    try:
+        asked = subprocess.run(
+            query,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GPU_LIMIT_S,
+        )
+    except FileNotFoundError:
+        return
+    except subprocess.TimeoutExpired:
+        raise RefusedError(f"nvidia-smi doesn't answer within {GPU_LIMIT_S} s") from None
+    if asked.returncode != 0:
+        return
+    rows = (re.fullmatch(r"([0-9]+), *(.+)", line) for line in asked.stdout.splitlines())
+    wanting = [row.groups() for row in rows if row and row[2] not in WELL]
+    if wanting:
+        lines = (f"GPU {index}: the driver asks for {action}" for index, action in wanting)
+        raise RefusedError("\n".join(lines))
+
+
+def scratch_folder() -> Path | None:
+    """Return where jobs get their folders; None: nowhere."""
+    try:
+        lines = SCRATCH_SETTINGS.read_text().splitlines()
+    except OSError:
+        return None
+    place = next((line for line in lines if line and not line.startswith("#")), "")
+    return Path(place, "gcluster-jobs") if place else None
+
+
+def make_scratch() -> None:
+    """Give the job a folder of its own, and sweep those of jobs that a node went down under.
+
+    Raises:
+        RefusedError: it can't be made.
+    """
+    jobs = scratch_folder()
+    if jobs is None:
+        return
+    number = job_number()
+    if not jobs.parent.is_dir():
+        raise RefusedError(f"job_scratch of the spec, {jobs.parent}, is not there")
+    try:
+        jobs.mkdir()
+        jobs.chmod(0o755)
+    except OSError:  # it is there, or what follows says what is wrong
+        pass
+    # Where others may write too, somebody else could have made it, or a link of that name.
+    if jobs.is_symlink() or not jobs.is_dir() or jobs.stat().st_uid != ROOT:
+        raise RefusedError(f"{jobs} is not root's own folder")
+    try:
+        BEGUN.mkdir(parents=True, exist_ok=True)
+        (BEGUN / number).touch()
+    except OSError:
+        raise RefusedError(f"{BEGUN / number} can't be made") from None
+    for folder in jobs.iterdir():
+        if re.fullmatch("[0-9]+", folder.name) and not (BEGUN / folder.name).exists():
+            remove(folder)
+    own = jobs / number
+    try:
+        own.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        raise RefusedError(f"{own} can't be made") from None
+    try:
+        user = int(os.environ["SLURM_JOB_UID"])
+        group = int(os.environ.get("SLURM_JOB_GID") or pwd.getpwuid(user).pw_gid)
+        os.chown(own, user, group, follow_symlinks=False)
+    except (OSError, KeyError, ValueError):
+        raise RefusedError(f"{own} can't be given to its user") from None
+
+
+def remove_scratch() -> None:
+    """Take the job's folder away."""
+    jobs = scratch_folder()
+    if jobs is not None:
+        number = job_number()
+        remove(jobs / number)
+        (BEGUN / number).unlink(missing_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, but nothing that is mounted below it; what can't be is left."""
+    subprocess.run(["rm", "-rf", "--one-file-system", folder], check=False)
