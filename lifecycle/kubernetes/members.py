@@ -21,7 +21,7 @@ from ..status.slurm import last_error_line
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .settle import JOINED
 
-_ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd", "etcdctl")
+_ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd.sh", "etcdctl")
 _LIMIT_S = 60
 _SETTLES_WITHIN_S = 30
 """etcd removes nobody until all others were connected for five seconds ("unhealthy cluster": its

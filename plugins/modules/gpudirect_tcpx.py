@@ -121,7 +121,7 @@ ExecStart=/usr/bin/docker run --rm --pull=never --name gcluster-rxdm --log-opt m
     --cap-add=NET_ADMIN --network=host --privileged --gpus all --ulimit memlock=-1 \\
     --volume /var/lib/nvidia/lib64:/usr/local/nvidia/lib64 {options} \\
     {image} {arguments}
-ExecStartPost={libexec}/rxdm-ready {kind}
+ExecStartPost={libexec}/rxdm-ready.sh {kind}
 ExecStop=/usr/bin/docker stop gcluster-rxdm
 TimeoutStartSec=180
 Restart=on-failure
@@ -138,7 +138,7 @@ Description=Device windows of GPUDirect-TCPXO
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart={LIBEXEC}/mount-aperture
+ExecStart={LIBEXEC}/mount-aperture.sh
 
 [Install]
 WantedBy=multi-user.target

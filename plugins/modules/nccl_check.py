@@ -76,7 +76,7 @@ PRINTED = {
     "nvidia": r"NCCL version (\d+\.\d+\.\d+)",
     "amd": r"RCCL version\s*:?\s*(\d+\.\d+\.\d+)",
 }
-JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment"
+JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment.sh"
 TEST_TIMEOUT_S = 300
 
 

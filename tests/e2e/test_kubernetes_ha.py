@@ -42,7 +42,7 @@ HEADS = ("head", "head002", "head003")
 FIRST, SECOND = HEADS[:2]
 ADDRESS_OFFSET = 5
 """Of the shared address in the subnet: nodes have theirs from ten on."""
-MEMBERS = "/usr/local/libexec/gcluster/kubernetes-etcd etcdctl member list --write-out=json"
+MEMBERS = "/usr/local/libexec/gcluster/kubernetes-etcd.sh etcdctl member list --write-out=json"
 
 
 class Planes(LiveCluster):

@@ -251,7 +251,7 @@ def test_a_job_is_given_what_it_does_not_say_itself(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     (given / "nccl").write_text("# head\nNCCL_A=1;2,3\nNCCL_B=x\nLD_LIBRARY_PATH+=/plugin\n")
-    text = (LIBEXEC.parents[2] / "nccl/files/libexec/job-environment").read_text()
+    text = (LIBEXEC.parents[2] / "nccl/files/libexec/job-environment.sh").read_text()
     script = text.replace("/etc/gcluster/job-environment.d", str(given))
 
     ran = subprocess.run(

@@ -33,7 +33,7 @@ def _running(node: Node, version: str) -> None:
 
 def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node: Node) -> None:
     _running(node, "1.34.4")
-    snapshot = node.write("usr/local/libexec/gcluster/kubernetes-snapshot")
+    snapshot = node.write("usr/local/libexec/gcluster/kubernetes-snapshot.sh")
     snapshot.write_text(f'#!/bin/sh\necho "snapshot" >>{node.root}/calls\n', encoding="utf-8")
     snapshot.chmod(0o755)
     node.write("etc/kubernetes/gcluster/upgrade.yaml")

@@ -85,6 +85,13 @@ def test_every_role_has_a_scenario_that_converges_and_tests_it(role: str) -> Non
     assert list((scenario / "tests").glob("test_*.py"))
 
 
+def test_every_program_of_a_role_has_an_ending_by_which_linters_know_it() -> None:
+    programs = (ROOT / "roles").glob("*/files/libexec/*")
+    assert {
+        path.name for path in programs if path.suffix not in {".py", ".sh"} and path.is_file()
+    } == set()
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_no_module_is_called_by_a_short_name(role: str) -> None:
     def modules(task: dict[str, Any]) -> set[str]:

@@ -7,7 +7,7 @@ from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from ..system.packages import file_variables
 
-JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment"
+JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment.sh"
 """Prints what jobs are given; Slurm runs it before each task."""
 
 TESTS = {"nvidia": "nccl-tests", "amd": "rccl-tests"}

@@ -74,10 +74,12 @@ def test_secrets_are_stored_encrypted_and_not_told_to_the_audit_log() -> None:
     host.check_output(f"{made} --dry-run=client --output=yaml | {KUBECTL} apply --filename=-")
     key = "/registry/secrets/default/probe"
     stored = host.check_output(
-        f"{LIBEXEC}/kubernetes-etcd etcdctl get {key} | grep -a -c secretbox"
+        f"{LIBEXEC}/kubernetes-etcd.sh etcdctl get {key} | grep -a -c secretbox"
     )
     assert stored == "1"
-    assert host.run(f"{LIBEXEC}/kubernetes-etcd etcdctl get {key} | grep -a unmistakable").rc == 1
+    assert (
+        host.run(f"{LIBEXEC}/kubernetes-etcd.sh etcdctl get {key} | grep -a unmistakable").rc == 1
+    )
     log = "/var/log/kubernetes/audit.log"
     assert host.run(f'grep -c \'"resource":"secrets".*"name":"probe"\' {log}').rc == 0
     word = base64.b64encode(b"unmistakable").decode()

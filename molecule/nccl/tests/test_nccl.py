@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from conftest import Play, Verified
     from testinfra.host import Host
 
-GIVEN = "/usr/local/libexec/gcluster/job-environment"
+GIVEN = "/usr/local/libexec/gcluster/job-environment.sh"
 
 
 def test_the_library_has_its_build_though_others_are_there(host: Host) -> None:

@@ -44,7 +44,7 @@ class Etcd(SshSession):
         if self.silent:
             return Unreachable(reason="no route to host")
         program, *words = command.removeprefix("sudo -n ").split()
-        assert program == "/usr/local/libexec/gcluster/kubernetes-etcd"
+        assert program == "/usr/local/libexec/gcluster/kubernetes-etcd.sh"
         if words[:3] == ["etcdctl", "member", "list"]:
             rows = (f"{IDS[m]}, started, {m}, https://{m}:2380, https://{m}:2379, false\n"
                     for m in self.members)  # fmt: skip

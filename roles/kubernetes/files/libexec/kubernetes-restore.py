@@ -23,7 +23,7 @@ MANIFESTS = Path("/etc/kubernetes/manifests")
 STOPPED = Path("/etc/kubernetes/gcluster/stopped")
 DATA = Path("/var/lib/etcd/data")
 PARTS = ("kube-apiserver.yaml", "etcd.yaml")
-TOOL = "/usr/local/libexec/gcluster/kubernetes-etcd"
+TOOL = "/usr/local/libexec/gcluster/kubernetes-etcd.sh"
 LIMIT_S = 180
 
 

@@ -64,7 +64,7 @@ def main() -> None:
         return
     if turn == "first":
         subprocess.run(
-            [f"{LIBEXEC}/kubernetes-snapshot", KEPT], check=True, stdout=subprocess.DEVNULL
+            [f"{LIBEXEC}/kubernetes-snapshot.sh", KEPT], check=True, stdout=subprocess.DEVNULL
         )
         kubeadm(
             program, "init", "phase", "upload-config", "kubeadm", f"--config={FOLDER}/kubeadm.yaml"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run etcdctl or etcdutl of this control plane's own etcd image, whether etcd runs or not.
 #
-# usage: kubernetes-etcd etcdctl|etcdutl ARGUMENT..
+# usage: kubernetes-etcd.sh etcdctl|etcdutl ARGUMENT..
 set -eu
 pki=/etc/kubernetes/pki/etcd
 export ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=$pki/ca.crt

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Waits until the receive daemon can serve jobs; part of starting its unit, so "active" means ready.
-# usage: rxdm-ready (tcpx | tcpxo) [SECONDS]
+# usage: rxdm-ready.sh (tcpx | tcpxo) [SECONDS]
 kind=$1
 left=${2:-120}
 while [ "$left" -gt 0 ]; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Write etcd away: a snapshot that can be read back, or none. What is over the number kept goes.
 #
-# usage: kubernetes-snapshot KEPT
+# usage: kubernetes-snapshot.sh KEPT
 set -eu
 umask 077
 kept=$1
@@ -10,8 +10,8 @@ libexec=/usr/local/libexec/gcluster
 mkdir -p $folder
 name=$folder/$(date --utc +%Y%m%dT%H%M%SZ).db
 trap 'rm -f "$name.part" "$name.part.part"' EXIT
-$libexec/kubernetes-etcd etcdctl snapshot save "$name.part" >/dev/null
-$libexec/kubernetes-etcd etcdutl snapshot status "$name.part" >/dev/null
+$libexec/kubernetes-etcd.sh etcdctl snapshot save "$name.part" >/dev/null
+$libexec/kubernetes-etcd.sh etcdutl snapshot status "$name.part" >/dev/null
 mv "$name.part" "$name"
 find $folder -name '*.db' | sort -r | tail -n +"$((kept + 1))" | xargs -r rm -f
 echo "$name"
