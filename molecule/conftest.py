@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
+Knows: TypeAlias = Callable[..., str]
+"""(address, node) -> options of ssh that hold the address to the node's own host key."""
 Verified: TypeAlias = Callable[[str], Played]
 Answered: TypeAlias = "Callable[[str], Answer]"
 
@@ -70,6 +72,23 @@ def converge() -> Play:
         return Played(run.args, run.returncode, run.stdout, run.stderr)
 
     return play
+
+
+@pytest.fixture
+def knows(host: Host) -> Knows:
+    """Return a function that pins a node's host key for an address, and gives ssh's options for it.
+
+    The key is read on the node itself, through the connection that molecule has pinned.
+    """
+
+    def pin(address: str, node: Host | None = None) -> str:
+        public = (node or host).file("/etc/ssh/ssh_host_ed25519_key.pub").content_string
+        kind, key, *_ = public.split()
+        file = "/root/known_hosts.test"
+        host.check_output(f"echo '{address} {kind} {key}' > {file}")
+        return f"-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile={file}"
+
+    return pin
 
 
 @pytest.fixture

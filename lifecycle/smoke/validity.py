@@ -14,14 +14,11 @@ Starts: TypeAlias = Mapping[str, str]
 """Node -> what tells its start from any other; nodes that gave no answer are left out."""
 
 # A container has its host's boot id, so the start of its first process counts too.
-READ = (
-    "echo $(cat /proc/sys/kernel/random/boot_id):$(awk '{print $22}' /proc/1/stat)"
-    "  # gcluster start"
-)
+READ = "echo $(cat /proc/sys/kernel/random/boot_id):$(awk '{print $22}' /proc/1/stat)"
 """The shell line that prints it: the kernel's boot id, and clock ticks from there to process 1."""
 
 
-def read_starts(inventory: ClusterInventory, session: SshSession) -> Starts:
+def read_starts(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
     """Ask the compute nodes when they were started, all at once."""
     compute = inventory.with_role("compute")
     asked = [host for host in compute if host.connection == "ssh" and host.address]
@@ -34,7 +31,7 @@ def read_starts(inventory: ClusterInventory, session: SshSession) -> Starts:
     return found | _starts_by_api(inventory, session)
 
 
-def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> Starts:
+def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
     from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
 
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}

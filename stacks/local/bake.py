@@ -69,7 +69,7 @@ def commit_builder(context: SiteContext, key: str) -> None:
     builder = _builder(context, engine)
     if builder is None or builder.labels.get(labels.IMAGE) != key:
         raise provider_error("GC912", f"there is no builder for image {key[:16]}")
-    engine.call("exec", builder.name, "/bin/sh", "-c", _CLEAN)
+    engine.inside(builder.name, "/bin/sh", "-c", _CLEAN)
     engine.call("kill", builder.name)
     changes = (*image.BOOT_FLAGS, *labels.blank())
     engine.call(

@@ -65,6 +65,10 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where images and containers are kept."""
 
 
+_ANSWER_S = 30
+"""Seconds that the engine itself may take for a command inside a container."""
+
+
 class Engine:
     """podman's command line. docker.py holds what docker does otherwise."""
 
@@ -112,6 +116,21 @@ class Engine:
                 detail=words,
             )
         return done.stdout
+
+    def inside(
+        self, container: str, *command: str, stdin: str | None = None, limit_s: float = 60
+    ) -> str:
+        """Run a command in a container and return what it printed.
+
+        It ends by itself after `limit_s` seconds: when this process is killed, the engine goes on.
+
+        Raises:
+            ProviderError: see `call`.
+        """
+        interactive = () if stdin is None else ("--interactive",)
+        bounded = ("timeout", "--kill-after=5", f"{limit_s:.0f}", *command)
+        words = ("exec", *interactive, container, *bounded)
+        return self.call(*words, stdin=stdin, timeout_s=limit_s + _ANSWER_S)
 
     def facts(self) -> EngineFacts:
         """Return what the engine is, asked once; raises ProviderError when it doesn't work."""

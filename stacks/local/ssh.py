@@ -28,6 +28,7 @@ exit 75
 _WELCOME = f"""
 umask 077
 mkdir -p /root/.ssh && cat > /root/.ssh/authorized_keys.new || exit 1
+[ -s /root/.ssh/authorized_keys.new ] || exit 1  # who wrote it was killed
 mv /root/.ssh/authorized_keys.new /root/.ssh/authorized_keys || exit 1
 {_LISTENS}"""
 
@@ -38,9 +39,7 @@ def first_contact(engine: Engine, container: str) -> tuple[str, ...]:
     Nobody is let in: that is cloud-init's. The engine's exec stands for the cloud's console.
     """
     try:
-        told = engine.call(
-            *("exec", container, "/bin/sh", "-c", _LISTENS), timeout_s=BOOT_LIMIT_S * 3
-        )
+        told = engine.inside(container, "/bin/sh", "-c", _LISTENS, limit_s=BOOT_LIMIT_S * 2)
     except ProviderError:
         return ()
     return tuple(" ".join(line.split()[:2]) for line in told.splitlines() if line.strip())
@@ -55,10 +54,10 @@ def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:
     Raises:
         ProviderError: sshd didn't answer in time, or the node stopped.
     """
-    answer = engine.call(
-        *("exec", "--interactive", container, "/bin/sh", "-c", _WELCOME),
+    answer = engine.inside(
+        *(container, "/bin/sh", "-c", _WELCOME),
         stdin=public_key_path(private).read_text(),
-        timeout_s=BOOT_LIMIT_S * 3,
+        limit_s=BOOT_LIMIT_S * 2,
     )
     return tuple(" ".join(line.split()[:2]) for line in answer.splitlines() if line.strip())
 

@@ -63,3 +63,22 @@ def test_the_lock_holds_every_dependency_the_package_declares(root: Path) -> Non
     runtime = (root / "requirements/runtime.txt").read_text(encoding="utf-8")
     locked = set(re.findall(r"^([A-Za-z0-9_.-]+)==", runtime, re.MULTILINE))
     assert declared - locked == set()
+
+
+UNPINNED = re.compile(
+    r"StrictHostKeyChecking[= ]+[\"']?(?:no|off|accept-new|ask)\b"
+    r"|UserKnownHostsFile[= ]+[\"']?/dev/null"
+    r"|host_key_checking *[=:] *[\"']?(?:false|no|0)\b"
+    r"|HOST_KEY_CHECKING[=:\"' ]+(?:false|no|0)\b",
+    re.IGNORECASE,
+)
+
+
+def test_no_ssh_takes_whatever_host_key_it_is_shown(root: Path, tracked: tuple[Path, ...]) -> None:
+    found = [
+        f"{path}: {hit[0]}"
+        for path, text in _texts(root, tracked).items()
+        if path != Path(__file__).relative_to(root)
+        for hit in UNPINNED.finditer(text)
+    ]
+    assert found == []

@@ -293,6 +293,16 @@ _RANKS = "ranks"
 _SSH = "/usr/sbin/sshd"
 _PORT = "2222"
 """Not the nodes' own: on their network it is taken."""
+_SERVE = (
+    f"mkdir -p /run/sshd; exec {_SSH} -D -e -p {_PORT} -f /dev/null -h /ssh/host_key"
+    " -o AuthorizedKeysFile=/ssh/authorized_keys -o StrictModes=no -o UsePAM=no"
+    " -o PasswordAuthentication=no -o PidFile=none"
+)
+_LOGIN = (
+    f"-p {_PORT} -i /ssh/key -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/ssh/known_hosts"
+    " -o HostKeyAlias=allreduce -o BatchMode=yes -o ConnectionAttempts=10"
+)
+"""As allreduce.sh does: one host key for the pods of a run, known by the name "allreduce"."""
 
 
 def jobset_objects(run: AllReduceRun) -> list[Object]:
@@ -323,14 +333,15 @@ def jobset_objects(run: AllReduceRun) -> list[Object]:
 
 
 def mpijob_objects(run: AllReduceRun) -> list[Object]:
-    """Return the run as an MPIJob: the operator makes keys and names, and starts the launcher.
+    """Return the run as an MPIJob: the operator makes names, and starts the launcher.
 
-    The launcher has the first node's programs too, and no GPU.
+    The launcher has the first node's programs too, and no GPU. Keys are those of the run's secret,
+    as for the job: the operator makes some to log in with, and none to know workers by.
     """
     rank_variables = rank_environment(run)
     environment = {name: value for name, value in rank_variables.items() if name not in _FOR_SCRIPT}
     launch = ["/bin/sh", "-c", _launch(run, rank_variables)]
-    worker = pod_template(run, [_SSH, "-D", "-e", "-p", _PORT], environment)
+    worker = pod_template(run, ["/bin/sh", "-c", _SERVE], environment)
     launcher = pod_template(run, launch, environment)
     for template in (worker, launcher):
         _leave_to_the_operator(template)
@@ -374,9 +385,8 @@ def _launch(run: AllReduceRun, environment: dict[str, str]) -> str:
         f'export {name}={shlex.quote(value)}"${{{name}:+:${name}}}"' for name, _, value in before
     ]
     forwarded = [word for name in environment["FORWARD"].split() for word in ("-x", name)]
-    options = f"-p {_PORT} -o StrictHostKeyChecking=no -o ConnectionAttempts=10"
     words = [
-        *("mpirun", "--allow-run-as-root", "--mca", "plm_rsh_args", options),
+        *("mpirun", "--allow-run-as-root", "--mca", "plm_rsh_args", _LOGIN),
         *("-np", str(run.nodes * run.slots), "--map-by", f"ppr:{run.slots}:node"),
         *(*forwarded, *run.program),
     ]
@@ -384,10 +394,10 @@ def _launch(run: AllReduceRun, environment: dict[str, str]) -> str:
 
 
 def _leave_to_the_operator(template: dict[str, Json]) -> None:
-    """Take out what the operator itself gives a pod: its name, keys and script."""
+    """Take out what the operator itself gives a pod, its name, and the script that it needs not."""
     spec = template["spec"]
     del spec["subdomain"]
-    spec["volumes"] = [one for one in spec["volumes"] if one["name"] not in {"script", "ssh"}]
+    spec["volumes"] = [one for one in spec["volumes"] if one["name"] != "script"]
     container = spec["containers"][0]
     mounts = container["volumeMounts"]
-    container["volumeMounts"] = [one for one in mounts if one["name"] not in {"script", "ssh"}]
+    container["volumeMounts"] = [one for one in mounts if one["name"] != "script"]

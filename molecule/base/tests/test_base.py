@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from conftest import Knows
     from testinfra.host import Host
 
 
@@ -34,11 +35,8 @@ def test_the_ssh_server_denies_who_may_not_log_in_and_takes_certificates(host: H
     assert host.file("/etc/ssh/gcluster-authorities.pub").contains("^ssh-ed25519 AAAA.* authority$")
 
 
-def test_the_running_ssh_server_offers_no_passwords(host: Host) -> None:
-    refused = host.run(
-        "ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
-        " -o UserKnownHostsFile=/dev/null ada@localhost true || exit 1"
-    )
+def test_the_running_ssh_server_offers_no_passwords(host: Host, knows: Knows) -> None:
+    refused = host.run(f"ssh {knows('localhost')} ada@localhost true || exit 1")
     assert refused.rc == 1
     assert "Permission denied (publickey)." in refused.stderr
 

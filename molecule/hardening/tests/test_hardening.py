@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Knows, Play
     from testinfra.host import Host
 
 ON_TRIAL = "/etc/gcluster/hardening/on-trial"
 
 
-def test_the_running_ssh_server_offers_modern_algorithms_and_no_passwords(host: Host) -> None:
+def test_the_running_ssh_server_offers_modern_algorithms_and_no_passwords(
+    host: Host, knows: Knows
+) -> None:
     said = host.check_output("sshd -T")
     assert "passwordauthentication no" in said
     assert "permitrootlogin without-password" in said
     assert "sha1" not in "".join(
         line for line in said.splitlines() if line.startswith(("macs ", "kexalgorithms "))
     )
-    options = "-o BatchMode=yes -o StrictHostKeyChecking=no -m hmac-sha1 -c aes128-ctr"
-    weak = host.run(f"ssh {options} localhost true || exit 1")
+    weak = host.run(f"ssh {knows('localhost')} -m hmac-sha1 -c aes128-ctr localhost true || exit 1")
     assert "no matching MAC found" in weak.stderr
 
 

@@ -5,35 +5,43 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+import testinfra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import Play
+    from conftest import Knows, Play
     from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
 FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
 
+class Node(NamedTuple):
+    """The node with the jobs, and ssh's options that hold it to its own host key."""
+
+    address: str
+    pinned: str
+
+
 @pytest.fixture
-def node(host: Host) -> str:
-    """Put the people's key on the controller, and return the node's address."""
+def node(host: Host, knows: Knows) -> Node:
+    """Put the people's key on the controller, and the node's host key; return how it is reached."""
     host.check_output("umask 077; printf %%s %s > /root/people", (FOLDER / "people").read_text())
     shown = host.check_output("scontrol --oneliner show node gpu001")
-    return next(word.removeprefix("NodeAddr=") for word in shown.split() if "NodeAddr=" in word)
+    address = next(w.removeprefix("NodeAddr=") for w in shown.split() if "NodeAddr=" in w)
+    inventory = os.environ["MOLECULE_INVENTORY_FILE"]
+    there = testinfra.get_host(f"ansible://gpu001?ansible_inventory={inventory}")
+    return Node(address, knows(address, there))
 
 
-def login(host: Host, node: str, user: str, command: str = "id --user") -> tuple[int, str]:
-    options = "-i /root/people -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
-    done = host.run(f"ssh {options} {user}@{node} '{command}' || exit 1")
-    lines = (done.stdout + done.stderr).splitlines()
-    # What ssh prints at the first contact alone.
-    said = [line for line in lines if not line.startswith("Warning: Permanently added")]
-    return done.rc, "\n".join(said).strip()
+def login(host: Host, node: Node, user: str, command: str = "id --user") -> tuple[int, str]:
+    options = f"-i /root/people -o IdentitiesOnly=yes {node.pinned}"
+    done = host.run(f"ssh {options} {user}@{node.address} '{command}' || exit 1")
+    return done.rc, (done.stdout + done.stderr).strip()
 
 
 @contextmanager
@@ -51,7 +59,7 @@ def job_of(host: Host, user: str) -> Iterator[str]:
         host.check_output(f"timeout 60 sh -c 'while {gone}; do sleep 0.2; done'")
 
 
-def test_who_has_a_job_on_the_node_gets_in_and_others_are_told_why(host: Host, node: str) -> None:
+def test_who_has_a_job_on_the_node_gets_in_and_others_are_told_why(host: Host, node: Node) -> None:
     with job_of(host, "ada"):
         assert login(host, node, "ada") == (0, "2001")
         refused, said = login(host, node, "bob")
@@ -59,18 +67,18 @@ def test_who_has_a_job_on_the_node_gets_in_and_others_are_told_why(host: Host, n
     assert login(host, node, "ada")[0] != 0
 
 
-def test_administrators_and_root_need_no_job(host: Host, node: str) -> None:
+def test_administrators_and_root_need_no_job(host: Host, node: Node) -> None:
     assert login(host, node, "grace") == (0, "2003")
     assert login(host, node, "root") == (0, "0")
 
 
-def test_a_login_is_told_the_job_that_it_was_put_into(host: Host, node: str) -> None:
+def test_a_login_is_told_the_job_that_it_was_put_into(host: Host, node: Node) -> None:
     """Whether its processes end with the job can't be seen here: a container has no cgroups."""
     with job_of(host, "ada") as job:
         assert login(host, node, "ada", "echo $SLURM_JOB_ID") == (0, job)
 
 
-def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: str) -> None:
+def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: Node) -> None:
     with job_of(host, "ada"):
         listed = login(host, node, "root", "stat --format=%U:%a /srv/gcluster-jobs/*")
         assert listed == (0, "ada:700")
@@ -82,7 +90,7 @@ def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: str) -> N
 
 
 def test_without_the_module_administrators_still_get_in_and_it_is_said(
-    host: Host, node: str, converge: Play
+    host: Host, node: Node, converge: Play
 ) -> None:
     assert login(host, node, "root", "apt-get remove --yes --quiet libpam-slurm-adopt")[0] == 0
     assert login(host, node, "grace") == (0, "2003")
@@ -92,7 +100,7 @@ def test_without_the_module_administrators_still_get_in_and_it_is_said(
     assert converge().returncode == 0, "the node can be repaired"
 
 
-def test_anybody_gets_in_where_the_spec_says_so(host: Host, node: str, converge: Play) -> None:
+def test_anybody_gets_in_where_the_spec_says_so(host: Host, node: Node, converge: Play) -> None:
     assert converge(phases=["configure", "verify"], jobs_only=False).returncode == 0
     assert login(host, node, "bob") == (0, "2002")
     assert converge().returncode == 0, "the node can be repaired"

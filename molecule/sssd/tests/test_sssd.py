@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Knows, Play
     from testinfra.host import Host
 
 testinfra_hosts = ["ansible://node01"]
+Ssh: TypeAlias = Callable[[str, str], tuple[int, str]]
 FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
 
@@ -25,11 +27,16 @@ def key(host: Host) -> str:
     return path
 
 
-def ssh(host: Host, key: str, user: str, command: str) -> tuple[int, str]:
-    """Log in as a user by the key."""
-    options = f"-i {key} -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
-    done = host.run(f"ssh {options} {user}@localhost '{command}' || exit 1")
-    return done.rc, done.stdout
+@pytest.fixture
+def ssh(host: Host, key: str, knows: Knows) -> Ssh:
+    """Return a function that logs in as a user by the key."""
+    options = f"-i {key} -o IdentitiesOnly=yes {knows('localhost')}"
+
+    def log_in(user: str, command: str) -> tuple[int, str]:
+        done = host.run(f"ssh {options} {user}@localhost '{command}' || exit 1")
+        return done.rc, done.stdout
+
+    return log_in
 
 
 def test_a_person_has_the_directory_s_numbers(host: Host) -> None:
@@ -41,23 +48,23 @@ def test_a_person_below_the_range_is_not_known(host: Host) -> None:
     assert host.run("getent passwd eve").rc != 0
 
 
-def test_a_key_of_the_directory_lets_in_and_a_home_is_made(host: Host, key: str) -> None:
-    assert ssh(host, key, "ada", "id --user; pwd") == (0, "2001\n/home/ada\n")
+def test_a_key_of_the_directory_lets_in_and_a_home_is_made(ssh: Ssh) -> None:
+    assert ssh("ada", "id --user; pwd") == (0, "2001\n/home/ada\n")
 
 
-def test_who_is_in_none_of_the_groups_is_refused(host: Host, key: str) -> None:
-    assert ssh(host, key, "bob", "true")[0] != 0
+def test_who_is_in_none_of_the_groups_is_refused(ssh: Ssh) -> None:
+    assert ssh("bob", "true")[0] != 0
 
 
-def test_an_admin_of_the_directory_becomes_root_without_a_password(host: Host, key: str) -> None:
-    assert ssh(host, key, "ada", "sudo -n id --user") == (0, "0\n")
+def test_an_admin_of_the_directory_becomes_root_without_a_password(ssh: Ssh) -> None:
+    assert ssh("ada", "sudo -n id --user") == (0, "0\n")
 
 
-def test_root_still_gets_in_when_the_directory_is_away(host: Host, key: str) -> None:
+def test_root_still_gets_in_when_the_directory_is_away(host: Host, key: str, ssh: Ssh) -> None:
     host.check_output(f"ssh-keygen -y -f {key} >> /root/.ssh/authorized_keys")
     host.check_output("systemctl stop sssd")
     try:
-        assert ssh(host, key, "root", "id --user") == (0, "0\n")
+        assert ssh("root", "id --user") == (0, "0\n")
     finally:
         host.check_output("systemctl start sssd")
 

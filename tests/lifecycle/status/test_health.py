@@ -232,7 +232,11 @@ PASSED = {"spec_hash": "", "verdict": {"verdict": "pass"}}
         (PASSED | {"members": {"gpu001": "b:7"}}, "true", ""),
         (PASSED | {"members": {}, "left_out": "gpu001"}, "true", "without gpu001"),
         (PASSED | {"members": {"gpu001": "b:6"}}, "unknown", "gpu001: started again or replaced"),
-        (PASSED | {"members": {}}, "unknown", "gpu001: new since: gcluster smoke metal tests again"),
+        (
+            PASSED | {"members": {}},
+            "unknown",
+            "gpu001: new since: gcluster smoke metal tests again",
+        ),
         (PASSED | {"members": {"gpu001": "", "gpu002": "b:9"}}, "unknown", "gpu002: not part"),
         (PASSED, "unknown", "it doesn't say which machines"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from gcluster.stacks.local.docker import DockerEngine
 from gcluster.stacks.local.engine import (
+    Engine,
     EngineFacts,
     find_engine,
     label_filters,
@@ -150,3 +151,15 @@ def test_an_engine_is_asked_what_it_is_once(
     double("podman", f"echo asked >> {tmp_path}/asked; echo '{told}'")
     assert [find_engine().facts().runtime, find_engine().facts().runtime] == ["runc", "runc"]
     assert (tmp_path / "asked").read_text() == "asked\n"
+
+
+def test_what_runs_in_a_container_ends_by_itself_though_nobody_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    podman = tmp_path / "podman"  # a double: the container is this machine
+    podman.write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+    podman.chmod(0o755)
+    engine = Engine(str(podman))
+    assert engine.inside("node", "sh", "-c", "echo $PPID is not 1") != ""
+    with pytest.raises(ProviderError, match="exec node failed"):
+        engine.inside("node", "sleep", "1000", limit_s=1)
