@@ -182,6 +182,8 @@ _KEY = re.compile(
     r"[\w-]{0,64}[\"']?[ \t]{0,64}:(?=[ \t\"'])[ \t]*",
     re.IGNORECASE,
 )
+_LOGIN = re.compile(r"(?<=://)[^\s/@\"']{1,256}(?=@)")
+"""User and password of a URL."""
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^']|'')*'?")
 _IN_FLOW = re.compile(r"[^,}\]]*")
 _PLAIN = re.compile(r"(?:(?! #).)*")
@@ -203,7 +205,8 @@ def concealed(line: str) -> str:
             start, end = max(key.end(), shown_to), key.end() + len(value)
             parts += [line[shown_to:start], "*" * (end - start)]
             shown_to = max(start, end)
-    return "".join([*parts, line[shown_to:]])
+    shown = "".join([*parts, line[shown_to:]])
+    return _LOGIN.sub(lambda login: "*" * len(login[0]), shown) if "@" in shown else shown
 
 
 def _value(line: str, at: int, *, flows: bool) -> str:

@@ -27,7 +27,7 @@ def test_a_valid_spec_is_counted(run: Callable[..., Any], spec: Path) -> None:
 
 def test_bare_metal_ranges_are_counted_host_by_host(run: Callable[..., Any], root: Path) -> None:
     done = run("validate", str(root / "examples/bare-metal.yaml"))
-    assert done.stdout == "ok: campus: 4 pools, 68 hosts\n"
+    assert done.stdout.endswith("ok: campus: 4 pools, 68 hosts\n")
 
 
 def test_all_mistakes_are_told_in_file_order_with_a_caret(

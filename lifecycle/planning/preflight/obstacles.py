@@ -16,9 +16,10 @@ from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Finding, Reporter
 from ...cluster.sites import OpenSite, at_each, open_sites
 from ..changes import SiteAnswers
+from .offline import unsigned
 
 if TYPE_CHECKING:
-    from ....inventory.compile import CompiledCluster, Step
+    from ....inventory.compile import CompiledCluster
     from ...cluster.cluster import Cluster
 
 
@@ -77,38 +78,6 @@ def refuse_unsigned(compiled: CompiledCluster) -> None:
     Raises:
         LifecycleError: one of them hasn't; says which source and for which pools.
     """
-    pools: dict[str, list[str]] = {}
-    for group in compiled.groups:
-        for name in sorted(_unsigned_sources(group.steps)):
-            pools.setdefault(name, []).append(group.name)
-    if pools:
-        raise LifecycleError(
-            *(_finding(name, needed_by) for name, needed_by in sorted(pools.items())),
-            exit_code=Exit.REFUSED,
-        )
-
-
-def _unsigned_sources(steps: tuple[Step, ...]) -> set[str]:
-    """Return the sources whose key nobody says."""
-    return {
-        str(repository["name"])
-        for step in steps
-        if step.key == "package_sources.install"
-        for repository in step.variables["package_sources_repositories"]
-        if not repository["key_fingerprint"]
-    }
-
-
-def _finding(name: str, pools: list[str]) -> Diagnostic:
-    return Diagnostic(
-        code="GC936",
-        severity=Severity.ERROR,
-        summary=f'no fingerprint is known of the key of "{name}", which {_named(pools)} needs',
-        path=("software", "sources", name),
-        hint=f"read it from the vendor through another way than the download, and write "
-        f"software.sources.{name}.key_fingerprint",
-    )
-
-
-def _named(pools: list[str]) -> str:
-    return f"pool {pools[0]}" + (f" (and {len(pools) - 1} more)" if len(pools) > 1 else "")
+    found = unsigned(compiled)
+    if found:
+        raise LifecycleError(*found, exit_code=Exit.REFUSED)

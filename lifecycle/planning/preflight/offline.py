@@ -18,6 +18,7 @@ from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...cluster.outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
+    from ....inventory.compile import CompiledCluster, Step
     from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 
 CATALOG = "files/addons/addons.yaml"
@@ -57,7 +58,9 @@ def offline_findings(loaded: Loaded) -> tuple[Diagnostic, ...]:
     spec = loaded.spec
     if spec is None:
         return ()
-    return (*_of_providers(spec, loaded), *_unpinned(spec, loaded), *_left_out(loaded))
+    of_providers = tuple(_of_providers(spec, loaded))
+    unkeyed = () if of_providers else _unkeyed(spec, loaded)
+    return (*of_providers, *_unpinned(spec, loaded), *unkeyed, *_left_out(loaded))
 
 
 def unknown_digests(
@@ -113,6 +116,62 @@ def _unpinned(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
     hosts = ClusterInventory(cluster=spec.name, hosts=())
     facts = kubernetes_facts(spec, hosts, load_catalog(loaded.catalogs))
     return unknown_digests(facts, loaded, Severity.WARNING)
+
+
+def unsigned(
+    compiled: CompiledCluster, severity: Severity = Severity.ERROR
+) -> tuple[Diagnostic, ...]:
+    """Return a finding for each repository of which nobody says the key's fingerprint."""
+    pools: dict[str, list[str]] = {}
+    for group in compiled.groups:
+        for name in sorted(_unsigned_sources(group.steps)):
+            pools.setdefault(name, []).append(group.name)
+    return tuple(
+        Diagnostic(
+            code="GC936",
+            severity=severity,
+            summary=f'no fingerprint is known of the key of "{name}", which {_pools(asking)} needs',
+            path=("software", "sources", name),
+            hint="`up` refuses that: read it from the vendor through another way than the "
+            f"download, and write software.sources.{name}.key_fingerprint",
+        )
+        for name, asking in sorted(pools.items())
+    )
+
+
+def _unsigned_sources(steps: tuple[Step, ...]) -> set[str]:
+    return {
+        str(repository["name"])
+        for step in steps
+        if step.key == "package_sources.install"
+        for repository in step.variables["package_sources_repositories"]
+        if not repository["key_fingerprint"]
+    }
+
+
+def _pools(pools: list[str]) -> str:
+    return f"pool {pools[0]}" + (f" (and {len(pools) - 1} more)" if len(pools) > 1 else "")
+
+
+def _unkeyed(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return what `up` without a bundle refuses: one host of each pool is compiled for it.
+
+    Sites made here take nothing from vendors.
+    """
+    if all(site.is_made_here for site in spec.sites.values()):
+        return ()
+    from ....inventory.compile import compile_cluster  # noqa: PLC0415  # validate waits for it
+    from ....stacks.registry import provider  # noqa: PLC0415  # as above
+    from ...cluster.sites import inventory, provider_name  # noqa: PLC0415  # as above
+
+    catalog = load_catalog(loaded.catalogs)
+    hosts = {
+        (host.pool, host.role): host
+        for name, site in spec.sites.items()
+        for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
+    }
+    compiled = compile_cluster(spec, inventory(spec, hosts.values()), catalog)
+    return tuple(_placed(loaded, said) for said in unsigned(compiled, Severity.WARNING))
 
 
 def _left_out(loaded: Loaded) -> Iterator[Diagnostic]:

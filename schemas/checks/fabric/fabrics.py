@@ -251,8 +251,8 @@ def floor_unknown(context: CheckContext) -> Iterator[Finding]:
 def floor_above_hardware(context: CheckContext) -> Iterator[Finding]:
     """An AllReduce is never faster than NVLink inside a node, nor than the nodes' NICs allow.
 
-    With N nodes and NICs of B GB/s a node that is B x N/(N-1) x (n-1)/n for n GPUs: a figure from
-    two nodes is out of reach for 64. On InfiniBand it is a warning, because switches that reduce on
+    With NICs of B GB/s a node that is B on three nodes and more, and up to B x 2(n-1)/n for n GPUs on
+    two: a figure from two nodes is out of reach for 64. On InfiniBand it is a warning, because switches that reduce on
     the way (SHARP) can go beyond.
     """
     floor = context.smoke.allreduce.floor

@@ -9,6 +9,7 @@ from ...derived.links import gateway_pool, is_tunnel
 from ...diagnostics import PathTuple, Severity
 from ...fix.edits import Remove
 from ...spec import CloudSite, LocalSite
+from ...spec.sites import Proxy
 from ..context import CheckContext
 from ..registry import Finding, check
 from .cidrs import admin_networks, parsed, readable
@@ -224,3 +225,32 @@ def public_cidr(context: CheckContext) -> Iterator[Finding]:
                 path=_path(name),
                 hint=f"take it from {', '.join(_PRIVATE)}",
             )
+
+
+@check("GC322", summary="A user or password stands in a URL of the spec.")
+def login_in_url(context: CheckContext) -> Iterator[Finding]:
+    """The spec, what is compiled of it and files of every node would have the login in the clear.
+
+    Let the nodes' network in at the proxy or the mirror, by their addresses, or run a local
+    forwarder that adds the login; then the URL needs none.
+    """
+    for path, url in _urls(context):
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            yield Finding(
+                summary="the URL has a login in it, which nodes would keep in the clear",
+                path=path,
+                hint="leave the login out, and let the nodes in by their addresses",
+                is_secret=True,
+            )
+
+
+def _urls(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
+    for name, site in context.sites.items():
+        proxy: Proxy | None = getattr(site, "proxy", None)
+        if proxy is not None:
+            yield ("sites", name, "proxy", "https"), proxy.https
+    for name, source in context.software.sources.items():
+        for key in ("url", "key_url"):
+            url: str | None = getattr(source, key)
+            if url is not None:
+                yield ("software", "sources", name, key), url

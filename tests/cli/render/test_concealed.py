@@ -37,6 +37,12 @@ def test_two_of_them_are_hidden_both() -> None:
     assert concealed("{password: a1, token: b2}") == "{password: **, token: **}"
 
 
+def test_a_login_in_a_url_is_hidden() -> None:
+    assert concealed("https: http://ada:hunter2@10.0.0.3:3128/x@y") == (
+        "https: http://***********@10.0.0.3:3128/x@y"
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -101,3 +101,25 @@ def test_add_ons_that_nobody_pinned_are_a_warning_for_a_bundle_pins_them() -> No
 
 def test_containers_of_this_machine_have_their_own_build_of_kubernetes() -> None:
     assert _said(_SPEC.replace("{type: slurm}", "{type: kubernetes}")) == []
+
+
+_UNKEYED = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {hall: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.20.0.0/16}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.20.0.1}]}
+  gpu:
+    {site: hall, machine: dgx-h100, hosts: [{name: "gpu[01-02]", address: "10.20.1.[1-2]"}]}
+scheduler: {type: slurm}
+"""
+_KEY = f"software: {{sources: {{doca: {{key_fingerprint: {'A' * 40}}}}}}}\n"
+
+
+def test_a_repository_that_up_would_refuse_is_said_and_the_spec_can_vouch_for_it() -> None:
+    (said,) = _said(_UNKEYED)
+    assert said[:2] == (
+        "GC936",
+        'no fingerprint is known of the key of "doca", which pool gpu needs',
+    )
+    assert _said(_UNKEYED + _KEY) == []
