@@ -87,6 +87,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """What no step puts right."""
     is_known: bool = True
     """False: the nodes converge themselves, and only their controller was asked."""
+    asked: int = 0
+    """How many nodes answered."""
 
     @property
     def every(self) -> tuple[Drift, ...]:
@@ -108,9 +110,11 @@ def see_changes(
     ]
     stamps = dict(observation.stamps)
     found: list[Drift] = []
+    asked = 0
     for host, answer in ask_nodes(session, hosts, wanted):
         if isinstance(answer, Unreachable):
             continue
+        asked += 1
         drifts = judge(host.name, wanted[host.name], answer).drifts
         found += [drift for drift in drifts if drift.kind != "health"]
         stamps[host.name] = _disbelieved(stamps[host.name], [d for d in drifts if d.fixable])
@@ -118,6 +122,7 @@ def see_changes(
         observation=replace(observation, stamps=stamps),
         fixed_by_steps=tuple(drift for drift in found if drift.fixable),
         left=tuple(drift for drift in found if not drift.fixable),
+        asked=asked,
     )
 
 

@@ -67,7 +67,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
     conditions = (*_conditions(nodes, view), _gate(cluster, certificate, against), *own)
     if not nodes:
         conditions = tuple(c for c in conditions if c.name != _GATE)
-    else:
+    elif changes.asked or not changes.is_known:
         conditions += (_drift_condition(cluster.name, changes),)
     if all(host.is_simulated for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)

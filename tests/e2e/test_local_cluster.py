@@ -87,6 +87,7 @@ def test_status_says_that_all_is_well(live: LiveCluster) -> None:
         "SchedulerUp": "true",
         "Converged": "true",
         "AllReducePassed": "true",
+        "NoDrift": "true",
     }
     states = {node["name"]: node["scheduler_state"] for node in status["nodes"]}
     assert states == {
