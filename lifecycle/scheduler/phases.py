@@ -27,13 +27,20 @@ def _have_jobs(state: UpState) -> bool:
 
 def _empty_leaving(state: UpState) -> None:
     service = scheduler_of(state.cluster.spec, state.before.existing, state.session)
+    leaving = _leaving(state)
+    pools, names = {node.pool for node in leaving}, {node.name for node in leaving}
     leave(
         state.cluster.spec,
-        _leaving(state),
+        leaving,
         service,
         state.report,
         requeue=state.requeue_jobs,
         allow=state.allow,
+        staying=[
+            host.name
+            for host in state.before.existing.hosts
+            if host.pool in pools and host.name not in names
+        ],
     )
 
 

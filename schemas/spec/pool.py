@@ -189,7 +189,7 @@ class Pool(SpecModel, frozen=True):
         in_place="hosts nodes_per_block tags cpu memory",
         rolling="fabric software boot gpus rdma firmware",
         replace="site role machine zones placement image disk public_address",
-        shrink="count",
+        shrink="count skip",
     )
 
     site: Annotated[Name, Meta(description="Name of the site they come from.")]
@@ -221,6 +221,14 @@ class Pool(SpecModel, frozen=True):
         Meta(
             description="How many machines to make (sites that make machines): a number, or "
             "{min, max} for a pool that grows and shrinks with the queue."
+        ),
+    ] = None
+    skip: Annotated[
+        HostRange | None,
+        Meta(
+            description="Names that the pool's machines don't get: with count 2 and skip gpu001 "
+            "they are gpu002 and gpu003. So a pool can shrink by the machine that is idle.",
+            examples=["gpu001"],
         ),
     ] = None
     quorum: Annotated[

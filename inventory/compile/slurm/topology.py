@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ....schemas.catalog import Catalog
+from ....schemas.derived.hostlist import expand
 from ....schemas.spec import CloudSite, ClusterSpec, Pool, SlurmScheduler
 from ....schemas.spec.scheduler import Topology as Asked
 from ....schemas.stack.lock import load_lock, older
@@ -96,8 +97,10 @@ def in_order(spec: ClusterSpec, hosts: Sequence[Host]) -> list[Host]:
 
 
 def _all_names(name: str, pool: Pool) -> list[str]:
-    """Return the names of all machines that a pool may have at once."""
-    return pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
+    """Return the names of all machines that a pool may have at once, and of those it skips."""
+    skipped = 0 if pool.skip is None else len(expand(pool.skip))
+    count = None if pool.most is None else pool.most + skipped
+    return pool_host_names(name, msgspec.structs.replace(pool, count=count, skip=None))
 
 
 def in_placements(spec: ClusterSpec, hosts: Sequence[Host], catalog: Catalog) -> list[Host]:

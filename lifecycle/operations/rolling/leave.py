@@ -69,6 +69,7 @@ def leave(
     *,
     requeue: bool,
     allow: Collection[str],
+    staying: Collection[str] = (),
     clock: Clock | None = None,
 ) -> None:
     """Take nodes out of service before their machines go; nobody's job goes with them.
@@ -80,6 +81,7 @@ def leave(
         report: gets what is waited for.
         requeue: puts jobs back in line whatever the pools say.
         allow: names such as `pool:train` whose nodes go though the scheduler gives no answer.
+        staying: the other nodes of their pools: of these the idle ones are named.
         clock: the time.
 
     Raises:
@@ -115,18 +117,43 @@ def leave(
         raise _refused(
             f"jobs still run after {wait:.0f} s on nodes that would be removed: {jobs}",
             hint="run up again later, or with --requeue-jobs",
+            detail=_idle_instead(spec, pools, service, staying),
         )
     summary = f"{fold(pools)} free of jobs"
     report(StageFinished(name="drain", ok=True, summary=summary, seconds=clock.now() - began))
 
 
-def _refused(summary: str, hint: str) -> LifecycleError:
+def _idle_instead(
+    spec: ClusterSpec, pools: Mapping[str, str], service: Scheduler, staying: Collection[str]
+) -> str:
+    """Say which nodes of the same pools are idle, and how the spec has one of these go instead."""
+    try:
+        uses = _answering(service.nodes(staying))
+    except SchedulerSilent:
+        return ""
+    idle = [node for node in staying if node in uses and not (uses[node].jobs or uses[node].out)]
+    if not idle:
+        return ""
+    named = [
+        pool
+        for pool in sorted(set(pools.values()) & spec.pools.keys())
+        if spec.sites[spec.pools[pool].site].frees_any_machine
+    ]
+    if not named:
+        return f"{fold(idle)} idle; a pool loses its last nodes, for its names follow its count"
+    return (
+        f"{fold(idle)} idle: a pool loses its last nodes, unless the spec says which names it "
+        f"skips: pools.{named[0]}.skip: {idle[0]}"
+    )
+
+
+def _refused(summary: str, hint: str, detail: str = "") -> LifecycleError:
     return LifecycleError(
         Diagnostic(
             code="GC1171",
             severity=Severity.ERROR,
             summary=summary,
-            detail="no node was removed",
+            detail="\n".join(filter(None, ("no node was removed", detail))),
             hint=hint,
         ),
         exit_code=Exit.REFUSED,

@@ -10,9 +10,10 @@ from itertools import chain
 
 import msgspec
 
-from ...derived.hostlist import fold
+from ...derived.hostlist import HostlistError, expand, fold
 from ...diagnostics import PathTuple
 from ...fix.edits import Remove
+from ...spec import Pool
 from ..context import CheckContext, HostGroup
 from ..network.cidrs import (
     Placed,
@@ -186,8 +187,55 @@ def _made(context: CheckContext) -> _Made:
         if pool.role != "compute":
             made.plain[name] = name
             first = 2
-        made.numbered[stem] = (name, first, size)
+        made.numbered[stem] = (name, first, size + len(_skipped(pool)))
     return made
+
+
+def _skipped(pool: Pool) -> tuple[str, ...]:
+    try:
+        return () if pool.skip is None else tuple(expand(pool.skip))
+    except HostlistError:
+        return ()
+
+
+@check("GC145", summary="A pool can't skip these names.")
+def skipped_name_invalid(context: CheckContext) -> Iterator[Finding]:
+    """`skip` takes names away from a pool of compute nodes of a fixed count, one by one.
+
+    Where a scale set or a cluster network has the nodes, or their place in a placement policy
+    follows their number, the cloud's last ones go: write the count alone. Existing hosts are taken
+    out of `hosts`.
+    """
+    for name, pool in context.pools.items():
+        if pool.skip is None:
+            continue
+        path = ("pools", name, "skip")
+        why, hint = _why_not_skipped(context, name, pool)
+        if why:
+            yield Finding(summary=f'pool "{name}": {why}', path=path, hint=hint, relies_on=(path,))
+
+
+def _why_not_skipped(context: CheckContext, name: str, pool: Pool) -> tuple[str, str]:
+    site = context.sites.get(pool.site)
+    if pool.hosts is not None:
+        return "skip is for machines that a site makes", "take the hosts out of hosts"
+    if pool.role != "compute" or pool.is_elastic:
+        return "skip is for compute nodes of a fixed count", "leave skip out"
+    if site is not None and not site.frees_any_machine:
+        return f"{site.provider} can't free one machine of a pool by its name", "leave skip out"
+    try:
+        skipped = expand(pool.skip or "")
+    except HostlistError as error:
+        return str(error), 'write a Slurm host range, such as "gpu[001-002]"'
+    stem = f"{name}-" if name[-1].isdigit() else name
+    last = (context.size(name) or 0) + len(skipped)
+    foreign = [one for one in skipped if one not in {f"{stem}{n:03d}" for n in range(1, last + 1)}]
+    if foreign:
+        return (
+            f"{fold(foreign)} would be no name of it",
+            f"its names are {stem}001 to {stem}{last:03d}",
+        )
+    return "", ""
 
 
 @check("GC306", summary="Hosts have addresses that belong to another network of the cluster.")

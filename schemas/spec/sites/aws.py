@@ -57,6 +57,7 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
 
     UPDATES: ClassVar = updates(replace="region zone_id account network ssh")
 
+    frees_any_machine: ClassVar[bool] = True
     managed_kubernetes: ClassVar[str] = "eks"
     bucket_scheme: ClassVar[str] = "s3"
     makes_gateways: ClassVar[bool] = True

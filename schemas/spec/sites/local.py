@@ -29,6 +29,8 @@ class LocalSite(SiteModel, frozen=True, tag_field="provider", tag="local"):
 
     UPDATES: ClassVar = updates(replace="runtime network image")
 
+    frees_any_machine: ClassVar[bool] = True
+
     runtime: Annotated[
         Literal["auto", "podman", "docker"],
         Meta(description="Container engine; auto takes podman, and docker where podman is absent."),

@@ -46,6 +46,7 @@ class SimulatedSite(SiteModel, frozen=True, tag_field="provider", tag="simulated
 
     UPDATES: ClassVar = updates(none="latency max_nodes faults")
 
+    frees_any_machine: ClassVar[bool] = True
     runs_jobs: ClassVar[bool] = False
 
     latency: Annotated[

@@ -15,6 +15,8 @@ class SiteModel(SpecModel, frozen=True):
     """The provider makes the machines that pools count; else the spec names them."""
     is_cloud: ClassVar[bool] = False
     """The machines are rented."""
+    frees_any_machine: ClassVar[bool] = False
+    """One machine of a pool can go by its name and the others stay; else its last ones go."""
     runs_jobs: ClassVar[bool] = True
     """Something really runs on the machines."""
     machines_of: ClassVar[str] = ""

@@ -63,6 +63,23 @@ def test_the_nodes_that_a_smaller_pool_loses_are_those_that_go(
     assert not any(node.replaced for node in found)
 
 
+def test_in_a_cloud_that_can_free_it_a_skipped_machine_goes_and_the_others_stay_as_they_are() -> (
+    None
+):
+    text = (EXAMPLES / "aws-p5-slurm.yaml").read_text(encoding="utf-8")
+    before = spec_of(text)
+    (pool,) = (name for name, pool in before.pools.items() if pool.count == 2)  # the example's
+    after = spec_of(text.replace("count: 2", f"count: 1\n    skip: {pool}001"))
+    (name,) = before.sites
+    provider = provider_named("aws")
+    was, now = ({r.key: r for r in provider.graph(s, name).resources} for s in (before, after))
+    gone = was.keys() - now.keys()
+    assert {key for key in gone if "001" not in key} == set()
+    assert now.keys() <= was.keys()
+    hosts = {host.name for host in provider.planned_hosts(after, name)} - {"head", "login"}
+    assert hosts == {f"{pool}002"}
+
+
 def test_a_controller_that_is_recreated_is_one_that_goes() -> None:
     spec = spec_of((EXAMPLES / "aws-p5-slurm.yaml").read_text(encoding="utf-8"))
     (name,) = spec.sites

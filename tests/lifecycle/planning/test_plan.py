@@ -63,6 +63,15 @@ def test_shrinking_plans_the_deletion_of_the_last_nodes_only(sample: SampleClust
     }
 
 
+def test_a_pool_that_skips_a_name_loses_that_machine_and_no_other(sample: SampleCluster) -> None:
+    sample.up()
+    sample.write(count=2, pool=", skip: gpu001")
+    assert {n for n, effect in _effects(_plan(sample)).items() if effect != "keep"} == {"gpu001"}
+    sample.write(count=3, pool=", skip: gpu001")
+    changed = {n: effect for n, effect in _effects(_plan(sample)).items() if effect != "keep"}
+    assert changed == {"gpu001": "delete", "gpu004": "create"}
+
+
 def test_the_same_cluster_gives_the_same_plan(sample: SampleCluster) -> None:
     sample.up()
     sample.write(count=5)

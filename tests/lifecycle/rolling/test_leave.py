@@ -28,6 +28,7 @@ def leaving(
     *nodes: str,
     requeue: bool = False,
     allow: frozenset[str] = frozenset(),
+    staying: tuple[str, ...] = (),
 ) -> list[str]:
     """Have nodes of the pool leave; return what is told meanwhile."""
     said: list[str] = []
@@ -39,7 +40,10 @@ def leaving(
     spec = load_text(SPEC, file="spec.yaml").spec
     assert spec is not None
     gone = [RemovedNode(name=node, pool="gpu", replaced=False) for node in nodes]
-    leave(spec, gone, scheduler, report, requeue=requeue, allow=allow, clock=scheduler.clock)
+    leave(
+        spec, gone, scheduler, report,
+        requeue=requeue, allow=allow, staying=staying, clock=scheduler.clock,
+    )  # fmt: skip
     return said
 
 
@@ -65,6 +69,14 @@ def test_a_job_that_outlasts_the_patience_is_named_and_all_nodes_serve_again() -
     assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
     assert "gpu003: job job-gpu003" in said.summary
     assert scheduler.reasons == {"gpu004": "broken fan"}
+
+
+def test_an_idle_node_of_the_pool_is_named_with_what_the_spec_says_to_have_it_go_instead() -> None:
+    scheduler = SchedulerDouble({"gpu001": 0.0, "gpu002": 1e9, "gpu003": 1e9})
+    with pytest.raises(LifecycleError) as refused:
+        leaving(scheduler, "gpu003", staying=("gpu001", "gpu002"))
+    assert "gpu001 idle" in refused.value.diagnostics[0].detail
+    assert "pools.gpu.skip: gpu001" in refused.value.diagnostics[0].detail
 
 
 def test_jobs_are_put_back_in_line_where_that_was_asked_for() -> None:
