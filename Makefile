@@ -96,7 +96,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not torture" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -174,6 +174,14 @@ test-model: environment ## run 10,000 scenarios of faults against the lifecycle 
 .PHONY: mutate-lifecycle
 mutate-lifecycle: environment ## take out what protects a cluster, piece by piece: the model must notice
 	@python -m tests.lifecycle.model.mutate
+
+.PHONY: torture
+torture: environment ## hurt simulated clusters by pairs of faults, 500 runs (FOR=... runs, SEED=...), and bad inputs
+	@python -m tests.torture $${FOR:-500} $(SEED)
+
+.PHONY: torture-nodes
+torture-nodes: environment ## hurt a real local cluster: containers, services, network, disk, hung nodes (SEED=...)
+	@GCLUSTER_SEED=$${SEED:-0} pytest -q -n0 -s -m torture tests/torture/test_nodes.py $(REPORT)
 
 .PHONY: chaos
 chaos: environment ## kill up and down of real local nodes 200 times (FOR=... kills): nothing is orphaned

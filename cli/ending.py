@@ -86,7 +86,7 @@ def _interrupted(ctx: Any) -> Exit:
 
     verb = BY_NAME.get(ctx.invoked_subcommand or "")
     again = shlex.join(["gcluster", *(ctx.obj or [])])
-    hint = f"resume with: {again}" if verb is not None and verb.resumable else ""
+    hint = f"{'resume with' if verb is not None and verb.resumable else 'run it again'}: {again}"
     _report(
         (_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130
     )

@@ -38,6 +38,14 @@ class Ledger(Protocol):
         """Record many at once: intent -> the provider's id."""
         ...
 
+    def adopt(self, site: str, found: Iterable[tuple[str, Resource, str]]) -> None:
+        """Record what is there, each as (intent that it carries, resource, provider's id).
+
+        An intent that the ledger doesn't have was lost with a part of the state: the resource gets
+        another. What is known already stays as it is.
+        """
+        ...
+
     def failed(self, intent: str, reason: str) -> None:
         """Record that it was not created and nothing is left of it."""
         ...

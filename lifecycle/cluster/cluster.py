@@ -237,8 +237,10 @@ def find_state(target: str) -> StatePlace:
         LifecycleError: neither the file nor this machine tells (GC907), or the file has errors.
     """
     entry = None if _is_path(target) else find(target)
-    path = Path(entry.spec_path) if entry else Path(target).resolve()
-    loaded = load(path) if path.exists() else None
+    path = Path(entry.spec_path if entry else target)
+    loaded = load(path) if path.exists() or path.is_symlink() else None
+    if not (path.is_symlink() and not path.exists()):  # a link that leads nowhere, or to itself
+        path = path.resolve()
     if entry:
         return StatePlace(path=path, state_url=entry.state_url, loaded=loaded)
     if loaded is not None and loaded.spec is not None:

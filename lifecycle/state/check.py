@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -9,7 +11,7 @@ import msgspec
 from ..cluster.outcome import Exit, LifecycleError
 from .events import PREFIX as EVENTS
 from .events import EventLog, event_key
-from .journal import newest_applied, refuse_lost_spec
+from .journal import applied_number, newest_applied, refuse_lost_spec
 from .lock import epoch_key, last_event, lock_states
 from .store import (
     ASIDE,
@@ -53,6 +55,8 @@ KINDS = (
     Kind("", "record", "set aside", "gcluster up TARGET"),
 )
 """Every object of a state is of the first kind here whose prefix its key has."""
+ENCRYPTED = re.compile(r"(secrets|queue)/.+\.(?P<key>\d{6})\.(age|json)")
+"""What is encrypted for a data key, and the key's number."""
 _ENGINES = ("pulumi/", f"{ASIDE}/")
 """Written by others, or damaged on purpose: no hash of ours is in there."""
 
@@ -124,8 +128,9 @@ def check_state(store: StateStore) -> StateCheck:
             ask()
         except DamagedObjectError as error:
             note(error)
-    found |= _lost_locks(log)
-    damaged = (damage_of(key, problem, store.target) for key, problem in sorted(found.items()))
+    found |= _lost_locks(log) | _lost_keys(keys)
+    held = {epoch_key(one.site, one.epoch) for one in lock_states(store).values() if one.held}
+    damaged = (damage_of(key, why, store.target, held) for key, why in sorted(found.items()))
     return StateCheck(
         target=store.target, state=store.url, objects=len(keys), damage=tuple(damaged)
     )
@@ -138,7 +143,7 @@ def refuse_damage(log: EventLog) -> None:
         LifecycleError: events, the spec that was applied last, or locks are damaged (GC900).
     """
     target = log.store.target
-    found = {event_key(number): why for number, why in log.damage(last_event(log.store)).items()}
+    found = {event_key(number): why for number, why in log.damage(_least(log.store)).items()}
     found |= _lost_locks(log)
     if found:
         raise LifecycleError(*(damage(key, why, target) for key, why in found.items()))
@@ -147,14 +152,34 @@ def refuse_damage(log: EventLog) -> None:
 
 def _told(store: StateStore) -> int:
     try:
-        return last_event(store)
+        return _least(store)
     except DamagedObjectError:  # found as such
         return 0
+
+
+def _least(store: StateStore) -> int:
+    """Return the number of the last event that there must be, as far as others tell."""
+    # Whatever stores a spec has begun a run before.
+    return max(last_event(store), 1 if applied_number(store) else 0)
 
 
 def _lost_locks(log: EventLog) -> dict[str, str]:
     told = "it is missing, and events tell of it"
     return {epoch_key(site, epoch): told for site, epoch in lost_epochs(log).items()}
+
+
+def _lost_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Return the data keys that are gone although something is encrypted for them (pure)."""
+    there = {key.partition(".")[0] for key in keys if key.startswith("keyring/")}
+    needed: dict[str, str] = {}
+    for key in keys:
+        if (found := ENCRYPTED.fullmatch(key)) is not None:
+            needed.setdefault(f"keyring/{found['key']}", key)
+    return {
+        f"{number}.json": f"it is missing, and {key} needs it"
+        for number, key in needed.items()
+        if number not in there
+    }
 
 
 def lost_epochs(log: EventLog) -> dict[str, int]:
@@ -167,12 +192,26 @@ def lost_epochs(log: EventLog) -> dict[str, int]:
     return {site: epoch for site, epoch in newest.items() if there.get(site, 0) < epoch}
 
 
-def damage_of(key: str, problem: str, target: str) -> Damage:
-    """Return what is said of a damaged object, and what is done about it."""
+def damage_of(key: str, problem: str, target: str, held: Container[str] = ()) -> Damage:
+    """Return what is said of a damaged object, and what is done about it.
+
+    Args:
+        key: of the object.
+        problem: what is wrong with it.
+        target: the cluster, as commands name it.
+        held: keys of the locks that are held.
+    """
     kind = kind_of(key)
-    remedy: Remedy = "rebuilt" if key.startswith("lock/") and "missing" in problem else kind.remedy
-    then = kind.then.replace("TARGET", target)
-    if kind.remedy == "unlocked":
+    remedy, then = kind.remedy, kind.then
+    if remedy == "unlocked" and key in held:
         site, _, epoch = key.removeprefix("lock/").rpartition("/")
-        then = then.replace("SITE/EPOCH", f"{site}/{int(epoch[:6])}" if epoch[:6].isdigit() else "")
-    return Damage(key=key, what=kind.what, problem=problem, remedy=remedy, then=then)
+        then = then.replace("SITE/EPOCH", f"{site}/{int(epoch)}")
+    elif remedy == "unlocked":
+        remedy, then = "rebuilt", "the lock has ended: its number is kept"
+    return Damage(
+        key=key,
+        what=kind.what,
+        problem=problem,
+        remedy=remedy,
+        then=then.replace("TARGET", target),
+    )

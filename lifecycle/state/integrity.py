@@ -33,6 +33,11 @@ def with_hash(key: str, content: bytes) -> bytes:
     return b'{"object_sha256":"' + hashed + b'"' + comma + rest
 
 
+def has_hash(stored: bytes) -> bool:
+    """Say whether bytes begin as those that carry a hash."""
+    return bool(_MEMBER.match(stored) or _LINE.match(stored))
+
+
 def without_hash(key: str, stored: bytes) -> bytes:
     """Return an object's content; the inverse of `with_hash`.
 

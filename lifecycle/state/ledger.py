@@ -165,6 +165,22 @@ class Ledger:
         self._must_know(created)
         self._commit(lambda batch: batch.created.update(created))
 
+    def adopt(self, site: str, found: Iterable[tuple[str, Resource, str]]) -> None:
+        """Record what is there, each as (intent that it carries, resource, provider's id).
+
+        An intent that was lost with a part of the events is stored again as another.
+        """
+        known = self.known(site)
+        new = [item for item in found if item[2] not in known]
+        with self._fold_lock:
+            told = {token: place for token, _, place in new if token in self._fold.intents}
+        lost = [(resource, place) for token, resource, place in new if token not in told]
+        if lost:
+            intents = self.intend_many(site, (resource for resource, _ in lost))
+            told |= {intents[resource.key]: place for resource, place in lost}
+        if told:
+            self.created_many(told)
+
     def failed(self, intent: str, reason: str) -> None:
         """Record that it was not created and nothing is left of it."""
         self._must_know((intent,))

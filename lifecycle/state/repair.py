@@ -20,7 +20,7 @@ from ..cluster.index import forget, remembered
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.remains import find_remains
 from ..cluster.sites import OpenSite, open_sites
-from .check import Damage, check_state, damage_of, lost_epochs
+from .check import ENCRYPTED, Damage, check_state, damage_of, lost_epochs
 from .event_types import DamageAccepted
 from .events import EventLog, event_key, event_number
 from .integrity import digest
@@ -91,6 +91,21 @@ def _given_up(damage: Iterable[Damage], discard: Iterable[str]) -> frozenset[str
                 "GC908", f"state object {key} is not damaged", hint=hint, exit_code=Exit.USAGE
             )
     return frozenset(discard)
+
+
+def _with_secrets(given_up: Collection[str], keys: Iterable[str]) -> set[str]:
+    """Return what is given up, of a data key all that is encrypted for it too (pure)."""
+    numbers = {
+        key.removeprefix("keyring/").partition(".")[0]
+        for key in given_up
+        if key.startswith("keyring/")
+    }
+    needing = {
+        key
+        for key in keys
+        if (found := ENCRYPTED.fullmatch(key)) is not None and found["key"] in numbers
+    }
+    return {*given_up, *needing}
 
 
 class _Repair:
@@ -231,8 +246,11 @@ class _Repair:
                 self._note(key, f"moved to {self._store.set_aside(key)}")
 
     def _set_aside(self, given_up: Collection[str]) -> None:
+        there = [*self._store.list("secrets"), *self._store.list("queue")]
+        for key in sorted(_with_secrets(given_up, there)):
+            self._note(key, f"given up: moved to {self._store.set_aside(key)}")
         for key, item in self.damage.items():
-            if item.remedy == "set aside" or key in given_up:
+            if item.remedy == "set aside" and key not in self._done:
                 self._note(key, f"moved to {self._store.set_aside(key)}; {item.then}")
 
     def _store_spec(self, cluster: Cluster) -> None:
@@ -281,20 +299,13 @@ class _Repair:
             for name, pool in cluster.spec.pools.items()
             for node in pool_host_names(name, pool)
         }
-        lost = {
-            f"{item.kind}/{item.name}": item
+        lost = [
+            (Resource(kind=item.kind, name=item.name, pool=pools.get(item.name)), item.provider_id)
             for item in site.provider.sweep(site.context)
             if item.kind != "host" and item.provider_id not in known
-        }
-        if lost:
-            wanted = [
-                Resource(kind=item.kind, name=item.name, pool=pools.get(item.name))
-                for item in lost.values()
-            ]
-            intents = cluster.ledger.intend_many(site.name, wanted)
-            made = {intents[key]: item.provider_id for key, item in lost.items()}
-            cluster.ledger.created_many(made)
-            self._adopted += [f"{site.name}: {key}" for key in lost]
+        ]
+        cluster.ledger.adopt(site.name, (("", resource, place) for resource, place in lost))
+        self._adopted += [f"{site.name}: {resource.key}" for resource, _ in lost]
 
 
 def _readable_spec(store: StateStore) -> Applied | None:

@@ -17,7 +17,7 @@ from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..cluster.outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
-from .integrity import DamageError, with_hash, without_hash
+from .integrity import DamageError, has_hash, with_hash, without_hash
 
 IDENTITY_KEY = "cluster.json"
 FORMAT_KEY = "format.json"
@@ -133,7 +133,7 @@ class StateStore:
             return None
         try:
             version = decode_json(stored, _Format).version
-            if version == FORMAT:
+            if version == FORMAT or has_hash(stored):
                 without_hash(FORMAT_KEY, stored)
         except (msgspec.DecodeError, UnicodeDecodeError, DamageError) as error:
             raise self.damaged(FORMAT_KEY, error) from error

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...inventory.hosts import Host
 from ..provider import (
     Leftover,
+    Resource,
     ResourceChange,
     SiteContext,
     SiteEvent,
@@ -86,7 +87,7 @@ def _settle(context: SiteContext, found: Survey) -> None:
         return
     for key, gone in vanished.items():
         context.ledger.deleted(context.site, key, gone)
-    context.ledger.created_many({t.labels[labels.TOKEN]: t.id for t in untold.values()})
+    _tell(context, untold)
     with records.updated(context) as remembered:
         remembered.ids = {key: thing.id for key, thing in there.items()}
         for name, container in found.nodes.items():
@@ -100,11 +101,21 @@ def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> 
     untold = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
     if not untold:
         return
-    context.ledger.created_many({c.labels[labels.TOKEN]: c.id for c in untold.values()})
+    _tell(context, {f"node/{name}": container for name, container in untold.items()})
     with records.updated(context) as remembered:
         for name, container in untold.items():
             remembered.ids[f"node/{name}"] = container.id
             remembered.addresses[name] = container.labels[labels.ADDRESS]
+
+
+def _tell(context: SiteContext, untold: Mapping[str, Container | Network]) -> None:
+    """Have the ledger know what exists: resource key -> what the engine lists."""
+    found = []
+    for key, thing in untold.items():
+        kind, _, name = key.partition("/")
+        resource = Resource(kind=kind, name=name, pool=thing.labels.get(labels.POOL))
+        found.append((thing.labels[labels.TOKEN], resource, thing.id))
+    context.ledger.adopt(context.site, found)
 
 
 def existing(context: SiteContext) -> tuple[Leftover, ...]:

@@ -162,9 +162,12 @@ def settle(
     if intents or known.keys() - {node.id for node in listed}:
         site.catch_up()
         listed = [node for node in site.list().values() if mine(node.name)]
-    made = {node.token: node.id for node in listed if node.id not in known}
-    if made:
-        context.ledger.created_many(made)
+    untold = [node for node in listed if node.id not in known]
+    made = {node.token for node in untold}
+    context.ledger.adopt(
+        context.site,
+        ((n.token, Resource(kind="node", name=n.name, pool=n.pool), n.id) for n in untold),
+    )
     asked = frozenset(wanted) - {node.name for node in listed}
     unmade = [i for i, name in intents.items() if i not in made and name not in asked]
     _at_once(context.ledger.failed, ((intent, "it was never made") for intent in unmade))

@@ -108,6 +108,6 @@ def test_however_often_it_is_killed_nothing_is_orphaned_or_made_twice(
     assert code == 0
     assert not any(live.left_behind().values()), live.left_behind()
     events = open_cluster(str(live.spec)).events
-    assert events.gaps() == ()
+    assert events.damage() == {}
     with capfd.disabled():
         print(f"\nseed {SEED}: {dict(tally)}, {events.last} events")  # noqa: T201  # for `make chaos`

@@ -53,6 +53,14 @@ class RecordingLedger:
         for intent, provider_id in created.items():
             self.created(intent, provider_id)
 
+    def adopt(self, site: str, found: Iterable[tuple[str, Resource, str]]) -> None:
+        """Note what is there; an intent that isn't known gets another."""
+        known = self.known(site)
+        for token, resource, provider_id in found:
+            if provider_id not in known:
+                intent = token if token in self.places else self.intend(site, resource)
+                self.created(intent, provider_id)
+
     def failed(self, intent: str, reason: str) -> None:
         """Close an intent: nothing exists."""
         with self._lock:

@@ -195,7 +195,7 @@ def test_a_secret_that_is_hurt_is_given_up_only_by_name(running: SampleCluster) 
         _repair(running, discard=["secrets/other"])
     repaired = _repair(running, discard=[key])
     assert (repaired.left, repaired.exit_code) == ((), Exit.OK)
-    moved = repaired.done[key].partition(";")[0].removeprefix("moved to ")
+    moved = repaired.done[key].partition(";")[0].removeprefix("given up: moved to ")
     assert (running.state / moved).read_bytes().startswith(b"\x93")
     running.up()
 

@@ -1,0 +1,117 @@
+"""What goes wrong with real nodes, as a table: add a row, and `make torture-nodes` draws it.
+
+A fault is done to the containers of a local cluster, or to the disk that its state is on, and taken
+back; what it breaks is left to gcluster. `is_felt` says whether the cluster is then not well.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..e2e.conftest import LiveCluster
+
+
+class NodeFault(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    node: str
+    do: Callable[[LiveCluster, str], None]
+    take_back: Callable[[LiveCluster, str], None]
+    is_felt: bool = True
+
+
+def _call(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.strip()
+
+
+def _container(live: LiveCluster, node: str) -> str:
+    return f"gcluster-{live.name}-{node}"
+
+
+def _podman(*words: str) -> Callable[[LiveCluster, str], None]:
+    return lambda live, node: (
+        None if not words else (_call("podman", *words, _container(live, node)), None)[1]
+    )
+
+
+def _inside(command: str) -> Callable[[LiveCluster, str], None]:
+    """Run a command on a node as root, past gcluster."""
+
+    def act(live: LiveCluster, node: str) -> None:
+        _call("podman", "exec", _container(live, node), "sh", "-c", command)
+
+    return act
+
+
+def _on_network(command: str) -> Callable[[LiveCluster, str], None]:
+    """Run a command of this machine in a node's network namespace."""
+
+    def act(live: LiveCluster, node: str) -> None:
+        pid = _call("podman", "inspect", "--format", "{{.State.Pid}}", _container(live, node))
+        _call("nsenter", "-t", pid, "-n", "sh", "-c", command)
+
+    return act
+
+
+def _nothing(_: LiveCluster, __: str) -> None:
+    """Leave it to gcluster."""
+
+
+def _small_disk(options: str) -> Callable[[LiveCluster, str], None]:
+    """Put the state on a disk of its own that is full, or can't be written."""
+
+    def act(live: LiveCluster, _: str) -> None:
+        state = live.spec.parent / ".gcluster" / live.name
+        aside = state.with_name(f"{live.name}.aside")
+        shutil.copytree(state, aside)
+        _call("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(state))
+        shutil.copytree(aside, state, dirs_exist_ok=True)
+        if options == "full":
+            used = int(_call("df", "--output=used", "-k", str(state)).split()[-1])
+            _call("mount", "-o", f"remount,size={used}k", str(state))
+        else:
+            _call("mount", "-o", "remount,ro", str(state))
+
+    return act
+
+
+def _own_disk_again(live: LiveCluster, _: str) -> None:
+    state = live.spec.parent / ".gcluster" / live.name
+    written = state.with_name(f"{live.name}.written")
+    shutil.copytree(state, written)
+    _call("umount", str(state))
+    shutil.rmtree(state)
+    written.rename(state)
+    shutil.rmtree(state.with_name(f"{live.name}.aside"))
+
+
+_NETEM = "tc qdisc add dev eth0 root netem"
+_CALM = _on_network("tc qdisc del dev eth0 root")
+
+NODE_FAULTS: tuple[NodeFault, ...] = (
+    NodeFault("container killed", "gpu001", _podman("kill"), _nothing),
+    NodeFault("container removed", "gpu002", _podman("rm", "--force", "--volumes"), _nothing),
+    NodeFault("controller killed", "head", _podman("kill"), _nothing),
+    NodeFault("slurmd stopped", "gpu001", _inside("systemctl stop slurmd"), _nothing),
+    NodeFault("slurmctld stopped", "head", _inside("systemctl stop slurmctld"), _nothing),
+    NodeFault("munge stopped", "gpu002", _inside("systemctl stop munge"), _nothing),
+    NodeFault("sshd stopped", "gpu001", _inside("systemctl stop ssh.socket ssh 2>/dev/null; true"),
+              _inside("systemctl start ssh")),
+    NodeFault("network slow and lossy", "gpu001", _on_network(f"{_NETEM} delay 200ms loss 5%"),
+              _CALM, is_felt=False),
+    NodeFault("network lost", "gpu002", _on_network(f"{_NETEM} loss 100%"), _CALM),
+    NodeFault("names not resolved", "gpu001",
+              _inside("cp /etc/resolv.conf /tmp/r; echo nameserver 192.0.2.1 >/etc/resolv.conf"),
+              _inside("cat /tmp/r >/etc/resolv.conf"), is_felt=False),
+    NodeFault("slurmd hangs", "gpu002", _inside("pkill -STOP slurmd"),
+              _inside("pkill -CONT slurmd"), is_felt=False),
+    NodeFault("node hangs", "gpu001", _podman("pause"), _podman("unpause")),
+    NodeFault("state on a full disk", "", _small_disk("full"), _own_disk_again, is_felt=False),
+    NodeFault("state on a read-only disk", "", _small_disk("ro"), _own_disk_again, is_felt=False),
+)  # fmt: skip
+"""`slurmd hangs` isn't felt at once: Slurm gives a silent node its time (SlurmdTimeout)."""
