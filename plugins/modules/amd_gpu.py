@@ -32,7 +32,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Load the driver that is installed
+- name: Load the installed driver
   gcluster.cluster.amd_gpu: {rocm: 6.4.4, gpus: 8}
 
 - name: Verify the GPUs

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: container_toolkit
-short_description: Give containers the GPUs (CDI) or verify it
+short_description: Configure GPUs in containers (CDI) or verify them
 description:
   - Enables the units that list the GPUs for containers, and adds the vendor's runtime to Docker's settings.
   - Docker is not restarted while a job runs; its other settings stay as they are.

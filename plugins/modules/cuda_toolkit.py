@@ -32,7 +32,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Let /usr/local/cuda be this toolkit
+- name: Point /usr/local/cuda to the toolkit
   gcluster.cluster.cuda_toolkit: {version: 13.0.2, home: /usr/local/cuda-13.0}
 
 - name: Verify toolkit and driver

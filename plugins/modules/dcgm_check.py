@@ -23,7 +23,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Ask the host engine what it is and what it sees
+- name: Check the host engine and the GPUs that it sees
   gcluster.cluster.dcgm_check: {version: 4.5.1, gpus: 8}
 """
 

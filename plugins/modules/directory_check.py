@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: directory_check
-short_description: Check that a directory answers, and that SSSD knows its people here
+short_description: Check a directory, and SSSD's users on this host
 description:
   - With O(url) checks that the directory answers and that its certificate is vouched for.
   - Without, checks that SSSD runs, that the bind of sssd.conf is taken, and that the user O(probe) is known.

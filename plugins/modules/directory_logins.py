@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: directory_logins
-short_description: Let logins ask SSSD
+short_description: Configure logins by SSSD
 description:
   - Selects SSSD with authselect on EL. Debian's packages of SSSD add themselves to PAM and nsswitch.conf, and only
     the creation of home directories is chosen there.
@@ -20,7 +20,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Let logins ask SSSD
+- name: Configure logins by SSSD
   gcluster.cluster.directory_logins: {make_homes: true}
 """
 

@@ -29,7 +29,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Load the module that is installed where another one runs
+- name: Load the installed module where another one runs
   gcluster.cluster.efa: {state: present}
 
 - name: Verify the interfaces

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: enroot
-short_description: Set up enroot or verify containers of jobs
+short_description: Configure enroot or verify containers of jobs
 description:
   - Makes enroot's folders (C(/etc/tmpfiles.d/gcluster-enroot.conf)), switches on its hooks for Slurm and loads its
     kernel settings.
@@ -36,7 +36,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Make the folders, switch on the hooks of Slurm's PMI and PyTorch
+- name: Create the directories and enable the PMI and PyTorch hooks
   gcluster.cluster.enroot: {data: /var/lib/enroot}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: enroot_pyxis
-short_description: Install enroot and build pyxis for the Slurm that is here
+short_description: Install enroot and build pyxis for the installed Slurm
 description:
   - Installs and holds enroot from packages with known checksums.
   - Builds pyxis for the headers of Slurm on the node, again when either changes.

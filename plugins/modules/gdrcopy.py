@@ -28,7 +28,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Load the module that is installed
+- name: Load the installed module
   gcluster.cluster.gdrcopy: {version: 2.5.2}
 
 - name: Verify it

@@ -23,7 +23,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Ask a fresh shell for the plugin's environment, and the kernel for the RDMA links
+- name: Check the plugin's environment and the RDMA links
   gcluster.cluster.gib_check: {version: 1.1.0, interfaces: 8}
 """
 

@@ -47,7 +47,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Ask the ports, the subnet manager and the switches beyond
+- name: Check the ports, the subnet manager and the switches
   gcluster.cluster.infiniband_check:
     rails: 8
     gbps: 400

@@ -25,7 +25,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Find the first rail's interface and the address it gets
+- name: Find the first rail's interface and its address
   gcluster.cluster.ipoib_info: {network: 10.200.0.0/16}
   register: ipoib
 """

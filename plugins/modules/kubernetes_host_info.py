@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_host_info
-short_description: Return what the configuration of Kubernetes on this host follows from
+short_description: Return facts for the configuration of Kubernetes
 description:
   - Returns the cgroup version, processors, memory, kernel, kubeadm's version and the node's address.
 author: The gcluster authors
@@ -23,7 +23,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Read what this host is
+- name: Read facts of the host
   gcluster.cluster.kubernetes_host_info: {endpoint: "head:6443"}
   register: kubernetes_host
 """

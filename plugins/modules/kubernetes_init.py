@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_init
-short_description: Make this host the first control plane
+short_description: Initialize the first control plane
 description:
   - Runs kubeadm init with the configuration in /etc/kubernetes/gcluster, and applies the manifests there.
   - One runs at a time. A run that was cut off leaves a mark; the next one resets this host and begins again.
@@ -21,7 +21,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Make the first control plane
+- name: Initialize the first control plane
   gcluster.cluster.kubernetes_init:
     timeout: 120
 """

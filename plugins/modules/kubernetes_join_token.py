@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_join_token
-short_description: Make the credentials with which one host joins
+short_description: Create the credentials with which a host joins
 description:
   - Makes a token of 15 minutes. For a control plane the certificates are uploaded too.
   - A Node of that name which an earlier machine left is deleted. kubeadm refuses to join beside one

@@ -27,7 +27,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Describe LNet's networks
+- name: Configure LNet's networks
   gcluster.cluster.lnet_config:
     networks: [{net: tcp, towards: 10.0.0.5}]
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lustre_mounts
-short_description: Bring LNet and the Lustre mounts up, or say what is wrong with them
+short_description: Bring LNet and the Lustre mounts up, or verify them
 description:
   - Verification asks the running modules, LNet and servers, not the files just written.
   - A Lustre server that is away leaves processes waiting in the kernel, which no signal ends. Every call

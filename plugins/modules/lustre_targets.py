@@ -79,7 +79,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Look at the devices
+- name: Check the devices
   gcluster.cluster.lustre_targets:
     servers:
       managed: Written by gcluster.

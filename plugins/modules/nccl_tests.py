@@ -41,7 +41,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Build them for these GPUs
+- name: Build nccl-tests for these GPUs
   gcluster.cluster.nccl_tests:
     name: nccl-tests
     tarball: /usr/local/src/gcluster/nccl-tests-2.17.6.tar.gz

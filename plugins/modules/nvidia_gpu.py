@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_gpu
-short_description: Load NVIDIA's GPU driver and set the GPUs, or verify them
+short_description: Load NVIDIA's GPU driver and configure the GPUs, or verify them
 description:
   - Loads the installed driver where another version, or none, runs, and sets MIG and ECC.
   - Nothing is changed while a job or any other process uses a GPU.
@@ -63,7 +63,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Load the driver that is installed
+- name: Load the installed driver
   gcluster.cluster.nvidia_gpu:
     version: 595.58.03
     gpus: 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_hold
-short_description: Hold packages at the version they have
+short_description: Hold packages at their version
 description:
   - Holds packages with C(apt-mark hold) or C(dnf versionlock).
 author: The gcluster authors

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_mirror_check
-short_description: Check that the package mirror serves its folder and takes nothing
+short_description: Check that the package mirror serves its directory read-only
 description:
   - Fails unless the package mirror sends the bytes that lie in its folder, starts with the machine, and takes no files.
 author: The gcluster authors
@@ -26,7 +26,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Ask the server for the files of the folder
+- name: Check the served files
   gcluster.cluster.package_mirror_check:
     port: 8080
     addresses: [0.0.0.0]

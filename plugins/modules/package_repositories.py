@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_repositories
-short_description: Give a node its package repositories, each trusted by the fingerprint of its key
+short_description: Configure package repositories with pinned keys
 description:
   - Tries each new repository apart, and only what answers with a good signature by the pinned key is put in
     place. A wrong key, a mirror that is away or a bad signature leave the package manager as it was.

@@ -33,7 +33,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Load the installed modules where others or none run
+- name: Load the installed modules
   gcluster.cluster.rdma_drivers: {drivers: doca, modules: [mlx5_core, mlx5_ib]}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: roce
-short_description: Set RoCE's interfaces or verify them
+short_description: Configure RoCE's interfaces or verify them
 description:
   - Sets DSCP, lossless priority (PFC), congestion notification (ECN), MTU, rings and pause of each rail's interface.
   - With O(state=verified) asks the adapters, and looks for the index of the RoCE v2 GID, which must be one on
@@ -61,7 +61,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Set the interfaces that are there
+- name: Configure the interfaces
   gcluster.cluster.roce:
     rails: 8
     gbps: 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: self_converge_check
-short_description: Check that a host does its part in converging itself
+short_description: Check that a host converges itself
 description:
   - On a node the timer runs, somebody's signature counts and the program starts. On a controller the collector runs
     and takes reports of this cluster's roots.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: service_restart
-short_description: Have a service run with its files as they are now
+short_description: Restart a service after its files changed
 description:
   - Starts a service that doesn't run, and restarts one where a file is newer than the last start by this module.
   - The files themselves are compared, and not what a task has just written, because an earlier run may have been

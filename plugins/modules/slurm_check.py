@@ -27,7 +27,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Wait until the controller counts this node as fit for jobs
+- name: Wait until the node is fit for jobs
   gcluster.cluster.slurm_check: {role: node, wait_seconds: 60}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_packages
-short_description: Take the packages of Slurm that the cluster has built
+short_description: Download the packages of Slurm that the cluster has built
 description:
   - Waits until the mirror has packages for the distribution and architecture of this node, and takes them.
   - The list of their checksums must carry a code (HMAC) made with the cluster's MUNGE key, and each file its checksum.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_reconfigure
-short_description: Have slurmctld and its nodes take up what changed
+short_description: Reconfigure slurmctld and its nodes
 description:
   - Running jobs go on.
   - From Slurm 23.11 on a reconfiguration may add and remove nodes, is refused when the new files are wrong (the old
@@ -21,7 +21,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Have the controller and its nodes take up what changed
+- name: Reconfigure slurmctld and its nodes
   gcluster.cluster.slurm_reconfigure: {wait_seconds: 20}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_version
-short_description: Have Slurm's daemons run the version that is asked for
+short_description: Restart Slurm's daemons of another version
 description:
   - Fails where another version is installed.
   - Restarts units whose program was replaced after they started, and starts enabled ones that packages of other

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurmdbd_cluster
-short_description: Have slurmdbd know a cluster
+short_description: Register a cluster in slurmdbd
 description:
   - A controller that asks for the database and isn't known there ends, so this comes before any controller is told
     of it.
@@ -24,7 +24,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Have the database know the cluster
+- name: Register the cluster
   gcluster.cluster.slurmdbd_cluster: {name: campus}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurmdbd_database
-short_description: Make slurmdbd's database and its user
+short_description: Create slurmdbd's database and its user
 description:
   - Runs beside the database, which lets root in by its socket. Name, user and password are those of slurmdbd.conf.
   - The user may come from the given hosts alone.
@@ -25,7 +25,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Make the database and its user
+- name: Create the database and its user
   gcluster.cluster.slurmdbd_database: {hosts: [localhost, 10.0.0.2]}
 """
 

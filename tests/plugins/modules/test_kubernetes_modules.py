@@ -360,6 +360,6 @@ def test_control_planes_are_joined_upgraded_and_restarted_one_by_one() -> None:
     alone = {task["name"] for task in tasks if "1 if kubernetes_role" in str(task.get("throttle"))}
     assert alone == {
         "Join the cluster",
-        "Upgrade what kubeadm keeps of a member",
+        "Upgrade the member by kubeadm",
         "Restart the kubelet where its program has changed",
     }
