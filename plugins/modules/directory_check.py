@@ -130,7 +130,7 @@ def context_of(pem: str, path: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=pem or None, cafile=path or None)
     except (ssl.SSLError, OSError) as error:
-        raise Failed(f"the certificates that are to vouch for it can't be read: {error}") from error
+        raise Failed(f"the CA certificates can't be read: {error}") from error
     if pem or path:
         context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     return context
@@ -159,7 +159,7 @@ def connect(url: str, pem: str = "", path: str = "") -> ssl.SSLSocket:
                 f"the certificate of {host} is for another name: {error.verify_message}"
             ) from error
         raise Failed(
-            f"nobody vouches for the certificate of {host}: {error.verify_message};"
+            f"the certificate of {host} is not trusted: {error.verify_message};"
             " users.ca in the spec has the certificates that do"
         ) from error
     except (ssl.SSLError, OSError) as error:
