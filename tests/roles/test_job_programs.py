@@ -37,17 +37,19 @@ class Node:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
-    def run(self, program: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of the role."""
+    def run(self, program: str, **more: str | None) -> subprocess.CompletedProcess[str]:
+        """Run a program of the role; variables that are None aren't set."""
         environment = {
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "GCLUSTER_HEALTH": str(self.programs / "node-health"),
             "GCLUSTER_HEALTH_REPORT": str(self.report),
             "PYTHONDONTWRITEBYTECODE": "1",
             "SLURM_JOB_ID": "7",
+            **more,
         }
+        given = {name: value for name, value in environment.items() if value is not None}
         return subprocess.run(
-            [LIBEXEC / program], env=environment, capture_output=True, text=True, check=False
+            [LIBEXEC / program], env=given, capture_output=True, text=True, check=False
         )
 
 
@@ -65,6 +67,12 @@ def test_a_job_starts_on_a_node_that_is_well(node: Node) -> None:
     looks(node, FIT)
     assert node.run("job-prolog.py").returncode == 0
     assert (node.folder / "looked").exists()
+
+
+def test_programs_are_found_though_slurmd_gives_no_search_path(node: Node) -> None:
+    node.has("node-health", f"env > {node.folder}/given; echo '{FIT}' > {node.report}")
+    assert node.run("job-prolog.py", PATH=None).returncode == 0
+    assert "PATH=/usr/local/sbin:" in (node.folder / "given").read_text()
 
 
 def test_a_report_of_the_last_minutes_is_believed(node: Node) -> None:

@@ -15,6 +15,9 @@ import syslog
 from pathlib import Path
 from typing import NoReturn
 
+# slurmd gives its programs no search path (slurm.conf: Prolog), and so would they give theirs none.
+os.environ.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+
 SCRATCH_SETTINGS = Path(os.environ.get("GCLUSTER_JOB_SCRATCH", "/etc/slurm/job-scratch.conf"))
 BEGUN = Path(os.environ.get("GCLUSTER_SCRATCH_BEGUN", "/run/gcluster/job-scratch"))
 """Has a mark for each job that has begun since the node's start, from its prolog on.

@@ -14,6 +14,9 @@ import subprocess
 import time
 from pathlib import Path
 
+# slurmctld gives its programs no search path (slurm.conf: PrologSlurmctld).
+os.environ.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+
 PARTITIONS = Path(os.environ.get("GCLUSTER_ELASTIC_PARTITIONS", "/etc/slurm/elastic-partitions"))
 ABSENT = set("*~#!%")
 """Marks of a node that is off, on its way, not responding or going."""
