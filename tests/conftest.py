@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 pytest.register_assert_rewrite("tests.golden_files")
 from .golden_files import GoldenFiles  # noqa: E402  # its assertions show what differs
 
-# No deadline: nothing here is timed, and a loaded machine must not turn a law into a failure.
-settings.register_profile("gcluster", deadline=None, print_blob=True)
-settings.load_profile("gcluster")
+# No deadline: nothing here is timed, and a loaded machine must not turn a law into a failure. The
+# same cases each time: what fails, fails for a change. `make search` looks for others, and keeps
+# what fails.
+settings.register_profile("gcluster", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile(
+    "search",
+    deadline=None,
+    print_blob=True,
+    max_examples=1_000,
+    database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".hypothesis" / "search"),
+)
+settings.load_profile("search" if os.environ.get("GCLUSTER_SEARCH") else "gcluster")
 _GOLDEN = pytest.StashKey[GoldenFiles]()
 
 

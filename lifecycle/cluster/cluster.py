@@ -14,7 +14,7 @@ import msgspec
 from ...inventory.compile import CompiledCluster
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...schemas.bundle import BundleManifest
-from ...schemas.catalog import Catalog, load_catalog
+from ...schemas.catalog import Catalog, CatalogError, load_catalog
 from ...schemas.derived.state_url import parse_state_url
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded, load, load_text
@@ -68,8 +68,18 @@ class Cluster:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """Machine types, fabric classes and providers, with the user's own over gcluster's."""
-        return load_catalog(contents=self.catalogs)
+        """Machine types, fabric classes and providers, with the user's own over gcluster's.
+
+        Raises:
+            LifecycleError: a file that the state keeps can't be read by this version.
+        """
+        try:
+            return load_catalog(contents=self.catalogs)
+        except CatalogError as error:
+            hint = f"a catalog file that the state of {self.name} keeps from another version of "
+            hint += "gcluster: use that version, or run `gcluster up` with the file put right"
+            told = (msgspec.structs.replace(d, hint=hint) for d in error.diagnostics)
+            raise LifecycleError(*told, exit_code=Exit.SPEC) from None
 
     @cached_property
     def bundle(self) -> BundleManifest | None:

@@ -131,13 +131,14 @@ def load_catalog(
 
     Args:
         extra: more files; an entry of the same kind and name replaces the earlier one.
-        contents: what was in such files, by a name for errors, where it is at hand already.
+        contents: what was in such files, by a name for errors, where it is at hand already. A
+            state may keep them from a version that didn't ask for a machine's processor.
 
     Raises:
         CatalogError: a file of the user's can't be read or is wrong.
     """
     files = [_read(path) for path in extra]
-    files += [_parse(content, name) for name, content in (contents or {}).items()]
+    files += [_parse(content, name, kept=True) for name, content in (contents or {}).items()]
     families = Entries("families", {f.name: f for file in files for f in file.families})
     return Catalog(
         machines=Machines({m.name: m for file in files for m in file.machines}, families),
@@ -170,14 +171,24 @@ def _read(path: Path) -> CatalogFile:
     return _parse(source, str(path))
 
 
-def _parse(content: bytes, file: str) -> CatalogFile:
+def _parse(content: bytes, file: str, *, kept: bool = False) -> CatalogFile:
     text = decode(content, file=file)
     if isinstance(text, Diagnostic):
         raise CatalogError(text)
     composed = compose(text, file=file)
     if composed.document is None:
         raise CatalogError(*composed.diagnostics)
+    if kept:
+        _fill_in(composed.document.data)
     structured = fit(CatalogFile, composed.document, file=file, spoilt=frozenset(composed.broken))
     if not isinstance(structured.value, CatalogFile):
         raise CatalogError(*composed.diagnostics, *structured.diagnostics)
     return structured.value
+
+
+def _fill_in(data: object) -> None:
+    """Give machines of before 2026-11 the processor that they were compiled for then."""
+    machines = data.get("machines") if isinstance(data, dict) else None
+    for machine in machines if isinstance(machines, list) else ():
+        if isinstance(machine, dict):
+            machine.setdefault("cpu", {"architecture": "x86_64"})

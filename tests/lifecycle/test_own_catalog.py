@@ -112,3 +112,35 @@ scheduler: {type: slurm}
 
     assert plan.sites[0].unobserved
     assert [c.resource.name for c in plan.sites[0].changes if c.resource.pool == "gpu"]
+
+
+def _keep(own: SampleCluster, catalog: bytes) -> None:
+    """Have the state keep a catalog file as it is, as an earlier version would have."""
+    kept = own.open(running=True)
+    store_applied(kept.events, Applied(spec=kept.spec_text, catalogs={"00.yaml": catalog}))
+
+
+_BEFORE_CPU = _OWN.replace("    cpu: {architecture: x86_64}\n", "").encode()
+
+
+def test_a_kept_type_without_a_processor_is_read_as_the_version_that_kept_it_did(
+    own: SampleCluster,
+) -> None:
+    own.up()
+    _keep(own, _BEFORE_CPU)
+
+    assert own.open(running=True).catalog.machines["ours"].cpu.architecture == "x86_64"
+    assert own.down().exit_code is Exit.OK
+
+
+def test_a_kept_catalog_that_this_version_can_t_read_is_named_with_what_to_do(
+    own: SampleCluster,
+) -> None:
+    own.up()
+    _keep(own, _OWN.replace("count: 4", "count: many").encode())
+
+    with pytest.raises(LifecycleError) as refused:
+        _ = own.open(running=True).catalog
+    (said,) = refused.value.diagnostics
+    assert (said.file, said.path[-1]) == ("00.yaml", "count")
+    assert "that the state of trial keeps" in said.hint

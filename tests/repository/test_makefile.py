@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 INTERNAL = {"help", "environment"}  # the default goal itself, and the step every verb begins with
@@ -28,3 +30,19 @@ def test_every_target_is_declared_as_a_verb(root: Path) -> None:
     text = (root / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):(?!=)", text, re.MULTILINE))
     assert targets == {*_verbs(root), *INTERNAL}
+
+
+def test_cases_of_laws_are_the_same_each_time_but_those_of_the_search(root: Path) -> None:
+    ask = "import tests.conftest; from hypothesis import settings as s; print(s().derandomize)"
+    said = {
+        search: subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=root,
+            env={**os.environ, "GCLUSTER_SEARCH": search},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        for search in ("", "1")
+    }
+    assert said == {"": "True", "1": "False"}

@@ -251,9 +251,9 @@ def floor_unknown(context: CheckContext) -> Iterator[Finding]:
 def floor_above_hardware(context: CheckContext) -> Iterator[Finding]:
     """An AllReduce is never faster than NVLink inside a node, nor than the nodes' NICs allow.
 
-    With NICs of B GB/s a node that is B on three nodes and more, and up to B x 2(n-1)/n for n GPUs on
-    two: a figure from two nodes is out of reach for 64. On InfiniBand it is a warning, because switches that reduce on
-    the way (SHARP) can go beyond.
+    With NICs of B GB/s a node that is B on three nodes and more, and up to B x 2(n-1)/n for n GPUs
+    on two: a figure from two nodes is out of reach for 64. On InfiniBand it is a warning, because
+    switches that reduce on the way (SHARP) can go beyond.
     """
     floor = context.smoke.allreduce.floor
     if floor is None or floor.is_auto:
