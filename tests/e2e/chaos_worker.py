@@ -73,6 +73,7 @@ def main() -> int:
         (apply, "converge_nodes", as_they_are),
         (apply, "pass_gate", lambda *_: None),
         (phases, "bring_queue", lambda *_: None),
+        (phases, "wait_for_answers", lambda *_: None),
         (phases, "settle", lambda *_: ()),
     ):
         setattr(module, name, stand_in)
