@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tests.torture.process import at_moment
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.progress import silent
@@ -23,36 +25,10 @@ from gcluster.lifecycle.up.up import up
 from gcluster.stacks.local.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gcluster.lifecycle.status.observe import Observation
 
 POINTS = ((StateStore, ("put_new", "put", "delete")), (Engine, ("call",)))
 """Every write of state, and every call of the container engine: each is hit before and after."""
-
-
-def kill_at(number: int) -> None:
-    """Have this process killed at the numbered moment."""
-    passed = 0
-
-    def moment() -> None:
-        nonlocal passed
-        passed += 1
-        if passed == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def around(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            moment()
-            answer = method(*args, **kwargs)
-            moment()
-            return answer
-
-        return call
-
-    for kind, names in POINTS:
-        for name in names:
-            setattr(kind, name, around(getattr(kind, name)))
 
 
 def as_they_are(
@@ -65,7 +41,7 @@ def as_they_are(
 def main() -> int:
     """Do it; return the command's exit code."""
     verb, spec, number = sys.argv[1:]
-    kill_at(int(number))
+    at_moment(int(number), lambda: os.kill(os.getpid(), signal.SIGKILL), POINTS)
     if verb == "down":
         cluster = open_cluster(spec, running=True)
         return int(down(cluster, silent, confirm=lambda _: True).exit_code)

@@ -28,12 +28,13 @@ NEVER = 100_000
 _LATEST = {"up": 70, "down": 40}
 """Moments that a run of two nodes has, about: later ones kill nothing, and the run ends well."""
 _WORKER = Path(__file__).with_name("chaos_worker.py")
+_ROOT = _WORKER.parents[2]
 
 
 def _run(live: LiveCluster, verb: str, number: int) -> int:
     done = subprocess.run(
         [sys.executable, str(_WORKER), verb, str(live.spec), str(number)],
-        env={**live.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**live.environment, "PYTHONPATH": os.pathsep.join([str(_ROOT), *sys.path])},
         capture_output=True,
         text=True,
         timeout=600,

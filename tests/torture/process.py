@@ -94,7 +94,11 @@ def go_on(stopped: Ended, folder: Path) -> Ended:
     return finish(stopped.words, stopped.pid, folder)
 
 
-def at_moment(number: int, act: Callable[[], None]) -> None:
+def at_moment(
+    number: int,
+    act: Callable[[], None],
+    moments: Iterable[tuple[Any, Iterable[str]]] = MOMENTS,
+) -> None:
     """Have something happen at the numbered moment of this process."""
     passed = 0
 
@@ -113,7 +117,7 @@ def at_moment(number: int, act: Callable[[], None]) -> None:
 
         return call
 
-    for owner, names in MOMENTS:
+    for owner, names in moments:
         for name in names:
             setattr(owner, name, around(getattr(owner, name)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,3 +100,19 @@ def test_whatever_befalls_nodes_a_second_up_ends_healthy(
     assert _held(live, tmp_path / "held", "status", str(live.spec)).code == 0
     assert _nodes(live) == {"head", "gpu001", "gpu002"}
     assert _runs_jobs(live)
+
+
+def test_a_cluster_whose_state_is_lost_is_found_again_by_its_labels(
+    live: LiveCluster, tmp_path: Path
+) -> None:
+    shutil.rmtree(live.spec.parent / ".gcluster")
+    shutil.rmtree(live.data / "gcluster" / "clusters")  # this machine remembers nothing either
+    refused = _held(live, tmp_path / "held", "down", str(live.spec), "--yes")
+    assert (refused.code, refused.diagnostics[0]["code"]) == (5, "GC1165")
+    assert "node gpu002" in refused.diagnostics[0]["detail"]
+    repaired = live.json("state", "repair", str(live.spec), "--yes")
+    assert set(repaired["adopted"]) >= {"here: node/head", "here: node/gpu001", "here: node/gpu002"}
+    assert _nodes(live) == {"head", "gpu001", "gpu002"}
+    gone = live.json("down", str(live.spec), "--yes")
+    assert gone["removed"]["node"] == 3
+    assert _nodes(live) == set()

@@ -14,6 +14,13 @@ from .launcher import Ended
 
 LONGEST_MINUTES = 15
 """Slurm ends the job after this, should nobody be left to cancel it."""
+_LIMIT_S = 30
+END_EARLIER = (
+    "ids=$(squeue --me --noheader --format='%i %j' | "
+    r"sed -n 's/^ *\([0-9]*\) gcluster-smoke-.*/\1/p'); "
+    '[ -z "$ids" ] || { pkill -f -- "[-]-job-name=gcluster-smoke-"; scancel $ids; sleep 2; }'
+)
+"""Ends every AllReduce that this login has in Slurm, its srun first."""
 _FREE = frozenset({"idle", "completing", "planned"})
 """States (man sinfo) of nodes without a job, or whose job has just ended."""
 
@@ -27,7 +34,12 @@ class SlurmLauncher:
         self._controller = controller
 
     def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
-        """Return the hosts that are idle, and the names of the others; see `Launcher`."""
+        """Return the hosts that are idle, and the names of the others; see `Launcher`.
+
+        AllReduces of earlier runs are ended first: who asks holds the cluster's lock, so their runs
+        are gone, or a controller that was killed remembers one that has ended.
+        """
+        self._session.run(self._controller, END_EARLIER, timeout_s=_LIMIT_S)
         return choose_idle(ask_controller(self._session, self._controller), compute)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:

@@ -41,3 +41,14 @@ def test_an_srun_that_was_starting_is_ended_before_the_job_is_cancelled(tmp_path
         SlurmLauncher(shell, HEAD).run(LAUNCH, lambda _: None, 60)
     assert shell.srun.wait(timeout=10) == -signal.SIGTERM
     assert (tmp_path / "cancelled").read_text() == f"--name={LAUNCH.job}\n"
+
+
+def test_an_allreduce_of_an_earlier_run_is_ended_and_nobody_elses_job(tmp_path: Path) -> None:
+    """A controller that was killed may go on with a job that has ended: it would hold the nodes."""
+    shell = LocalShell(tmp_path / "bin")
+    jobs = "   7 gcluster-smoke-a1b2c3-main-1\\n   8 training\\n  12 gcluster-smoke-0-main-1\\n"
+    shell.has("squeue", f"printf '{jobs}'")
+    shell.has("scancel", f'echo "$@" > {tmp_path}/cancelled')
+    shell.has("sleep", "true")
+    SlurmLauncher(shell, HEAD).idle(())
+    assert (tmp_path / "cancelled").read_text() == "7 12\n"
