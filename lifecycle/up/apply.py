@@ -185,6 +185,6 @@ NODES = (
 )
 PROVE = (
     Phase("postpone end", _postpone_end, "An announced end is in the events until withdrawn."),
-    Phase("gate", _gate, "A certificate counts for the spec that it names, on every node."),
+    Phase("gate", _gate, "A certificate counts for its spec, and its members since their start."),
     Phase("finish", _finish, "The event SpecApplied says that nothing is left to do."),
 )

@@ -186,7 +186,7 @@ def test_a_promise_is_kept_whatever_comes_after_it(meeting: Meeting) -> None:
         if promised in gone:
             break
         assert situation.now < at
-        now = min([at, *(node.until for node in nodes if (node.until or 0) > situation.now)])
+        now = min([at, *(end for node in nodes if (end := node.until or 0.0) > situation.now)])
         assert done.promise is not None
         assert done.promise.job == promised
         assert done.promise.at <= at

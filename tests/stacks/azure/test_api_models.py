@@ -25,7 +25,7 @@ SITES = [site for site in cloud_sites() if site.cloud == "azure"]
 KINDS = ("VirtualMachine", "VirtualMachineScaleSet", "Disk", "DiskEncryptionSet")
 _OPEN = (models.VirtualMachineSizeTypes,)
 """Enumerations that stopped being complete: the service takes sizes that came later."""
-_PLAIN = {str: str, bool: bool, int: int, float: (int, float)}
+_PLAIN: dict[type, type | tuple[type, ...]] = {str: str, bool: bool, int: int, float: (int, float)}
 
 
 @cache

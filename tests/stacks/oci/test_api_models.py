@@ -8,11 +8,11 @@ leaves open, and only the service checks, is not seen.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import oci
+import oci  # type: ignore[import-untyped]
 import pytest
 from tests.pulumi_double.clouds import InventedCloud
 from tests.pulumi_double.replay import replay
@@ -140,7 +140,7 @@ def _of_type(service: str, wanted: str, item: Any, path: str) -> Iterator[str]:
 
 
 # Numbers and truth values may come as text: the provider turns them.
-_PLAIN = {
+_PLAIN: dict[str, Callable[[Any], bool]] = {
     "str": lambda item: isinstance(item, str),
     "bool": lambda item: isinstance(item, bool) or item in {"true", "false"},
     "int": lambda item: str(item).isdigit(),
