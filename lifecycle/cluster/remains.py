@@ -61,13 +61,20 @@ def find_remains(
     return tuple(found)
 
 
-def refuse_lost(cluster: Cluster, sites: Iterable[OpenSite], *, by_tag: bool = False) -> None:
+def refuse_lost(
+    cluster: Cluster,
+    sites: Iterable[OpenSite],
+    *,
+    by_tag: bool = False,
+    but_data: bool = False,
+) -> None:
     """Refuse to take a cluster for one that was never made, where something of it is there.
 
     Args:
         cluster: the cluster.
         sites: its sites.
         by_tag: every site is asked, and one that can't be is an error.
+        but_data: data that a `down` kept is no sign of a cluster.
 
     Raises:
         LifecycleError: its state has no identity, and something of it is there (GC1165).
@@ -81,16 +88,18 @@ def refuse_lost(cluster: Cluster, sites: Iterable[OpenSite], *, by_tag: bool = F
         if by_tag:
             raise
         return  # whoever goes on asks it again, and says so
-    if not remains:
-        return
     lines = [
-        f"site {each.site}: {item.kind} {item.name}" for each in remains for item in each.items
+        f"site {each.site}: {item.kind} {item.name}"
+        for each in remains
+        for item in each.items
+        if not (but_data and item.kept_data)
     ]
-    count = sum(len(each.items) for each in remains)
+    if not lines:
+        return
     target = cluster.store.target
     raise failure(
         "GC1165",
-        f"{count} things of a cluster {cluster.name} are there, and the state at "
+        f"{len(lines)} things of a cluster {cluster.name} are there, and the state at "
         f"{cluster.state_url} knows of none",
         detail="\n".join(lines),
         hint=f"if the state was lost: gcluster state repair {target}, then gcluster down {target} "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
-from ...stacks.provider import SiteEvent
+from ...stacks.provider import ProviderError, SiteEvent
 from ..bundle.active import live_on
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
+from ..cluster.remains import refuse_lost
 from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
@@ -58,6 +61,9 @@ def _open_sites(state: UpState) -> None:
 
 
 def _observe(state: UpState) -> None:
+    # Before a first `up` every site is asked: what is there already would be made a second time.
+    with suppress(ProviderError):  # preflight says what a site that can't be asked lacks
+        refuse_lost(state.cluster, state.sites, by_tag=True, but_data=True)
     state.before = observe_cluster(state.cluster, state.sites, state.session)
 
 

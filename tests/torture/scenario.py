@@ -165,7 +165,7 @@ class Scenario:
         said = "; ".join(f"{d.get('code')} {d.get('summary')}" for d in ended.diagnostics[:3])
         self.report.append(f"  {shlex.join(words)}: {ended.code} [{what}] {said}")
         self.happened["commands"] += 1
-        self.happened["killed"] += ended.code is None and not ended.pid
+        self.happened["commands killed"] += ended.code is None and not ended.pid
         self._judge(ended, is_mute=is_mute)
         if ended.pid:
             self._stopped = ended

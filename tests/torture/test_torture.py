@@ -1,35 +1,58 @@
-"""A fixed part of what `make torture` plays, in every run of the tests."""
+"""A fixed part of what `make torture` plays, in every run of the tests.
+
+It plays in a process of its own: one that has used the state's store before can't be forked.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import random
-import signal
-from collections import Counter
+import subprocess
+import sys
 from pathlib import Path
-
-import pytest
-
-from gcluster.lifecycle.state import store
+from typing import Any
 
 from . import faults
-from .bad_inputs import PLACES, TEXTS, VERBS, broken, every
-from .process import run
-from .scenario import BrokenError, Scenario
+from .bad_inputs import PLACES, TEXTS
 
+ROOT = Path(__file__).parents[2]
 RUNS = 24
 SEED = 20_000
 INPUTS = 60
 
 
-def test_whatever_two_things_go_wrong_what_the_messages_say_leads_back(tmp_path: Path) -> None:
-    happened: Counter[str] = Counter()
-    for seed in range(SEED, SEED + RUNS):
-        scenario = Scenario(seed, tmp_path / str(seed))
-        scenario.play()
-        happened += scenario.happened
+def _apart(code: str) -> Any:
+    """Run code in an interpreter of its own; return what it prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+_PLAY = f"""
+import json
+from collections import Counter
+from tests.torture.__main__ import play
+broken, happened = [], Counter()
+for seed in range({SEED}, {SEED + RUNS}):
+    found, counted = play(seed)
+    broken += [found] if found else []
+    happened += counted
+print(json.dumps([broken, happened]))
+"""
+
+
+def test_whatever_two_things_go_wrong_what_the_messages_say_leads_back() -> None:
+    broken, happened = _apart(_PLAY)
+    assert broken == []
     assert happened["commands"] > RUNS * 6
-    assert happened["killed"] > 0
+    assert happened["commands killed"] > 0
 
 
 def test_every_object_of_a_state_is_damaged_in_every_way_by_some_fault() -> None:
@@ -40,27 +63,55 @@ def test_every_object_of_a_state_is_damaged_in_every_way_by_some_fault() -> None
             assert f"{prefix.rstrip('/')} {way}" in names
 
 
-def test_forty_bad_inputs_end_every_verb_with_words(tmp_path: Path) -> None:
+_INPUTS = f"""
+import json, random
+from tests.torture.__main__ import give
+from tests.torture.bad_inputs import every
+some = random.Random({SEED}).sample(list(every()), {INPUTS})
+print(json.dumps([len({{verb for _, verb in some}}), give(some)]))
+"""
+
+
+def test_forty_bad_inputs_end_every_verb_with_words() -> None:
     assert len(TEXTS) + len(PLACES) >= 40
-    draw = random.Random(SEED)  # noqa: S311  # a random run, not a key
-    some = draw.sample(list(every()), INPUTS)
-    assert len({verb for _, verb in some}) > len(VERBS) // 2
-    assert broken(iter(some), tmp_path) == []
+    verbs, broken = _apart(_INPUTS)
+    assert broken == []
+    assert verbs > 15
 
 
-def test_the_harness_notices_when_hashes_are_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault = next(fault for fault in faults.FAULTS if fault.name == "secrets edited")
-    Scenario(SEED, tmp_path / "looked at", (fault,)).play()
-    monkeypatch.setattr(store, "without_hash", lambda _, stored: stored)
-    with pytest.raises(BrokenError):
-        Scenario(SEED, tmp_path / "not looked at", (fault,)).play()
+_NOTICES = f"""
+import json, tempfile
+from pathlib import Path
+from gcluster.lifecycle.state import store
+from tests.torture import faults
+from tests.torture.scenario import BrokenError, Scenario
+fault = next(fault for fault in faults.FAULTS if fault.name == "secrets edited")
+found = []
+with tempfile.TemporaryDirectory() as folder:
+    for name, look in (("looked at", store.without_hash), ("not", lambda _, stored: stored)):
+        store.without_hash = look
+        try:
+            Scenario({SEED}, Path(folder) / name, (fault,)).play()
+            found.append(False)
+        except BrokenError:
+            found.append(True)
+print(json.dumps(found))
+"""
 
 
-def test_a_command_that_is_killed_or_hangs_is_seen_as_such(tmp_path: Path) -> None:
-    def kill() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+def test_the_harness_notices_when_hashes_are_not_looked_at() -> None:
+    assert _apart(_NOTICES) == [False, True]
 
-    assert run(("--version",), tmp_path, (kill,)).code is None
-    assert run(("--version",), tmp_path).code == 0
+
+_ENDS = """
+import json, os, signal, tempfile
+from pathlib import Path
+from tests.torture.process import run
+with tempfile.TemporaryDirectory() as folder:
+    kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    print(json.dumps([run(("--version",), Path(folder), hurt).code for hurt in ((kill,), ())]))
+"""
+
+
+def test_a_command_that_is_killed_is_seen_as_such() -> None:
+    assert _apart(_ENDS) == [None, 0]

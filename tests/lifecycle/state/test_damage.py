@@ -10,10 +10,13 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.places import data_home
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.state import StateStore, acquire, lock_state
 from gcluster.lifecycle.state.check import check_state
 from gcluster.lifecycle.state.repair import StateRepair, repair_state
 
+from ..cloud_double import PurchaseScenario
 from ..sample_cluster import SampleCluster
 
 NODES = 4
@@ -231,3 +234,19 @@ def test_an_event_that_was_written_anew_is_told_by_its_successor(running: Sample
     forged = without_hash(key, stored).replace(b'"actor":"', b'"actor":"not')
     (running.state / key).write_bytes(with_hash(key, forged))
     assert _damaged(running) == [key]
+
+
+@pytest.mark.parametrize("verb", ["up", "down"])
+def test_what_wears_the_tag_in_a_cloud_is_seen_although_nobody_here_remembers(
+    purchase: PurchaseScenario, verb: str
+) -> None:
+    """Things of clouds carry the cluster's name and no id. The cloud is a double."""
+    purchase.up()
+    shutil.rmtree(purchase.folder / "state")
+    shutil.rmtree(data_home() / "clusters")
+
+    def take_down() -> None:
+        down(purchase.open(), silent, confirm=lambda _: True)
+
+    refusal = _refusal(purchase.up if verb == "up" else take_down)
+    assert (refusal.diagnostics[0].code, refusal.exit_code) == ("GC1165", Exit.LEFTOVERS)
