@@ -21,6 +21,8 @@ class Controller:
         """Make one whose own disk has a queue, and a shared folder without one."""
         self.folder = folder
         self.own, self.shared = folder / "own", folder / "shared"
+        # Outside of what is kept there: tar would read its own archive.
+        self.kept = folder.with_name(f"{folder.name}-kept")
         for place in (self.own, self.shared):
             place.mkdir()
         (self.own / "hash.1").mkdir()
@@ -49,7 +51,7 @@ class Controller:
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
             "GCLUSTER_SLURM_CONF": str(self.folder / "slurm.conf"),
             "GCLUSTER_SLURMCTLD_SEEN": str(self.folder / "seen"),
-            "GCLUSTER_SLURMCTLD_BACKUPS": str(self.folder / "kept"),
+            "GCLUSTER_SLURMCTLD_BACKUPS": str(self.kept),
             **more,
         }
         return subprocess.run(
@@ -188,7 +190,7 @@ def test_a_controller_begins_alone_where_it_is_the_first_or_that_one_never_comes
 def test_what_another_version_would_write_anew_is_kept_before_its_first_start(
     controller: Controller,
 ) -> None:
-    kept = controller.folder / "kept"
+    kept = controller.kept
     (controller.own / "job_state").unlink()
     controller.has("slurmctld", "echo slurm-wlm 24.11.5")
     assert controller.run("before-upgrade").returncode == 0
