@@ -23,7 +23,7 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Save the controller's queue and accounts, encrypted, in the state.
+    """Save the controller's queue and accounts, encrypted.
 
     slurmctld pauses for the seconds that the copy takes; running jobs go on.
     """

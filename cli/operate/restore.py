@@ -26,7 +26,7 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Load a saved queue and its accounts into the controller or its successor.
+    """Load a saved queue and accounts into the controller.
 
     Where the controller is gone, the next `gcluster up` makes one that begins with them. Where
     there is one it is all or nothing; exit code 4 when there are jobs that would be lost.

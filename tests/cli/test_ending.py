@@ -88,7 +88,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert "resume with: gcluster up 'my cluster.yaml' --yes" in done.stderr
 
 
-def test_an_interrupted_look_promises_nothing_to_go_on_with(failing: Callable[..., Any]) -> None:
+def test_an_interrupted_look_says_how_to_look_again(failing: Callable[..., Any]) -> None:
     done = failing(KeyboardInterrupt())
     assert done.exit_code == 130
-    assert done.stderr == "error[GC940]: interrupted\n"
+    assert done.stderr == "error[GC940]: interrupted\n  help: run it again: gcluster plan demo\n"
