@@ -114,6 +114,7 @@ def test_up_puts_right_what_it_would_wait_for_and_sees_a_restart(pair: LiveClust
     plan = pair.gcluster("plan", str(pair.spec)).stdout
     assert "changed on the node: unit slurmctld: enabled,inactive" in plan
     assert "changed on the node: key /etc/munge/munge.key: another" in plan
+    assert "unknown: slurmctld doesn't run on head: up starts it first" in plan
     done = pair.json("up", str(pair.spec), "--yes")
     assert (done["changed"], done["failed_hosts"]) == (True, {})
     assert _drift(pair, 0)["drifts"] == []

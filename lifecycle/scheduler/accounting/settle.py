@@ -6,6 +6,7 @@ what came before; the next one asks what is there and goes on with the rest.
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,10 @@ STARTS_WITHIN_S = 60
 _ASK_AGAIN_S = 2
 _LIMIT_S = 60
 _LIMIT_PER_CHANGE_S = 5
+
+
+_STOPPED = re.compile(r"\bunit (slurmctld|slurmdbd|mariadb): \S+,(?:inactive|failed)")
+"""In what stands for the stamp of a step whose unit somebody stopped (`CHANGED_HERE`)."""
 
 
 def accounting_plan(
@@ -68,6 +73,9 @@ def _unaskable(spec: ClusterSpec, observation: Observation, controller: Host, *,
     for host in accounting_hosts(spec, observation.desired.hosts):
         if host.name in silent and not kept:
             return f"the database is on {host.name}, which can't be reached: {silent[host.name]}"
+    for host, carried in observation.stamps.items():
+        if stopped := _STOPPED.search(" ".join(carried.values())):
+            return f"{stopped[1]} doesn't run on {host}: up starts it first"
     is_set_up = "slurm.configure" in observation.stamps.get(controller.name, {})
     if kept and not is_set_up and keeps_accounts(spec):
         return f"{controller.name} is not set up, so the database can't be asked through it"

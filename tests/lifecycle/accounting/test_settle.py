@@ -14,6 +14,7 @@ from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.converge.stamps import CHANGED_HERE
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.scheduler.accounting.plan import AccountingPlan
 from gcluster.lifecycle.scheduler.accounting.settle import accounting_plan, settle
@@ -175,6 +176,18 @@ def test_accounts_are_unknown_while_the_controller_is_new_and_the_database_is_no
     assert plan == AccountingPlan(
         problem="head is not set up, so the database can't be asked through it"
     )
+
+
+@pytest.mark.parametrize("unit", ["slurmctld", "slurmdbd", "mariadb"])
+def test_accounts_are_unknown_while_a_daemon_is_stopped_and_nobody_waits_for_it(
+    head: Controller, unit: str
+) -> None:
+    spec = cluster_of(_TWO, head.folder).spec
+    stamps = CONFIGURED | {"slurmdbd.configure": f"{CHANGED_HERE}unit {unit}: enabled,inactive"}
+    plan = accounting_plan(spec, seen(stamps), DeadShell(head.folder), NOW)
+    assert plan == AccountingPlan(problem=f"{unit} doesn't run on head: up starts it first")
+    still = stamps | {"slurmdbd.configure": f"{CHANGED_HERE}unit {unit}: disabled,active"}
+    assert accounting_plan(spec, seen(still), head.session, NOW) != plan
 
 
 def test_the_second_controller_is_asked_while_the_first_is_off(head: Controller) -> None:
