@@ -99,14 +99,18 @@ def _collect(
             what = f"node {name} is up"
         else:
             what = f"node {name} failed: {outcome.error}"
-            findings += (_named(name, d) for d in outcome.error.diagnostics)
+            findings += (_named(context, name, d) for d in outcome.error.diagnostics)
         context.emit(SiteEvent(site=context.site, done=done, total=len(futures), what=what))
     return tuple(findings)
 
 
-def _named(node: str, finding: Diagnostic) -> Diagnostic:
+def _named(context: SiteContext, node: str, finding: Diagnostic) -> Diagnostic:
     return msgspec.structs.replace(
-        finding, code="GC913", summary=f"node {node} did not start: {finding.summary}"
+        finding,
+        code="GC913",
+        summary=f"node {node} did not start: {finding.summary}",
+        hint=finding.hint
+        or f"run the same command again; gcluster repair {context.spec.name} {node} remakes it",
     )
 
 
@@ -181,13 +185,17 @@ def _labels(
     }
 
 
+_WAKE = {"paused": "unpause"}
+"""State of a container -> the engine's verb that has it run; "start" for all others."""
+
+
 def _to_start(container: Container) -> _Start:
     resource = Resource(
         kind="node",
         name=container.labels[labels.NODE],
         pool=container.labels.get(labels.POOL),
     )
-    command = () if container.running else ("start", container.name)
+    command = () if container.running else (_WAKE.get(container.state, "start"), container.name)
     return _Start(resource=resource, container=container.name, id=container.id, command=command)
 
 

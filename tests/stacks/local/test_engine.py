@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gcluster.stacks.local import labels, nodes
 from gcluster.stacks.local.docker import DockerEngine
 from gcluster.stacks.local.engine import (
+    Container,
     Engine,
     EngineFacts,
     find_engine,
@@ -163,3 +165,19 @@ def test_what_runs_in_a_container_ends_by_itself_though_nobody_waits_for_it(
     assert engine.inside("node", "sh", "-c", "echo $PPID is not 1") != ""
     with pytest.raises(ProviderError, match="exec node failed"):
         engine.inside("node", "sleep", "1000", limit_s=1)
+
+
+@pytest.mark.parametrize(
+    ("state", "command"),
+    [
+        ("running", ()),
+        ("exited", ("start", "c1")),
+        ("created", ("start", "c1")),
+        ("paused", ("unpause", "c1")),
+    ],
+)
+def test_a_node_is_woken_from_whatever_its_container_is_in(
+    state: str, command: tuple[str, ...]
+) -> None:
+    container = Container(id="1", name="c1", labels={labels.NODE: "gpu001"}, state=state)
+    assert nodes._to_start(container).command == command  # noqa: SLF001  # no engine is called
