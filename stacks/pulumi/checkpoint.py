@@ -48,8 +48,16 @@ class StackResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             yield self.provider.rpartition("::")[0]
 
 
+class _Operation(msgspec.Struct, frozen=True):
+    """What a run that was killed was at (apitype.OperationV2)."""
+
+    resource: StackResource
+    type: str
+
+
 class _Deployment(msgspec.Struct, frozen=True):
     resources: tuple[StackResource, ...] | None = None
+    pending_operations: tuple[_Operation, ...] | None = None
 
 
 class _Export(msgspec.Struct, frozen=True):
@@ -79,6 +87,16 @@ def resources(exported: bytes) -> tuple[StackResource, ...]:
     """Return what is in an export, but for the stack itself."""
     found = decode_json(exported, _Export).deployment.resources or ()
     return tuple(resource for resource in found if resource.type != _STACK)
+
+
+def begun_machines(exported: bytes) -> frozenset[str]:
+    """Return the names of machines that a killed run had begun to make, whose ids nobody knows."""
+    pending = decode_json(exported, _Export).deployment.pending_operations or ()
+    return frozenset(
+        one.resource.urn.rpartition("::")[2]
+        for one in pending
+        if one.type == "creating" and is_machine(one.resource)
+    )
 
 
 def staying(found: Iterable[StackResource], freed: Collection[str] = ()) -> frozenset[str]:

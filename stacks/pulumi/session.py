@@ -36,6 +36,7 @@ from .checkpoint import (
     TYPES,
     Owners,
     StackResource,
+    begun_machines,
     freed,
     guarded,
     is_machine,
@@ -280,12 +281,17 @@ class SiteSession(ABC):
     def bring_up(self, total: int) -> None:
         """Read back what is there, which drops what a killed run had begun; then make it so."""
         engine = self.engine(total)
+        self._end_begun(engine)
         engine.refresh()
         engine.up()
+
+    def _end_begun(self, engine: Engine) -> None:  # noqa: B027  # Azure's are found by their names
+        """End the machines that a killed run made and did not write down: they'd be there twice."""
 
     def recreate(self, total: int, names: Iterable[str]) -> None:
         """Read back what is there, then make it so, these machines from scratch; ProviderError."""
         engine, wanted = self.engine(total), set(names)
+        self._end_begun(engine)
         engine.refresh()
         there = resources(engine.export())
         engine.up(again=[r.urn for r in there if is_machine(r) and _name(r) in wanted])
@@ -304,6 +310,7 @@ class SiteSession(ABC):
             changed = guarded(engine.export(), {key: key not in free for key in owned})
             if changed is not None:
                 engine.replace(changed)
+        self._end_begun(engine)
         engine.destroy(keep_protected=True)
         if resources(engine.export()):
             return False
@@ -435,6 +442,20 @@ class ListingSession(SiteSession, Generic[MachineT]):
         del pool, missing
         wanted = self._token(token)
         return any(machine.token == wanted for machine in self.machines())
+
+    def _end_begun(self, engine: Engine) -> None:
+        exported = engine.export()
+        names = begun_machines(exported)
+        if not names:
+            return
+        known = {one.id for one in resources(exported)}
+        self._end([
+            machine
+            for machine in self.machines()
+            if machine.id not in known
+            and not machine.token
+            and any(name.endswith(f"-{self.host_name(machine)}") for name in names)
+        ])  # fmt: skip
 
     def end_elastic(self) -> dict[str, str]:
         """End the machines that bursts made; return name -> id."""

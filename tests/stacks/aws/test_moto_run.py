@@ -104,3 +104,29 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(
     assert len(double.struck()) == 2 * KILLS
     assert moto.standing() == before
     assert [left for left in provider.sweep(context) if not left.kept_data] == []
+
+
+def test_a_machine_that_a_killed_run_made_and_did_not_write_down_is_there_once(
+    moto: MotoProcess, double: PulumiDouble, context: SiteContext
+) -> None:
+    provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
+    made = {"moment": "made", "match": "ec2/instance:Instance::.*train002", "do": "kill"}
+    double.plant(made)
+    with pytest.raises(ProviderError):
+        provider.apply(context)
+    provider.apply(context)
+    machines = [line for line in moto.standing() if line.startswith("InstanceId")]
+    assert len(machines) == 5
+    assert {f"InstanceId {one}" for one in provider.machine_ids(context).values()} == set(machines)
+
+
+def test_down_ends_a_machine_that_a_killed_run_made_and_did_not_write_down(
+    moto: MotoProcess, double: PulumiDouble, context: SiteContext
+) -> None:
+    provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
+    before = moto.standing()
+    double.plant({"moment": "made", "match": "ec2/instance:Instance::.*head", "do": "kill"})
+    with pytest.raises(ProviderError):
+        provider.apply(context)
+    provider.destroy(context)
+    assert moto.standing() == before
