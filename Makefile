@@ -96,7 +96,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not torture" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not torture" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -105,6 +105,10 @@ test-stack: environment ## bring servers up on doubles, upgrade their driver und
 .PHONY: test-cloud-like
 test-cloud-like: environment ## bring Slurm up on nodes that start as machines of a cloud do
 	@pytest -q -m cloud_like tests/e2e/test_cloud_like.py $(REPORT)
+
+.PHONY: test-aws-up
+test-aws-up: environment ## bring Slurm up on an AWS of doubles and local nodes, killed ten times, and down
+	@pytest -q -n0 -m aws_up tests/e2e/test_aws.py $(REPORT)
 
 .PHONY: test-pull
 test-pull: environment ## have nodes converge themselves, and wait for their jobs

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ..inventory.hosts import Host
 from ..schemas.decoding import decode_json
 from ..schemas.diagnostics import Diagnostic, Severity
 from . import atomic
@@ -269,6 +270,30 @@ def silence(waited_s: float, title: str) -> str:
         title: the cloud as people call it.
     """
     return f"it showed no host key through {title} within {waited_s:.0f} s, and is not waited for"
+
+
+def with_silence(
+    hosts: Iterable[Host],
+    silent: Mapping[str, float],
+    title: str,
+    console: Callable[[str], tuple[str, ...]] = lambda _: (),
+) -> tuple[Host, ...]:
+    """Return hosts, those that showed no key with the reason why nobody logs in there.
+
+    Args:
+        hosts: of a site.
+        silent: name -> seconds that it was waited for.
+        title: the cloud as people call it.
+        console: returns the last lines of a host's console.
+    """
+    return tuple(
+        msgspec.structs.replace(
+            host, silent=silence(silent[host.name], title), last_lines=console(host.name)
+        )
+        if host.name in silent
+        else host
+        for host in hosts
+    )
 
 
 def _merge(cache: Path, new: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer, provider_error
 from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
+from ..ssh import with_silence
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, to_hosts
@@ -178,4 +179,4 @@ class Session(SiteSession):
         found = to_hosts(self.plan, machines, shown.keys, key_file=str(self.private_key), via=via)
         named = {node.host: node.vm_id for node in wanted}
         silent = {n: shown.silent[id_] for n, id_ in named.items() if id_ in shown.silent}
-        return self._with_silence((host for host in found if host.name in named), silent)
+        return with_silence((h for h in found if h.name in named), silent, self.title)

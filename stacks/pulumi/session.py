@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from msgspec.structs import replace
-
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
@@ -30,7 +28,7 @@ from ..ssh import (
     ensure_client_key,
     last_lines,
     public_text,
-    silence,
+    with_silence,
 )
 from .checkpoint import (
     TYPES,
@@ -230,30 +228,6 @@ class SiteSession(ABC):
         what = f"{done} of {total} machines have shown their host key"
         self._context.emit(SiteEvent(site=self._context.site, done=done, total=total, what=what))
 
-    def _with_silence(
-        self,
-        hosts: Iterable[Host],
-        silent: Mapping[str, float],
-        console: Callable[[str], tuple[str, ...]] = lambda _: (),
-    ) -> tuple[Host, ...]:
-        """Return hosts, those that showed no key with the reason why nobody logs in there.
-
-        Args:
-            hosts: of the site.
-            silent: name -> seconds that it was waited for.
-            console: returns the last lines of a host's console.
-        """
-        return tuple(
-            replace(
-                host,
-                silent=silence(silent[host.name], self.title),
-                last_lines=console(host.name),
-            )
-            if host.name in silent
-            else host
-            for host in hosts
-        )
-
     @property
     def has_stack(self) -> bool:
         """Whether a stack was ever begun; it is made with its passphrase."""
@@ -426,9 +400,10 @@ class ListingSession(SiteSession, Generic[MachineT]):
         found = self._await_host_keys(by_id, lambda id_: self._read_keys(by_id[id_]))
         named = {self.host_name(machine): machine for machine in wanted}
         hosts = self._to_hosts(machines, wanted, found.keys)
-        return self._with_silence(
+        return with_silence(
             (host for host in hosts if host.name in named),
             {name: found.silent[m.id] for name, m in named.items() if m.id in found.silent},
+            self.title,
             lambda name: last_lines(self._console(named[name])),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -17,8 +18,10 @@ _CHECKOUT = Path(__file__).parents[2]
 class MotoProcess:
     """A running server; `folder` has its log, its consoles and what was launched."""
 
-    def __init__(self, folder: Path, region: str = "us-east-1") -> None:
-        """Start it and wait until it answers."""
+    def __init__(
+        self, folder: Path, region: str = "us-east-1", nodes: dict[str, str] | None = None
+    ) -> None:
+        """Start it and wait until it answers; `nodes` are the arguments of `Instances`."""
         self.folder, self.region = folder, region
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -26,6 +29,7 @@ class MotoProcess:
         self.url = f"http://127.0.0.1:{port}"
         folder.mkdir(parents=True, exist_ok=True)
         words = [sys.executable, "-m", "tests.pulumi_double.moto_server", str(port), str(folder)]
+        words += [json.dumps(nodes)] if nodes else []
         with (folder / "moto.log").open("w") as log:
             self._process = subprocess.Popen(words, cwd=_CHECKOUT, stdout=log, stderr=log)
         while True:
