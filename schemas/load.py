@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from .diagnostics import (
     Span,
     in_file_order,
 )
-from .fix.upgrade import newer_version, upgrade
 from .spec import ClusterSpec
 from .structure.compose import compose
 from .structure.document import Document
@@ -64,7 +64,9 @@ class OwnCatalogs:
         return msgspec.structs.replace(load_catalog(good), complete=not self.diagnostics)
 
 
-API_VERSION = "gcluster/v1"
+_LATEST = 1
+"""Highest number of an `apiVersion` that this gcluster reads."""
+API_VERSION = f"gcluster/v{_LATEST}"
 """The version of the spec language that the types describe."""
 
 
@@ -127,7 +129,8 @@ def load_text(
         return Loaded(spec=None, diagnostics=_sorted(found), text=decoded, file=file, document=None)
     if (newer := _newer(document, file)) is not None:
         return msgspec.structs.replace(_unreadable(newer, file), text=decoded, document=document)
-    structured = _structured(document, file, frozenset(composed.broken))
+    spoilt = frozenset(composed.broken)
+    structured = fit(ClusterSpec, document, file=file, spoilt=spoilt)
     found = [*composed.diagnostics, *structured.diagnostics]
     lists = _host_lists(structured, document, file, folder)
     if lists is not None:
@@ -160,19 +163,24 @@ def _host_lists(
 
 
 def _newer(document: Document, file: str) -> Diagnostic | None:
-    """Return the error of a spec for a newer gcluster."""
-    if document.data.get("apiVersion") == API_VERSION:
+    """Return the error of a spec that is written for a newer gcluster, or None.
+
+    Nothing else can be said about such a file: what looks wrong may be right there.
+    """
+    written = document.data.get("apiVersion")
+    match = re.fullmatch(r"gcluster/v([0-9]{1,6})", written) if isinstance(written, str) else None
+    if match is None or int(match[1]) <= _LATEST:
         return None
-    return newer_version(document, file=file)
-
-
-def _structured(document: Document, file: str, spoilt: frozenset[PathTuple]) -> Structured:
-    """Type the document; what does not fit may be an older spelling."""
-
-    def older() -> tuple[Diagnostic, ...]:
-        return upgrade(document, file=file, spoilt=spoilt)
-
-    return fit(ClusterSpec, document, file=file, spoilt=spoilt, upgrade=older)
+    return Diagnostic(
+        code="GC026",
+        severity=Severity.ERROR,
+        summary=f"this gcluster is too old for the spec: it reads {API_VERSION}, "
+        f"the file is {written}",
+        path=("apiVersion",),
+        file=file,
+        span=document.locate(("apiVersion",)),
+        hint="upgrade gcluster on this machine",
+    )
 
 
 def _sorted(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkstemp
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Replace `path` by `content`; a reader or a crash sees the old or the new file."""
-    descriptor, temporary = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as handle:
             os.fchmod(handle.fileno(), mode)
             handle.write(content)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
+        temporary.unlink(missing_ok=True)
         raise
 
 

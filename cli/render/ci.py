@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,8 @@ from ...schemas.checked import Report
 from ...schemas.codes import CodeExplanation, explanations
 from ...schemas.diagnostics import Diagnostic, Patch, Severity, Span
 from ..console import printable
+from .document import document
+from .report import totals
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -271,3 +273,11 @@ def uri(file: str) -> tuple[str, bool]:
         return quote(os.fsencode(below)), True
     absolute = os.path.abspath(file)  # noqa: PTH100  # links are kept: resolve() follows them
     return f"file://{quote(os.fsencode(absolute))}", False
+
+
+FORMATS: Mapping[str, Callable[[Report], str]] = {
+    "sarif": lambda report: document(sarif_log(report)),
+    "github": lambda report: "\n".join([*workflow_commands(report.found()), totals(report)]),
+    "junit": junit_xml,
+}
+"""What writes each format."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from ...inventory.bare_metal import bare_metal_hosts
@@ -12,7 +12,6 @@ from ...schemas.cost.quotas import QuotaNeed, quota_needs
 from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec, Pool
 from ..console import Console
-from .ci import junit_xml, sarif_log, workflow_commands
 from .diagnostics import diagnostics_text, summary_line
 from .document import document
 
@@ -36,7 +35,6 @@ def _quotas(checked: CheckedSpec) -> list[str]:
     """Return what a spec takes of cloud quotas; nothing is read for specs without clouds."""
     if checked.spec is None or not any(site.is_cloud for site in checked.spec.sites.values()):
         return []
-
     return quota_lines(checked.loaded)
 
 
@@ -92,37 +90,19 @@ def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
 
 
 def _quota_needs(checked: CheckedSpec) -> list[Any]:
-
     return list(needs(checked.loaded))
 
 
-def _json(report: Report) -> str:
+def for_programs(report: Report, fmt: str) -> str:
+    """Return the report as "json", "sarif", "github" or "junit".
 
-    return document(report_value(report))
-
-
-def _sarif(report: Report) -> str:
-
-    return document(sarif_log(report))
-
-
-def _github(report: Report) -> str:
-
-    return "\n".join([*workflow_commands(report.found()), totals(report)])
-
-
-def _junit(report: Report) -> str:
-
-    return junit_xml(report)
-
-
-FORMATS: Mapping[str, Callable[[Report], str]] = {
-    "json": _json,
-    "sarif": _sarif,
-    "github": _github,
-    "junit": _junit,
-}
-"""What writes each format for programs; each imports what it needs when it is asked for."""
+    The formats of CI servers are imported only when one is asked for: they need XML, hashes and
+    the explanations of all codes, a tenth of the time that a person waits for `validate`.
+    """
+    if fmt == "json":
+        return document(report_value(report))
+    text: str = import_module(".ci", __package__).FORMATS[fmt](report)
+    return text
 
 
 _UNITS = {"vcpu": "vCPU", "gpu": "GPU", "node": "nodes"}

@@ -1,14 +1,13 @@
-"""Verbs that write specs: software sets, adopted specs, migrations."""
+"""Verbs that write specs: software sets, adopted specs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from ...lifecycle.cluster.adopt import AdoptedFiles
-from ...schemas.fix.migration import Migration
 from ...schemas.stack import Lock, Resolved, SoftwareRow, TestedSet
 from ..console import Console, pad, printable, width
-from .diagnostics import diagnostics_text, diff_text
+from .diagnostics import diagnostics_text
 
 _ORIGINS = {
     "asked": "as the spec says",
@@ -121,25 +120,3 @@ def adopted_text(written: AdoptedFiles, console: Console) -> str:
         lines += ["", diagnostics_text(written.findings, console)]
     lines += ["", f"next: gcluster validate {written.spec}\n      gcluster plan {written.spec}"]
     return console.plain("\n".join(lines))
-
-
-def migration_text(migration: Migration, console: Console, *, written: bool) -> str:
-    """Return one file's changes as text."""
-    file = printable(migration.file)
-    sources = {migration.file: migration.before}
-    if migration.unreadable:
-        return diagnostics_text(migration.unreadable, console, sources)
-    parts = []
-    if migration.changes:
-        parts.append(diff_text(migration.file, migration.before, migration.after, console))
-        parts += [console.plain(f"  {printable(each.summary)}") for each in migration.changes]
-        count = len(migration.changes)
-        spellings = f"{count} older spelling{'' if count == 1 else 's'}"
-        done = "rewritten" if written else "would be rewritten: --write does it"
-        parts.append(f"{file}: {spellings} {done}")
-    if migration.left:
-        parts.append(diagnostics_text(migration.left, console, sources))
-        parts.append(f"{file}: what is shown above has to be rewritten by hand")
-    if not parts:
-        parts.append(f"{file}: nothing to do, it is in today's spelling")
-    return "\n".join(parts)

@@ -15,7 +15,7 @@ from ...schemas.fix.apply import FixedSpec, apply_fixes
 from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.diagnostics import fixes_text
-from ..render.report import FORMATS, report_text
+from ..render.report import for_programs, report_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -104,12 +104,12 @@ def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[FixedS
 def _report(report: Report, fmt: ReportFormat, output: Path | None) -> None:
     """Write the report: to the terminal, or to a file with the text on the terminal."""
     if output is not None:
-        written = report_text(report, Console()) if fmt == "text" else FORMATS[fmt](report)
+        written = report_text(report, Console()) if fmt == "text" else for_programs(report, fmt)
         output.write_text(f"{written}\n", encoding="utf-8", errors="backslashreplace")
     if output is not None or fmt == "text":
         say(report_text(report, stdout()))
     else:
-        emit(FORMATS[fmt](report))
+        emit(for_programs(report, fmt))
 
 
 def _exit_code(report: Report) -> Exit:

@@ -61,7 +61,10 @@ class Entries(Mapping[str, _Entry], Generic[_Entry]):
         """Know the names under the folder `kind`; entries of `over` stand before them."""
         self._kind = kind
         self._over = over
-        self._files = _own_files(kind)
+
+    @property
+    def _files(self) -> Mapping[str, Path]:
+        return _own_files(self._kind)
 
     def __getitem__(self, name: str) -> _Entry:
         """Return the entry; KeyError when there is none."""

@@ -163,14 +163,6 @@ class Document:
         except (KeyError, IndexError, TypeError):
             return None
 
-    def rename(self, holder: dict[str, Any], key: str, to: str) -> None:
-        """Put an entry under another key of its mapping; order and place in the text stay."""
-        self._orders.clear()
-        for entries in (holder, self._marks[id(holder)]):
-            renamed = [(to if each == key else each, entries[each]) for each in entries]
-            entries.clear()
-            entries.update(renamed)
-
     def offset(self, line: int, column: int) -> int:
         """Return the character offset of a line and column, from 1."""
         return self._line_starts[line - 1] + column - 1

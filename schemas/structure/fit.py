@@ -57,7 +57,6 @@ def fit(
     *,
     file: str,
     spoilt: frozenset[PathTuple] = frozenset(),
-    upgrade: Callable[[], tuple[Diagnostic, ...]] = tuple,
 ) -> Structured:
     """Type a document.
 
@@ -66,18 +65,11 @@ def fit(
         document: what was composed.
         file: name for the diagnostics.
         spoilt: paths that were reported already; they are cut out in silence.
-        upgrade: changes older spellings of the document to today's, told by warnings; called
-            only when the document does not fit as it is.
     """
     typed = "" if spoilt else _typed(kind, document)
     if isinstance(typed, Structured):
         return typed
-    older = upgrade()
-    if older and not spoilt:
-        typed = _typed(kind, document)
-    if not isinstance(typed, Structured):
-        typed = _fit_parts(kind, document, file=file, spoilt=spoilt, reason=typed)
-    return msgspec.structs.replace(typed, diagnostics=(*older, *typed.diagnostics))
+    return _fit_parts(kind, document, file=file, spoilt=spoilt, reason=typed)
 
 
 def _typed(kind: type[T], document: Document) -> Structured | str:

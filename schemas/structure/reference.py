@@ -45,8 +45,7 @@ One YAML file describes one cluster. Unknown keys are errors with a suggestion. 
 read by YAML 1.2: only `true` and `false` are booleans. Sizes carry their unit (`12000 GiB`,
 `400 GB/s`, `30m`), prices are USD per hour, host ranges are Slurm's (`gpu[001-512]`). `gcluster
 schema` prints the same as a JSON Schema, which gives completion and hover texts in editors.
-`apiVersion: gcluster/v1` is a promise: a file that loads today keeps loading, and `gcluster
-migrate` rewrites what has a newer spelling.
+`apiVersion: gcluster/v1` is a promise: a file that loads today keeps loading.
 
 A required key is marked **bold**.
 """

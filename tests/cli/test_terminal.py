@@ -62,7 +62,6 @@ CASES = {
     "history": ("history", "good.yaml"),
     "init": ("init", "new.yaml"),
     "compile": ("compile", "good.yaml", "--out", "made"),
-    "migrate": ("migrate", "good.yaml"),
     "down": ("down", "good.yaml"),
     "bundle": ("bundle", "good.yaml"),
     "unknown verb": ("validat",),

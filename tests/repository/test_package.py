@@ -74,7 +74,6 @@ RUNS = {
     "validate demo.yaml sim.yaml --format sarif": 0,
     "validate demo.yaml sim.yaml --format junit -o report.xml": 0,
     "validate demo.yaml --fix --write": 0,
-    "migrate demo.yaml": 0,
     "explain GC101": 0,
     "explain --format json": 0,
     "schema": 0,
