@@ -119,6 +119,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Compute nodes converge themselves."""
     builds_slurm: bool = False
     """Some pool's Slurm is built here, and taken from the controllers."""
+    run_containers: tuple[NodeFacts, ...] = ()
+    """The nodes of pools whose jobs may ask for a container; by the pools' names."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +207,11 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it mounts or serves Lustre, whose modules are built for one kernel."""
         named = {*self.storage.mounts, *self.storage.serves}
         return any(isinstance(self.spec.storage[name], LustreStorage) for name in named)
+
+    @property
+    def runs_containers(self) -> bool:
+        """Whether its jobs may ask Slurm for a container."""
+        return self.is_machine and self.software.containers == "pyxis"
 
     def version(self, component: str) -> str | None:
         """Return a component's version by its key in the software lock; None: nothing says it."""
@@ -308,6 +315,7 @@ def with_cluster(
             for node in nodes.values()
             for component in node.software.components
         ),
+        run_containers=tuple(nodes[name] for name in sorted(nodes) if nodes[name].runs_containers),
     )
     return {name: msgspec.structs.replace(nodes[name], cluster=cluster) for name in pools}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from ..node import NodeFacts
 from ..roles import role_compiler
@@ -66,18 +67,12 @@ def plugin_lines(nodes: Iterable[NodeFacts]) -> list[str]:
 
     There is one file for all nodes, so that then all machines have the plugin.
     """
-    return [PLUGIN_LINE] if any(_runs_containers(node) for node in nodes) else []
-
-
-def _runs_containers(node: NodeFacts) -> bool:
-    return node.is_machine and node.software.containers == "pyxis"
+    return [PLUGIN_LINE] if any(node.runs_containers for node in nodes) else []
 
 
 def _version(node: NodeFacts, component: str) -> str | None:
     """Return the version that a pool has, else that of the first pool that runs containers."""
-    others = (node.cluster.nodes[name] for name in sorted(node.cluster.nodes))
-    runners = (other for other in others if _runs_containers(other))
-    found = (each.version(component) for each in (node, *runners))
+    found = (each.version(component) for each in chain((node,), node.cluster.run_containers))
     return next((version for version in found if version), None)
 
 
@@ -88,11 +83,11 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     All machines need pyxis, for its options and since plugstack.conf is one for all; enroot only
     compute nodes of pools that run containers. Elsewhere a job that asks for one is refused.
     """
-    wanted = any(_runs_containers(other) for other in (node, *node.cluster.nodes.values()))
+    wanted = node.runs_containers or bool(node.cluster.run_containers)
     enroot, pyxis = _version(node, "enroot"), _version(node, "pyxis")
     if not node.is_machine or not wanted or not (enroot and pyxis):
         return []
-    runs_here = _runs_containers(node) and node.pool.role == "compute"
+    runs_here = node.runs_containers and node.pool.role == "compute"
     runs: dict[str, Json] = {"enroot_pyxis_runs_containers": runs_here}
     folder = scratch_folder(node, "enroot")
     data: dict[str, Json] = {} if folder is None else {"enroot_pyxis_data": folder}

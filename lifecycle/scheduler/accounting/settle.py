@@ -73,9 +73,9 @@ def _unaskable(spec: ClusterSpec, observation: Observation, controller: Host, *,
     for host in accounting_hosts(spec, observation.desired.hosts):
         if host.name in silent and not kept:
             return f"the database is on {host.name}, which can't be reached: {silent[host.name]}"
-    for host, carried in observation.stamps.items():
+    for name, carried in observation.stamps.items():
         if stopped := _STOPPED.search(" ".join(carried.values())):
-            return f"{stopped[1]} doesn't run on {host}: up starts it first"
+            return f"{stopped[1]} doesn't run on {name}: up starts it first"
     is_set_up = "slurm.configure" in observation.stamps.get(controller.name, {})
     if kept and not is_set_up and keeps_accounts(spec):
         return f"{controller.name} is not set up, so the database can't be asked through it"
