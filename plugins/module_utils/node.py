@@ -81,6 +81,18 @@ def fits(version: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(version, pattern)
 
 
+def is_active(unit: str) -> bool:
+    """Return whether systemd runs a unit."""
+    return run("systemctl", "is-active", "--quiet", unit)[0] == 0
+
+
+def journal_of(unit: str, lines: int = 5) -> str:
+    """Return the last lines that a unit wrote to the journal."""
+    return run(
+        "journalctl", "--unit", unit, "--no-pager", "--output", "cat", "--lines", str(lines)
+    )[1]
+
+
 def job_runs() -> bool:
     """Return whether Slurm runs a job here other than the one that granted this change."""
     code, steps = run("pgrep", "--list-full", "--exact", "slurmstepd")

@@ -32,10 +32,3 @@ def wait_for_controller(wait_s: float) -> None:
         if time.monotonic() >= until:
             raise Failed("slurmctld doesn't answer; journalctl -u slurmctld says why")
         time.sleep(LOOK_EVERY_S)
-
-
-def journal_of(unit: str, lines: int = 5) -> str:
-    """Return the last lines that a unit wrote to the journal."""
-    return run(
-        "journalctl", "--unit", unit, "--no-pager", "--output", "cat", "--lines", str(lines)
-    )[1]

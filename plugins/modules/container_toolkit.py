@@ -70,7 +70,15 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.files import write_text
-from ..module_utils.node import first_line, is_of_branch, job_runs, run, run_json, system_path
+from ..module_utils.node import (
+    first_line,
+    is_active,
+    is_of_branch,
+    job_runs,
+    run,
+    run_json,
+    system_path,
+)
 from ..module_utils.state import STATE, Failed, exit_with_differences
 
 ARGUMENTS: dict[str, Any] = {
@@ -125,11 +133,6 @@ def daemon_settings(vendor: str) -> str:
 def is_enabled(unit: str) -> bool:
     """Say whether a unit starts with the node."""
     return run("systemctl", "is-enabled", "--quiet", unit)[0] == 0
-
-
-def is_active(unit: str) -> bool:
-    """Say whether a unit runs."""
-    return run("systemctl", "is-active", "--quiet", unit)[0] == 0
 
 
 def set_up_docker(vendor: str, *, act: bool) -> dict[str, str] | None:

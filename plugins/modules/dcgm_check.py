@@ -40,7 +40,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import is_of_branch, run
+from ..module_utils.node import is_active, is_of_branch, run
 from ..module_utils.state import exit_with_differences
 
 ARGUMENTS: dict[str, Any] = {
@@ -51,7 +51,7 @@ ARGUMENTS: dict[str, Any] = {
 
 def differences(version: str, gpus: int) -> list[str]:
     """Return everything that isn't as asked on the running node."""
-    if run("systemctl", "is-active", "--quiet", "nvidia-dcgm")[0]:
+    if not is_active("nvidia-dcgm"):
         return ["nvidia-dcgm isn't running"]
     code, text = run("dcgmi", "-v")
     engine = re.search(r"Hostengine build info:\s+Version : (\S+)", text)

@@ -61,7 +61,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import run
+from ..module_utils.node import is_active, run
 from ..module_utils.state import Failed
 
 CONF = "/etc/sssd/sssd.conf"
@@ -215,7 +215,7 @@ def check_node(probe: str, low: int, high: int, seconds: float) -> None:
             domain.get("ldap_default_bind_dn", ""),
             domain.get("ldap_default_authtok", ""),
         )
-    if run("systemctl", "is-active", "--quiet", "sssd")[0]:
+    if not is_active("sssd"):
         raise Failed("it answers, but SSSD doesn't run: journalctl -u sssd says why")
     if probe:
         wait_for_user(probe, low, high, seconds)

@@ -77,7 +77,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ..module_utils.files import write_text
-from ..module_utils.node import first_line, job_runs, run, run_json, system_path
+from ..module_utils.node import first_line, is_active, job_runs, run, run_json, system_path
 from ..module_utils.state import STATE, Failed, exit_with_differences
 
 ARGUMENTS: dict[str, Any] = {
@@ -266,8 +266,7 @@ def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str
     stopped = [
         unit
         for unit in units
-        if run("systemctl", "is-active", "--quiet", unit)[0]
-        or run("systemctl", "is-enabled", "--quiet", unit)[0]
+        if not is_active(unit) or run("systemctl", "is-enabled", "--quiet", unit)[0]
     ]
     due = [
         *(f"image {image}" for image in images),
@@ -291,7 +290,7 @@ def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str
 
 def differences(asked: dict[str, Any]) -> list[str]:
     """Return everything that keeps jobs from the fabric."""
-    wrong = [f"{UNIT} is not running"] if run("systemctl", "is-active", "--quiet", UNIT)[0] else []
+    wrong = [f"{UNIT} is not running"] if not is_active(UNIT) else []
     asked_image = ("docker", "container", "inspect", "--format", "{{.Config.Image}}")
     code, image = run(*asked_image, "gcluster-rxdm")
     if code:

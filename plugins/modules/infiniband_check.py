@@ -82,7 +82,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import exit_with_notes
 from ..module_utils.ipoib import ipoib_address
-from ..module_utils.node import first_line, run, system_path
+from ..module_utils.node import first_line, is_active, run, system_path
 from ..module_utils.rdma import Adapters, firmware, interface_file, link_differences
 from ..module_utils.state import Failed
 
@@ -169,7 +169,7 @@ def settled_ipoib_differences(devices: list[str], ipoib: dict[str, Any]) -> list
 
 def manager_differences(service: str, device: str) -> Iterator[str]:
     """Yield what is wrong with the subnet manager of this node."""
-    if run("systemctl", "is-active", "--quiet", service)[0]:
+    if not is_active(service):
         yield f"{service} isn't running"
     code, text = run("sminfo", "-C", device, "-P", "1")
     if code or not text.endswith("SMINFO_MASTER"):

@@ -69,7 +69,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import run
+from ..module_utils.node import is_active, run
 from ..module_utils.state import STATE, Failed, exit_with_state
 
 Mount = dict[str, Any]
@@ -155,7 +155,7 @@ def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iter
     """Mount one path as its unit says; yield what changes."""
     file, text = UNITS / unit, text_of(mount, expected)
     same = file.exists() and file.read_text() == text
-    active = run("systemctl", "is-active", "--quiet", unit)[0] == 0
+    active = is_active(unit)
     if same and active:
         return
     yield f"{'mounted again' if active else 'mounted'}: {mount['path']}"
@@ -204,7 +204,7 @@ def mount_differences(expected: Expected) -> Iterator[str]:
     """Yield what is wrong with the mounts."""
     for mount in expected["mounts"]:
         path, found = mount["path"], mounted(mount["path"])
-        if found is None or run("systemctl", "is-active", "--quiet", unit_of(path))[0]:
+        if found is None or not is_active(unit_of(path)):
             yield f"{path} is not mounted"
             continue
         if run("stat", "--file-system", path, timeout_s=WAIT_S)[0]:
@@ -235,7 +235,7 @@ def export_differences(expected: Expected) -> Iterator[str]:
     """Yield what is wrong with what this node serves."""
     if not expected["exports"]:
         return
-    if run("systemctl", "is-active", "--quiet", "nfs-server")[0]:
+    if not is_active("nfs-server"):
         yield "nfs-server isn't running"
     if silent := silence("localhost"):
         yield silent

@@ -93,7 +93,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import Change, applied, commands
-from ..module_utils.node import is_of_branch, job_runs, run, system_path
+from ..module_utils.node import is_active, is_of_branch, job_runs, run, system_path
 from ..module_utils.state import STATE, Failed, exit_with_state
 
 ARGUMENTS: dict[str, Any] = {
@@ -196,11 +196,7 @@ def differences(asked: dict[str, Any]) -> list[str]:
         if gpu["persistence_mode"] != "Enabled" and not asked["from_image"]:
             wrong.append(f"{who} has persistence mode {gpu['persistence_mode']}")
     wrong += [f"not {change.description}" for change in setting_changes(asked, found)]
-    wrong += [
-        f"{service} isn't running"
-        for service in asked["services"]
-        if run("systemctl", "is-active", "--quiet", service)[0]
-    ]
+    wrong += [f"{service} isn't running" for service in asked["services"] if not is_active(service)]
     return (
         wrong
         + ([] if asked["from_image"] else kind_differences(open_modules=asked["open_modules"]))

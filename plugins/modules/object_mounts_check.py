@@ -47,7 +47,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import first_line, run, run_detached, system_path
+from ..module_utils.node import first_line, is_active, run, run_detached, system_path
 from ..module_utils.state import exit_with_differences
 
 KIND = os.environ.get("GCLUSTER_OBJECT_FSTYPE", "fuse")
@@ -70,7 +70,7 @@ def differences(mounts: list[dict[str, Any]], seconds: int) -> Iterator[str]:
 
 def problem_of(unit: str, path: str, mode: str, seconds: int) -> str:
     """Return what is wrong with a mount."""
-    if run("systemctl", "is-active", "--quiet", unit)[0]:
+    if not is_active(unit):
         last = ("--lines", "3", "--output", "cat")
         said = run("journalctl", f"_SYSTEMD_UNIT={unit}", *last)[1]
         return f"{unit} isn't running: {' '.join(said.split())}"

@@ -39,8 +39,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import first_line, run, system_path
-from ..module_utils.slurm import journal_of
+from ..module_utils.node import first_line, journal_of, run, system_path
 from ..module_utils.state import exit_with_differences
 
 PROGRAMS = "/usr/libexec/gcluster"

@@ -45,8 +45,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import run, system_path
-from ..module_utils.slurm import journal_of
+from ..module_utils.node import is_active, journal_of, run, system_path
 from ..module_utils.state import Failed, exit_with_progress
 
 MARKS = "/run/gcluster"
@@ -61,7 +60,7 @@ ARGUMENTS: dict[str, Any] = {
 
 def is_current(name: str, mark: Path, files: list[str]) -> bool:
     """Return whether a service runs and was started after its files were written."""
-    if run("systemctl", "is-active", "--quiet", name)[0] or not mark.exists():
+    if not is_active(name) or not mark.exists():
         return False
     started = mark.stat().st_mtime_ns
     paths = [Path(file) for file in files]

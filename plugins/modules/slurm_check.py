@@ -51,8 +51,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
-from ..module_utils.node import first_line, run, system_path
-from ..module_utils.slurm import LOOK_EVERY_S, controller_problem, journal_of
+from ..module_utils.node import first_line, journal_of, run, system_path
+from ..module_utils.slurm import LOOK_EVERY_S, controller_problem
 from ..module_utils.state import Failed, exit_with_differences
 
 CONFIGURATION = "/run/slurm/conf"

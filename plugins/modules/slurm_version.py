@@ -54,7 +54,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import commands
-from ..module_utils.node import run
+from ..module_utils.node import is_active, run
 from ..module_utils.slurm import wait_for_controller
 from ..module_utils.state import Failed, exit_with_progress
 
@@ -81,11 +81,6 @@ def installed() -> str:
 def is_of(version: str, wanted: str) -> bool:
     """Return whether a version is the wanted one or begins with it, number by number."""
     return re.match(rf"{re.escape(wanted)}(?!\d)", version) is not None
-
-
-def is_active(unit: str) -> bool:
-    """Return whether a unit runs."""
-    return run("systemctl", "is-active", "--quiet", unit)[0] == 0
 
 
 def is_old(unit: str) -> bool:

@@ -44,8 +44,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import run, system_path
-from ..module_utils.slurm import journal_of
+from ..module_utils.node import is_active, journal_of, run, system_path
 from ..module_utils.slurmdbd import SETTINGS, known_clusters, sql
 from ..module_utils.state import exit_with_differences
 
@@ -73,7 +72,7 @@ def differences(cluster: str, buffer_pool_mib: int) -> Iterator[str]:
     has = int(sql("SELECT @@innodb_buffer_pool_size DIV 1048576;"))
     if has < buffer_pool_mib:
         yield f"the database runs with a buffer pool of {has} MiB, not {buffer_pool_mib}"
-    if run("systemctl", "is-active", "--quiet", BACKUP_TIMER)[0]:
+    if not is_active(BACKUP_TIMER):
         yield "no backup is written at night: its timer isn't active"
 
 
