@@ -10,12 +10,13 @@ import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 
 if TYPE_CHECKING:
     from ..nodes.ssh import Answer, SshSession
 
 
-__all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
+__all__ = ["COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
     "connection to the server",
     "unable to connect to the server",
@@ -144,10 +145,8 @@ def _is_silence(stderr: str) -> bool:
     return any(sign in words for sign in _SILENT)
 
 
-AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
-"""Shell words before a command that only root may run: admin.conf is root's."""
 COMMAND = f"{AS_ROOT} kubectl --kubeconfig=/etc/kubernetes/admin.conf"
-"""kubectl as root of a control plane runs it."""
+"""kubectl as root of a control plane runs it: admin.conf is root's."""
 
 
 class KubectlRunner(Protocol):

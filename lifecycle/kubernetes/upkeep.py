@@ -10,8 +10,8 @@ import msgspec
 from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ..nodes.ssh import SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 from ..status.conditions import Cause, Condition
-from .kubectl import AS_ROOT
 
 FEWEST_DAYS = 30
 """Below this somebody must look: the timer renews what has less than 60 days left, each week."""

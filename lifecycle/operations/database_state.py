@@ -17,10 +17,9 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ..cluster.outcome import LifecycleError, failure
 from ..nodes.ssh import Answer, SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 
-ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
-"""Before a command in a shell line: what makes it root's."""
-_PROGRAM = f"{ROOT} /usr/local/libexec/gcluster/slurmdbd-restore.py"
+_PROGRAM = f"{AS_ROOT} /usr/local/libexec/gcluster/slurmdbd-restore.py"
 DUMP = f"{_PROGRAM} dump"
 PRINT = f"{_PROGRAM} print"
 REPLACE = f"{_PROGRAM} replace"
@@ -83,7 +82,7 @@ def send(session: SshSession, host: Host, content: bytes, sha256: str, path: str
         raise broken(path, "it is not what was saved")
     folder, _, name = path.rpartition("/")
     command = (
-        f"{ROOT} sh -c 'umask 077 && mkdir -p {folder} && cd {folder} && "
+        f"{AS_ROOT} sh -c 'umask 077 && mkdir -p {folder} && cd {folder} && "
         f"base64 -d > {name}.new && mv {name}.new {name}'"
     )
     text = base64.encodebytes(content).decode()

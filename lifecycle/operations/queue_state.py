@@ -21,10 +21,11 @@ from ...schemas.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.ssh import SshResult, SshSession
+from ..nodes.ssh.arguments import AS_ROOT
 from ..state import StateStore
 from ..status.slurm import SchedulerView, report_of
 from . import database_state as database
-from .database_state import ROOT, broken, checked, database_host, decoded, send
+from .database_state import broken, checked, database_host, decoded, send
 from .selection import controller_of, refuse_kubernetes
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ WISH = "queue-to-restore.json"
 _PROGRAM = "/usr/local/libexec/gcluster/slurm-state.py"
 VERSION = "[ -e /etc/slurm/slurm.conf ] && PATH=$PATH:/usr/sbin slurmctld -V"
 """Tells that a controller is there and which Slurm it has: a bare image has no slurm.conf."""
-SAVE = f"{{ {VERSION}; }} >&2; {ROOT} {_PROGRAM} save"
-REPLACE = f"{ROOT} {_PROGRAM} replace"
+SAVE = f"{{ {VERSION}; }} >&2; {AS_ROOT} {_PROGRAM} save"
+REPLACE = f"{AS_ROOT} {_PROGRAM} replace"
 SEED = "/var/lib/gcluster/slurm-state.tar.gz"
 """On a controller: what its slurmctld begins with, where it has no queue."""
 _LIMIT_S = 900

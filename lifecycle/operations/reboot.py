@@ -17,6 +17,7 @@ from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..cluster.sites import existing_hosts
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 from ..scheduler.base import Scheduler, SchedulerSilent
 from ..scheduler.select import scheduler_of
 from ..state import acquire
@@ -32,10 +33,9 @@ FIT_S = 300
 """Seconds, from when it answers, until the scheduler counts it in and its health check passes."""
 POLL_S = 3.0
 
-_AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 # The first process's start too: a container's kernel started with its host, so its boot id stays.
 STARTED = "cat /proc/sys/kernel/random/boot_id && awk '{print $22}' /proc/1/stat"
-RESTART = f"{_AS_ROOT} systemctl reboot"
+RESTART = f"{AS_ROOT} systemctl reboot"
 FIT = f"""
 slurm() {{
 state=$(systemctl is-active slurmd) || {{ echo "slurmd is $state"; exit 1; }}
@@ -48,9 +48,9 @@ case $seen in
 esac
 }}
 kubernetes=/usr/local/libexec/gcluster/kubernetes-check.py
-if [ -x $kubernetes ]; then {_AS_ROOT} $kubernetes node || exit 1; else slurm; fi
+if [ -x $kubernetes ]; then {AS_ROOT} $kubernetes node || exit 1; else slurm; fi
 [ ! -x /usr/libexec/gcluster/node-health-verify ] ||
-  {_AS_ROOT} /usr/libexec/gcluster/node-health-verify
+  {AS_ROOT} /usr/libexec/gcluster/node-health-verify
 """
 """Says in words why a node that is back is not fit; exit 0: it is."""
 

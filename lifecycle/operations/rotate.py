@@ -39,6 +39,7 @@ from ..nodes.converge.run import converge
 from ..nodes.converge.stamps import read_stamps
 from ..nodes.converge.watch import reasons
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 from ..scheduler.base import Scheduler
 from ..scheduler.slurm_build import vouch_for_packages
 from ..secrets.makers import maker, provided_secrets, rotate_tunnel_keys
@@ -188,22 +189,21 @@ def _gateways(compiled: CompiledCluster) -> list[str]:
     ]
 
 
-_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 STAGE = (
-    f"{_ROOT} sh -c 'umask 077 && base64 -d > /etc/munge/munge.key.next && "
+    f"{AS_ROOT} sh -c 'umask 077 && base64 -d > /etc/munge/munge.key.next && "
     "chown munge: /etc/munge/munge.key.next && chmod 0400 /etc/munge/munge.key.next && "
     "sha256sum /etc/munge/munge.key.next'"
 )
 """The key comes on standard input."""
 CHANGE = (
-    f"{_ROOT} sh -c 'cd /etc/munge && cp -p munge.key munge.key.old && "
+    f"{AS_ROOT} sh -c 'cd /etc/munge && cp -p munge.key munge.key.old && "
     "mv munge.key.next munge.key && systemctl restart munge'"
 )
 BACK = (
-    f"{_ROOT} sh -c 'cd /etc/munge && [ ! -f munge.key.old ] || "
+    f"{AS_ROOT} sh -c 'cd /etc/munge && [ ! -f munge.key.old ] || "
     "{ mv munge.key.old munge.key && systemctl restart munge; }; rm -f munge.key.next'"
 )
-CLEAN = f"{_ROOT} rm -f /etc/munge/munge.key.next /etc/munge/munge.key.old"
+CLEAN = f"{AS_ROOT} rm -f /etc/munge/munge.key.next /etc/munge/munge.key.old"
 CREDENTIAL = "munge --no-input"
 UNDERSTAND = "unmunge --output /dev/null"
 _LIMIT_S = 60

@@ -12,6 +12,7 @@ import msgspec
 
 from ...inventory.hosts import Host
 from ..nodes.ssh import SshResult, SshSession, Unreachable
+from ..nodes.ssh.arguments import AS_ROOT
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 from .node_facts import ControllerFacts, controller_facts
 
@@ -113,7 +114,7 @@ _LIMIT_S = 30
 _QUEUE = asking("--states=PENDING,RUNNING --format='%T|%P|%V|%i|%r'")
 _ASK = f"""
 export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
-root=$([ "$(id -u)" = 0 ] || echo sudo -n)
+root={AS_ROOT}
 code=1
 if sinfo --noheader --format=%N > /dev/null; then
   {_QUEUE}

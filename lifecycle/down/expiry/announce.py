@@ -15,6 +15,7 @@ from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...cluster.outcome import LifecycleError, failure
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import AS_ROOT
 from ...operations.selection import controller_of
 from ...state import ExpiryAnnounced
 from ...status.slurm import last_error_line
@@ -22,7 +23,6 @@ from ...status.slurm import last_error_line
 RESERVATION = "gcluster_end"
 """Not of those that `up` keeps: these begin with "gcluster-"."""
 _NOTE = "/etc/motd.d/90-gcluster-end"
-_AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 _LIMIT_S = 30
 
 
@@ -42,7 +42,7 @@ def announce(
     """
     note = shlex.quote(notice(hosts.cluster, announced))
     write = (
-        f"root={_AS_ROOT}; $root install -d -m 0755 /etc/motd.d && "
+        f"root={AS_ROOT}; $root install -d -m 0755 /etc/motd.d && "
         f"printf '%s\\n' {note} | $root tee {_NOTE} >/dev/null && $root chmod 0644 {_NOTE}"
     )
     _everywhere(hosts, session, write)
@@ -53,7 +53,7 @@ def announce(
         _at_controller(
             hosts,
             session,
-            f"export TZ=UTC; root={_AS_ROOT}; "
+            f"export TZ=UTC; root={AS_ROOT}; "
             f"if scontrol show reservation {RESERVATION} >/dev/null 2>&1; "
             f"then $root scontrol update ReservationName={RESERVATION} StartTime={start}; "
             f"else $root scontrol create reservation ReservationName={RESERVATION} "
@@ -68,14 +68,14 @@ def withdraw(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) ->
     Raises:
         LifecycleError: GC1141, a node could not be reached.
     """
-    _everywhere(hosts, session, f"root={_AS_ROOT}; $root rm -f {_NOTE}")
+    _everywhere(hosts, session, f"root={AS_ROOT}; $root rm -f {_NOTE}")
     if isinstance(spec.scheduler, KubernetesScheduler):
         _at_api(hosts, session, None)
         return
     _at_controller(
         hosts,
         session,
-        f"root={_AS_ROOT}; ! scontrol show reservation {RESERVATION} >/dev/null 2>&1 || "
+        f"root={AS_ROOT}; ! scontrol show reservation {RESERVATION} >/dev/null 2>&1 || "
         f"$root scontrol delete ReservationName={RESERVATION}",
     )
 

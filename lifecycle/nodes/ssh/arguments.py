@@ -76,6 +76,10 @@ def as_root(host: Host, words: list[str]) -> str:
     return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
 
 
+AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+"""Before a command in a shell line that is the same for all hosts: what makes it root's."""
+
+
 def to_bastion(ssh: SshTarget, known_hosts: Path, shared: str = "", master: str = "") -> list[str]:
     """Return the command line to the bastion itself; its last two words are "--" and its name.
 
