@@ -97,7 +97,7 @@ def for_programs(report: Report, fmt: str) -> str:
     """Return the report as "json", "sarif", "github" or "junit".
 
     The formats of CI servers are imported only when one is asked for: they need XML, hashes and
-    the explanations of all codes, a tenth of the time that a person waits for `validate`.
+    the explanations of all codes, for which a person who reads text need not wait.
     """
     if fmt == "json":
         return document(report_value(report))

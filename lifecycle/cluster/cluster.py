@@ -78,8 +78,8 @@ class Cluster:
         except CatalogError as error:
             hint = f"a catalog file that the state of {self.name} keeps from another version of "
             hint += "gcluster: use that version, or run `gcluster up` with the file put right"
-            told = (msgspec.structs.replace(d, hint=hint) for d in error.diagnostics)
-            raise LifecycleError(*told, exit_code=Exit.SPEC) from None
+            findings = (msgspec.structs.replace(d, hint=hint) for d in error.diagnostics)
+            raise LifecycleError(*findings, exit_code=Exit.SPEC) from None
 
     @cached_property
     def bundle(self) -> BundleManifest | None:

@@ -143,6 +143,8 @@ def refuse_damage(log: EventLog) -> None:
         LifecycleError: events, the spec that was applied last, or locks are damaged (GC900).
     """
     target = log.store.target
+    # Locks are listed before the events are read, for what their ends tell of, and again after
+    # it, for what events tell of: other processes go on writing, a lock before its events.
     found = {event_key(number): why for number, why in log.damage(_least(log.store)).items()}
     found |= _lost_locks(log)
     if found:
@@ -164,8 +166,8 @@ def _least(store: StateStore) -> int:
 
 
 def _lost_locks(log: EventLog) -> dict[str, str]:
-    told = "it is missing, and events tell of it"
-    return {epoch_key(site, epoch): told for site, epoch in lost_epochs(log).items()}
+    problem = "it is missing, and events tell of it"
+    return {epoch_key(site, epoch): problem for site, epoch in lost_epochs(log).items()}
 
 
 def _lost_keys(keys: Iterable[str]) -> dict[str, str]:

@@ -233,9 +233,9 @@ def store_applied(log: EventLog, applied: Applied) -> None:
     if not number or store.get(applied_key(number)) != data:
         number += 1
         _store(store, applied_key(number), data)
-    told = SpecStored(number=number, sha256=digest(applied_key(number), data))
-    if Journal(log).stored_spec() != told:
-        log.append(told)
+    stored = SpecStored(number=number, sha256=digest(applied_key(number), data))
+    if Journal(log).stored_spec() != stored:
+        log.append(stored)
 
 
 def _store(store: StateStore, key: str, data: bytes) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gcluster.lifecycle.burst.policy import Ceiling, PendingJob, Rented, Rule, Situation, Target
 from gcluster.lifecycle.burst.policy.rule import PurchaseOption
@@ -10,6 +13,22 @@ from gcluster.lifecycle.burst.policy.rule import PurchaseOption
 HOUR = 3600.0
 NOW = 40 * 86400.0 + 17 * HOUR
 """A moment in the afternoon: rents go over midnight."""
+
+
+def target(*, most: int, prices: Sequence[float]) -> Target:
+    """Return a pool of nodes with eight GPUs that can be bought at these prices (USD per hour)."""
+    return Target(
+        pool="burst",
+        site="east",
+        machine="p5.48xlarge",
+        gpu_model="H100",
+        gpus_per_node=8,
+        features=frozenset({"burst"}),
+        most=most,
+        purchase_options=tuple(
+            PurchaseOption(key=f"r{n}", usd_per_hour=usd) for n, usd in enumerate(prices)
+        ),
+    )
 
 
 @st.composite
@@ -22,17 +41,8 @@ def rules(draw: st.DrawFn) -> Rule:
     return Rule(
         partition="train",
         after=1800.0,
-        target=Target(
-            pool="burst",
-            site="east",
-            machine="p5.48xlarge",
-            gpu_model="H100",
-            gpus_per_node=8,
-            features=frozenset({"burst"}),
-            most=draw(st.integers(1, 8)),
-            purchase_options=tuple(
-                PurchaseOption(key=f"r{n}", usd_per_hour=usd) for n, usd in enumerate(prices)
-            ),
+        target=replace(
+            target(most=draw(st.integers(1, 8)), prices=prices),
             start_up=draw(st.sampled_from([0.0, 300.0])),
             idle=draw(st.sampled_from([0.0, 600.0])),
         ),

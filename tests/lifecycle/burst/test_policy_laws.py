@@ -7,7 +7,17 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.lifecycle.burst.queues import HOUR, NOW, bill, jobs, over, queues, rules, standings
+from tests.lifecycle.burst.queues import (
+    HOUR,
+    NOW,
+    bill,
+    jobs,
+    over,
+    queues,
+    rules,
+    standings,
+    target,
+)
 
 from gcluster.lifecycle.burst.policy import (
     Ceiling,
@@ -16,12 +26,10 @@ from gcluster.lifecycle.burst.policy import (
     Rented,
     Rule,
     Situation,
-    Target,
     decide,
     decide_all,
 )
 from gcluster.lifecycle.burst.policy.commitments import GOING_S
-from gcluster.lifecycle.burst.policy.rule import PurchaseOption
 
 
 def _taken(rule: Rule, situation: Situation, decisions: tuple[Decision, ...]) -> list[Rented]:
@@ -134,16 +142,7 @@ FOUND = Meeting(
     rule=Rule(
         partition="train",
         after=1800.0,
-        target=Target(
-            pool="burst",
-            site="east",
-            machine="p5.48xlarge",
-            gpu_model="H100",
-            gpus_per_node=8,
-            features=frozenset({"burst"}),
-            most=6,
-            purchase_options=(PurchaseOption(key="r0", usd_per_hour=40.0),),
-        ),
+        target=target(most=6, prices=[40.0]),
         ceilings=(
             Ceiling(where="max_usd_per_hour", usd=45.0, per="hour"),
             Ceiling(where="max_usd_per_day", usd=120.0, per="day"),

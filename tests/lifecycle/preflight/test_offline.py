@@ -103,16 +103,7 @@ def test_containers_of_this_machine_have_their_own_build_of_kubernetes() -> None
     assert _said(_SPEC.replace("{type: slurm}", "{type: kubernetes}")) == []
 
 
-_UNKEYED = """\
-apiVersion: gcluster/v1
-name: demo
-sites: {hall: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.20.0.0/16}}}
-pools:
-  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.20.0.1}]}
-  gpu:
-    {site: hall, machine: dgx-h100, hosts: [{name: "gpu[01-02]", address: "10.20.1.[1-2]"}]}
-scheduler: {type: slurm}
-"""
+_UNKEYED = _KUBERNETES.replace("{type: kubernetes}", "{type: slurm}")
 _KEY = f"software: {{sources: {{doca: {{key_fingerprint: {'A' * 40}}}}}}}\n"
 
 
