@@ -20,6 +20,7 @@ settings.register_profile("gcluster", deadline=None, print_blob=True, derandomiz
 settings.register_profile(
     "search",
     deadline=None,
+    derandomize=False,  # where CI is set, Hypothesis's own default is True
     print_blob=True,
     max_examples=1_000,
     database=DirectoryBasedExampleDatabase(Path(__file__).parent.parent / ".hypothesis" / "search"),
