@@ -266,6 +266,7 @@ bench-write: environment ## measure, with local nodes too, and write the figures
 pictures: environment ## record the terminal pictures of the documentation from real runs (needs tmux)
 	@python bench/record.py docs/up.svg "gcluster up examples/local.yaml --yes"
 	@gcluster down demo --yes
+	@python -m tests.e2e.record_aws docs/aws-up.svg
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)
