@@ -22,9 +22,9 @@ def one(machines: int, *, collect: bool) -> dict[str, float]:
     start = time.perf_counter()
     import pulumi_aws as aws  # noqa: PLC0415  # timed
 
-    from gcluster.stacks.pulumi import record  # noqa: PLC0415  # timed
     from gcluster.stacks.pulumi.component import tag_everything  # noqa: PLC0415  # timed
     from gcluster.stacks.pulumi.names import Labels  # noqa: PLC0415  # timed
+    from gcluster.stacks.pulumi.recording import record  # noqa: PLC0415  # timed
 
     aws.ec2.Instance  # noqa: B018  # the SDK loads the module when it is first touched
     labels = Labels(cluster="bench", site="east", spec_hash="0a1b2c3d")

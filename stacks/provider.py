@@ -21,8 +21,8 @@ from .ledger import Ledger
 if TYPE_CHECKING:
     from ..schemas.catalog import Machine
     from ..schemas.catalog.machine import Market
-    from .pulumi.graph import RecordedGraph
     from .pulumi.provider import ManagedKubernetes
+    from .pulumi.recording.graph import RecordedGraph
 
 # ruff: noqa: ARG002  # a default needs none of its arguments
 

@@ -27,7 +27,7 @@ from ...schemas.catalog import Addon, Catalog
 from ...schemas.decoding import decode_yaml
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...stacks import atomic
+from ...stacks.io import atomic
 from ...stacks.registry import provider
 from ..cluster.outcome import LifecycleError, failure
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...stacks.https import opened
+from ...stacks.io.https import opened
 
 INCOMING = ".incoming"
 """Folder of a bundle for what isn't whole yet."""

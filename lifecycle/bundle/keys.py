@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...stacks import atomic
-from ...stacks.https import opened
+from ...stacks.io import atomic
+from ...stacks.io.https import opened
 from ..cluster.outcome import failure
 
 _FETCH_TIMEOUT_S = 60

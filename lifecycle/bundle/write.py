@@ -16,7 +16,7 @@ from ...schemas.bundle import (
     BundledRepository,
     BundleManifest,
 )
-from ...stacks import atomic
+from ...stacks.io import atomic
 from ..cluster.outcome import LifecycleError
 from .apt import Found
 from .check import read_manifest

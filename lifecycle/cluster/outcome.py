@@ -6,7 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...stacks import atomic
+from ...stacks.io import atomic
 
 
 class Exit(IntEnum):

@@ -19,8 +19,8 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ...schemas.spec import CloudSite
-from ...stacks import atomic
-from ...stacks.ssh import ensure_client_key, write_client_key
+from ...stacks.io import atomic
+from ...stacks.io.ssh import ensure_client_key, write_client_key
 from . import places
 
 if TYPE_CHECKING:

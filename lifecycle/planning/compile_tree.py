@@ -17,7 +17,7 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...stacks.pulumi.graph import mermaid
+from ...stacks.pulumi.recording.graph import mermaid
 from ...stacks.registry import provider
 from ..cluster.cluster import SpecError
 from ..cluster.outcome import Exit, failure

@@ -23,7 +23,7 @@ import msgspec
 import gcluster
 
 from ...schemas.decoding import decode_json
-from ...stacks import atomic
+from ...stacks.io import atomic
 from ...stacks.provider import Resource, ResourceChange
 from ..burst.lock import LOCK as BURST_LOCK
 from ..cluster.outcome import Exit, LifecycleError, failure

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 
-from ..ssh import cloud_config, host_keys
+from ..io.ssh import cloud_config, host_keys
 
 __all__ = ["NO_KEY", "encoded", "host_keys", "user_data", "with_node_config"]
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.events import NO_CAPACITY, translate
-from ..pulumi.names import HOST, POOL
+from ..pulumi.engine.events import NO_CAPACITY, translate
+from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, AwsError, tagged
 from .hosts import Instance, instances
-from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from .plan.types import OfferPlan, PoolPlan, SitePlan

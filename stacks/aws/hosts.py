@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ..pulumi.names import HOST, POOL
-from ..ssh import reached_through
+from ..io.ssh import reached_through
+from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, AwsError, filters, tagged
-from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from .plan.types import SitePlan

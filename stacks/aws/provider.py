@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
-from ..pulumi.graph import RecordedGraph
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
+from ..pulumi.recording.graph import RecordedGraph
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 

@@ -10,10 +10,10 @@ import msgspec
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
+from ..io.ssh import host_keys
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
 from ..pulumi.preflight import finding
 from ..pulumi.session import Keys, ListingSession
-from ..ssh import host_keys
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
 from .hosts import Instance, console, instances, places, to_hosts
@@ -26,7 +26,7 @@ from .preflight.blocks import block_offering
 from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ..pulumi.graph import RecordedGraph
+    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _LustreConfiguration(Answer, frozen=True):

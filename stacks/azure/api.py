@@ -27,7 +27,7 @@ from azure.mgmt.compute import ComputeManagementClient
 
 from ...schemas.decoding import decode_json
 from ..provider import ProviderError, provider_error
-from ..pulumi.events import NO_CAPACITY, translate
+from ..pulumi.engine.events import NO_CAPACITY, translate
 
 logging.getLogger("azure").addHandler(logging.NullHandler())
 """What the SDK would log to standard error stands in our diagnostics."""

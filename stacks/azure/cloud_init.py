@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 
-from ..ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
+from ..io.ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
 
 
 def cloud_init(user: str, public_key: str) -> str:

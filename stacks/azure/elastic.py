@@ -12,9 +12,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from ..provider import ProviderError, provider_error
-from .naming import Intent, NameTable, settle
 from .plan.types import PoolPlan
-from .scale_sets import BROKEN, ScaleSets, Seen
+from .scale_sets import BROKEN, Intent, NameTable, ScaleSets, Seen, settle
 
 _TRIES = 10
 """Times that a change is begun again because somebody else changed the scale set meanwhile."""

@@ -15,13 +15,12 @@ from azure.core.exceptions import HttpResponseError
 from azure.mgmt.compute.models import RunCommandInput
 
 from ...inventory.hosts import Host, Placement, SshTarget
+from ..io.ssh import reached_through
 from ..pulumi.names import CLUSTER, HOST, POOL, SITE
-from ..ssh import reached_through
 from .api import Answer, Api, refusals
-from .naming import settle
 from .plan.identifiers import parse
 from .plan.types import PoolPlan, SitePlan
-from .scale_sets import ScaleSets
+from .scale_sets import ScaleSets, settle
 
 _INTERFACES = "2018-10-01"
 """API version of the interfaces of scale sets, which Microsoft.Network answers."""

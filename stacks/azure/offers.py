@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from urllib.request import Request
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..https import opened
+from ..io.https import opened
 from ..provider import Offer, provider_error
 from ..pulumi.preflight import finding, price_finding
 from .plan.types import OptionPlan, PoolPlan, SitePlan

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
+from ..io.ssh import with_silence
 from ..provider import Leftover, Offer, provider_error
 from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
-from ..ssh import with_silence
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, to_hosts
@@ -25,7 +25,7 @@ from .preflight.questions import preflight
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
-    from ..pulumi.graph import RecordedGraph
+    from ..pulumi.recording.graph import RecordedGraph
 
 
 _STORAGE_CACHE = "2024-07-01"

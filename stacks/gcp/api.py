@@ -17,7 +17,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ..provider import ProviderError, provider_error
-from ..pulumi.events import translate
+from ..pulumi.engine.events import translate
 
 Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None"
 SERVICES = {

@@ -6,7 +6,7 @@ does both); not all have cloud-init. So this is a script, which runs at each sta
 
 from __future__ import annotations
 
-from ..ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
+from ..io.ssh import SSHD_FILE, SSHD_RELOAD, SSHD_RULES
 
 _SCRIPT = f"""\
 #!/bin/sh

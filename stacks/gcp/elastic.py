@@ -15,13 +15,13 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.events import NO_CAPACITY
-from ..pulumi.names import HOST, POOL, label_value
+from ..pulumi.engine.events import NO_CAPACITY
+from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
 from .hosts import ALIVE, Instance, host_of, instances
 from .plan.facts import facts
 from .plan.layout import SiteLayout
-from .plan.names import OPTION, TOKEN, found_by, names_of
+from .plan.names import OPTION, found_by, names_of
 from .plan.pools import OptionPlan, PoolPlan, uses_policy
 
 _AT_ONCE = 16

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ..pulumi.names import HOST, POOL, label_value
-from ..ssh import reached_through
+from ..io.ssh import reached_through
+from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
 from .plan.layout import SiteLayout
-from .plan.names import TOKEN, found_by, label_filter, names_of
+from .plan.names import found_by, label_filter, names_of
 
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})
 """Statuses of a machine that is there or on its way."""

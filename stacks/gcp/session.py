@@ -21,7 +21,7 @@ from .plan.names import names_of
 from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ..pulumi.graph import RecordedGraph
+    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _FileSystem(Answer, frozen=True):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ..io.ssh import cloud_config, public_text
 from ..provider import SiteContext
-from ..ssh import cloud_config, public_text
 from . import records
 from .ssh import CLOUD_USER
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...schemas.decoding import decode_yaml
-from .. import atomic
+from ..io import atomic
 from ..provider import ProviderError, provider_error
 from .engine import INSTALL_ENGINE, Engine
 

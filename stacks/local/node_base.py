@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
+from ..io.ssh import ensure_client_key
 from ..provider import (
     ProviderError,
     Resource,
@@ -11,7 +12,6 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
-from ..ssh import ensure_client_key
 from . import image, labels, network, records
 from .engine import Engine, Network
 from .faults import NONE, Faults

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.decoding import decode_json
-from .. import atomic
+from ..io import atomic
 from ..provider import SiteContext
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...inventory.hosts import SshTarget
+from ..io.ssh import public_key_path
 from ..provider import ProviderError
-from ..ssh import public_key_path
 from .engine import Engine
 
 CLOUD_USER = "debian"

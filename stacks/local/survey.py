@@ -9,6 +9,7 @@ import msgspec
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.decoding import convert
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
+from ..io.ssh import silence
 from ..provider import (
     ProviderError,
     Resource,
@@ -17,7 +18,6 @@ from ..provider import (
     SiteContext,
     provider_error,
 )
-from ..ssh import silence
 from . import labels, network, records, ssh
 from .engine import Container, Engine, Network, find_engine
 

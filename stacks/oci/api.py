@@ -12,8 +12,8 @@ import msgspec
 from ...schemas.decoding import convert
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError
-from ..pulumi.command import require
-from ..pulumi.events import translate
+from ..pulumi.engine.command import require
+from ..pulumi.engine.events import translate
 
 T = TypeVar("T")
 NOT_FOUND = "NotAuthorizedOrNotFound"

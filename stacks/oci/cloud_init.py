@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 
-from ..ssh import cloud_config
+from ..io.ssh import cloud_config
 
 NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
 """Stands in recorded graphs for the public key, which is made by the first `up`."""

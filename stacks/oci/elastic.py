@@ -17,11 +17,10 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.events import NO_CAPACITY
-from ..pulumi.names import HOST, POOL
+from ..pulumi.engine.events import NO_CAPACITY
+from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, OciError
 from .hosts import ENDED, Instance, instances
-from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from .plan.types import OfferPlan, PoolPlan, SitePlan

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
-from ..pulumi.names import HOST, POOL
-from ..ssh import reached_through
+from ..io.ssh import reached_through
+from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import NOT_FOUND, Answer, Api, OciError
-from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from .plan.types import SitePlan

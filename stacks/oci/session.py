@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
+from ..io.ssh import host_keys
 from ..provider import Leftover, Offer
 from ..pulumi.session import Keys, ListingSession
-from ..ssh import host_keys
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
 from .hosts import (
@@ -30,7 +30,7 @@ from .plan.types import SitePlan
 from .preflight.questions import preflight
 
 if TYPE_CHECKING:
-    from ..pulumi.graph import RecordedGraph
+    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _FileSystem(Answer, frozen=True):

@@ -1,6 +1,6 @@
-"""Pulumi without a provider: programs recorded offline, graphs as data, components, the engine.
+"""What all clouds share: plans, programs of Pulumi recorded and run, a site while it is worked on.
 
-`graph`, `recorded`, `names` and `labels` need no Pulumi; everything else imports it.
+`component`, `engine.automation` and the recording itself import Pulumi; the rest needs none.
 """
 
 import os

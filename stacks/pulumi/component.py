@@ -1,7 +1,7 @@
 """The base of our Pulumi components: typed arguments, parent passed on, outputs, tags, waiting.
 
 A provider that gives up leaves a resource that the cloud goes on making, that is paid for, and that
-the next update makes once more. Which kinds are slow is data of each cloud (`timeouts.yaml`),
+the next update makes once more. Which kinds are slow is data of each cloud (`data/timeouts.yaml`),
 each with its reason.
 """
 
@@ -11,14 +11,13 @@ import inspect
 import typing
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 import pulumi
 from pulumi.runtime import register_stack_transformation
 
-from ...schemas.decoding import decode_yaml
+from .data import read_data
 from .names import Labels
 
 A = TypeVar("A", bound="Args")
@@ -207,8 +206,7 @@ class SlowKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 @cache
 def slow_kinds(cloud: str) -> dict[str, SlowKind]:
     """Return type token ("aws:eks/cluster:Cluster") -> times, of the kinds that are slow."""
-    text = (Path(__file__).parents[1] / cloud / "timeouts.yaml").read_bytes()
-    return decode_yaml(text, dict[str, SlowKind])
+    return read_data(cloud, "timeouts", dict[str, SlowKind])
 
 
 def wait_for_slow_kinds(cloud: str) -> None:

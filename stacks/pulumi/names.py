@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...schemas.decoding import decode_yaml
 from ...schemas.spec import ClusterSpec
+from .data import data_file, read_data
 
 SUFFIX = 8
 """Characters that Pulumi adds to make a physical name from a logical one ("-" and 7 hex digits)."""
@@ -35,7 +34,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     site: str
     cloud: str
-    """Its folder of stacks: names.yaml there says what it takes; without one there is no limit."""
+    """Its folder of stacks: data/names.yaml says what it takes; without one there is no limit."""
 
     def __call__(self, what: str, number: int | None = None, *, kind: str = "default") -> str:
         """Return the name of a thing; `kind` is the cloud's kind with limits of its own."""
@@ -63,8 +62,8 @@ def shortened(name: str, limit: Limit) -> str:
 @cache
 def _limits(cloud: str) -> dict[str, Limit] | None:
     """Return what a cloud takes by kind of resource; None where nobody says."""
-    file = Path(__file__).parents[1] / cloud / "names.yaml"
-    return decode_yaml(file.read_bytes(), dict[str, Limit]) if file.exists() else None
+    known = data_file(cloud, "names").exists()
+    return read_data(cloud, "names", dict[str, Limit]) if known else None
 
 
 LONGEST_LABEL = 63
@@ -80,6 +79,10 @@ SITE = "gcluster-site"
 SPEC = "gcluster-spec"
 OWNER = "gcluster-owner"
 POOL = "gcluster-pool"
+OFFER = "gcluster-offer"
+"""Key of the offer that a node was bought by; on templates of machines the one they are for."""
+TOKEN = "gcluster-token"  # noqa: S105  # a tag's key
+"""The burst that an elastic node belongs to: the ledger's intent. Nodes of the stack have none."""
 HOST = "gcluster-host"
 """Name in the cluster: gpu001."""
 _HASH_LENGTH = 8

@@ -1,6 +1,6 @@
 """The least a login must be allowed to do on a cloud, as the document that the cloud takes.
 
-Which permissions each kind of resource needs is data beside each provider (`permissions.yaml`);
+Which permissions each kind of resource needs is data of each cloud (`data/permissions.yaml`);
 which kinds a spec has, its recorded program tells.
 """
 
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 
 import msgspec
-import yaml
 
-from ...schemas.decoding import convert
 from ..provider import provider_error
+from .data import read_data
 
 CLOUDS = ("aws", "azure", "gcp")
 """Those whose permissions are known."""
@@ -47,8 +45,7 @@ def load_permissions(cloud: str) -> Permissions:
             f'the permissions that "{cloud}" needs are not known',
             hint=f"known: {', '.join(CLOUDS)}",
         )
-    text = (Path(__file__).parents[1] / cloud / "permissions.yaml").read_text(encoding="utf-8")
-    return convert(yaml.safe_load(text), Permissions)
+    return read_data(cloud, "permissions", Permissions)
 
 
 def kind_of(token: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import ProviderError, provider_error
-from .events import cause
+from .engine.events import cause
 
 _AT_ONCE = 16
 """Questions that are open at the same time: a cloud shares its rate among all of an account."""

@@ -18,6 +18,7 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, ClusterSpec, Pool
+from ..io.ssh import missing_programs
 from ..ledger import Ledger
 from ..provider import (
     ControlPlaneAt,
@@ -32,9 +33,8 @@ from ..provider import (
     SiteContext,
     provider_error,
 )
-from ..ssh import missing_programs
-from .command import equip, require
-from .graph import RecordedGraph, site_graph
+from .engine.command import equip, require
+from .recording.graph import RecordedGraph, site_graph
 from .session import SiteSession
 
 if TYPE_CHECKING:

@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, T
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
+from ..io.ssh import (
+    HostKeys,
+    Waiting,
+    await_host_keys,
+    ensure_client_key,
+    last_lines,
+    public_text,
+    with_silence,
+)
 from ..provider import (
     ControlPlaneAt,
     Leftover,
@@ -21,16 +30,7 @@ from ..provider import (
     SiteContext,
     SiteEvent,
 )
-from ..ssh import (
-    HostKeys,
-    Waiting,
-    await_host_keys,
-    ensure_client_key,
-    last_lines,
-    public_text,
-    with_silence,
-)
-from .checkpoint import (
+from .engine.checkpoint import (
     TYPES,
     Owners,
     StackResource,
@@ -49,8 +49,8 @@ from .plan import volume_plans
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .engine import Engine
-    from .graph import RecordedGraph
+    from .engine.automation import Engine
+    from .recording.graph import RecordedGraph
 
 
 class SiteSession(ABC):
@@ -101,8 +101,8 @@ class SiteSession(ABC):
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
         """Return the site's stack, which stands beside the cluster's journal."""
-        from .command import StackPlace  # noqa: PLC0415  # for the engine only
-        from .engine import Engine  # noqa: PLC0415  # as above
+        from .engine.automation import Engine  # noqa: PLC0415  # as above
+        from .engine.command import StackPlace  # noqa: PLC0415  # for the engine only
 
         context = self._context
         place = StackPlace(

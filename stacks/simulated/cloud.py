@@ -18,7 +18,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ...schemas.spec import SimulatedSite
-from .. import atomic
+from ..io import atomic
 from ..provider import provider_error
 
 _ATTEMPTS = 8

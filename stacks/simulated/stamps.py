@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.decoding import learn
-from .. import atomic
+from ..io import atomic
 from ..provider import SiteContext
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi import command
+from gcluster.stacks.pulumi.engine import command
 from gcluster.stacks.registry import clouds, names, provider
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "aws-p5-slurm.yaml"

@@ -37,7 +37,7 @@ from gcluster.stacks.provider import (
     ResourceGraph,
     SiteContext,
 )
-from gcluster.stacks.pulumi.events import translate
+from gcluster.stacks.pulumi.engine.events import translate
 
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
 """Keys of the options that the spec begins with."""

@@ -18,7 +18,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.release.registry import fetched
 from gcluster.lifecycle.kubernetes.release.release import _published_sum
 from gcluster.stacks.azure.offers import _fetch
-from gcluster.stacks.https import opened
+from gcluster.stacks.io.https import opened
 
 
 class Site:
@@ -122,4 +122,4 @@ def test_nothing_opens_a_url_by_itself(root: Path) -> None:
             for word in ("urlopen(", "build_opener(", "urlretrieve(")
         )
     ]
-    assert own == ["stacks/https.py"]
+    assert own == ["stacks/io/https.py"]

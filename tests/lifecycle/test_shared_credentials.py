@@ -21,7 +21,7 @@ from gcluster.lifecycle.cluster.shared_credentials import store_host_keys, write
 from gcluster.lifecycle.state import acquire
 from gcluster.lifecycle.state.audit.artifacts import read_artifacts
 from gcluster.lifecycle.up.run import Run
-from gcluster.stacks.ssh import public_text
+from gcluster.stacks.io.ssh import public_text
 
 _SPEC = """\
 apiVersion: gcluster/v1
@@ -103,7 +103,7 @@ def test_the_key_of_the_nodes_is_the_same_on_every_machine(
 def test_a_key_that_an_earlier_version_made_is_kept(machine: Callable[[str], Cluster]) -> None:
     cluster = machine("a")
     cluster.identify()
-    from gcluster.stacks.ssh import ensure_client_key  # noqa: PLC0415 - as that version did
+    from gcluster.stacks.io.ssh import ensure_client_key  # noqa: PLC0415 - as that version did
 
     before = ensure_client_key(cluster.workdir).read_bytes()
     write_credentials(cluster, cluster.workdir, making=True)

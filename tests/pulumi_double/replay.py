@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource
 
 from .clouds import Cloud
 

@@ -13,8 +13,8 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.graph import RecordedGraph
 from gcluster.stacks.pulumi.provider import CloudProvider
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 from gcluster.stacks.registry import clouds, provider
 
 _TESTS = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import yaml
 
-from gcluster.stacks.ssh import SSHD_FILE, SSHD_RULES
+from gcluster.stacks.io.ssh import SSHD_FILE, SSHD_RULES
 
 from .rendering import CASES
 

@@ -15,10 +15,10 @@ from gcluster.stacks.aws.program.control_plane import RECORDED_ZONES, ZONES
 from gcluster.stacks.aws.program.storage import RECORDED_SUBNET, SUBNET
 from gcluster.stacks.azure.program.site import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
-from gcluster.stacks.pulumi import checkpoint
-from gcluster.stacks.pulumi.command import StackPlace
-from gcluster.stacks.pulumi.graph import RecordedResource
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.engine import checkpoint
+from gcluster.stacks.pulumi.engine.command import StackPlace
+from gcluster.stacks.pulumi.recording.graph import RecordedResource
+from gcluster.stacks.pulumi.recording.record import record
 
 Json = dict[str, Any]  # an engine's JSON
 

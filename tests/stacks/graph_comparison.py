@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Unknown, Value
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, Unknown, Value
 
 Path: TypeAlias = tuple[str | int, ...]
 _INPUTS = ("inputs", "outputs")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, Value
 
 _ELSEWHERE = frozenset({
     "customData", "freeformTags", "labels", "metadata", "osProfile", "tags", "tagSpecifications",

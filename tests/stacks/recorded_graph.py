@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from graphlib import TopologicalSorter
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value, short_type, tags_of
+from gcluster.stacks.pulumi.recording.graph import (
+    RecordedGraph,
+    RecordedResource,
+    Value,
+    short_type,
+    tags_of,
+)
 
 
 class Graph:

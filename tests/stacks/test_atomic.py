@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.stacks import atomic
+from gcluster.stacks.io import atomic
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(

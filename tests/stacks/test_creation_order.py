@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from tests.stacks.recorded_graph import Graph
 
-from gcluster.stacks.pulumi.graph import RecordedResource
+from gcluster.stacks.pulumi.recording.graph import RecordedResource
 from gcluster.stacks.registry import provider
 
 from .test_file_systems import CLOUDS, spec_of

@@ -18,7 +18,7 @@ from tests.pulumi_double.clouds import InventedCloud
 from tests.pulumi_double.replay import replay
 from tests.pulumi_double.sites import CloudSite, cloud_sites
 
-from gcluster.stacks.pulumi.graph import RecordedResource
+from gcluster.stacks.pulumi.recording.graph import RecordedResource
 
 _FILE = Path(__file__).parents[1] / "cases/stacks/creation_rules.yaml"
 RULES: list[dict[str, str]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))

@@ -122,7 +122,7 @@ def test_what_a_stack_made_is_read_from_it_and_nothing_is_known_before(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks = Engines()
-    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", stacks)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", stacks)
     session = SESSIONS[cloud](context_of(cloud, CLOUDS[cloud][2], tmp_path), CATALOG)
     assert session.file_systems() == {}
     stacks.outputs = {"file-systems": {"fast": MOUNTED[cloud], "of-another-spec": "x"}}

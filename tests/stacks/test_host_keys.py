@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gcluster.stacks.ssh import Waiting, await_host_keys
+from gcluster.stacks.io.ssh import Waiting, await_host_keys
 
 KEY = ("ssh-ed25519 AAAA",)
 LONG = Waiting(patience_s=3600.0, pause_s=0.0)

@@ -18,7 +18,7 @@ from gcluster.stacks.azure.session import Session as AzureSession
 from gcluster.stacks.gcp.program.site import program as gcp_program
 from gcluster.stacks.gcp.session import Session as GcpSession
 from gcluster.stacks.provider import Leftover, SiteContext
-from gcluster.stacks.pulumi.engine import Engine
+from gcluster.stacks.pulumi.engine.automation import Engine
 from gcluster.stacks.pulumi.session import SiteSession
 from gcluster.stacks.registry import provider
 
@@ -103,7 +103,7 @@ Open = Callable[..., SiteSession]
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
     double = Engines()
-    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", double)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", double)
     return double
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.stacks.ssh import missing_programs
+from gcluster.stacks.io.ssh import missing_programs
 
 
 def test_each_command_that_a_tunnel_takes_and_that_is_not_here_is_named(

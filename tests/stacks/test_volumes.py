@@ -14,7 +14,7 @@ from gcluster.inventory.hosts import AFTER_APPLY, ClusterInventory
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import SiteContext
-from gcluster.stacks.pulumi.graph import RecordedGraph
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 from gcluster.stacks.registry import provider
 
 from .engine_double import Engines
@@ -78,7 +78,7 @@ def test_down_keeps_the_disk_until_it_is_named(
     cloud: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks = Engines()
-    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", stacks)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", stacks)
     context = SiteContext(
         spec=spec_of(cloud),
         site="here",

@@ -15,7 +15,7 @@ import msgspec
 
 from ....schemas.catalog import Addon
 from ....schemas.decoding import decode_yaml
-from ....stacks import atomic
+from ....stacks.io import atomic
 from ...cluster import places
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ..release.registry import fetched, pull_chart

@@ -15,7 +15,7 @@ from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ....stacks.provider import ResourceChange
-from ....stacks.pulumi.checkpoint import KINDS
+from ....stacks.pulumi.engine.checkpoint import KINDS
 from ....stacks.registry import managed_kubernetes
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from .login import missing_programs, refusal

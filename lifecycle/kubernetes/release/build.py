@@ -27,7 +27,7 @@ from ....schemas.bundle import (
     decode_kubernetes,
 )
 from ....schemas.decoding import decode_yaml
-from ....stacks import atomic
+from ....stacks.io import atomic
 from ...bundle.fetch import sha256_of
 from ...cluster import places
 from ...cluster.outcome import Exit, failure

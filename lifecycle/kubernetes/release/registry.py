@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ....stacks.https import opened
+from ....stacks.io.https import opened
 from ...cluster.outcome import failure
 from .image_archive import split_tag
 

@@ -15,8 +15,8 @@ import msgspec
 
 from ....schemas.bundle import IMAGES, MANIFEST, KubernetesBundle, KubernetesFile, KubernetesImage
 from ....schemas.decoding import decode_yaml
-from ....stacks import atomic
-from ....stacks.https import opened
+from ....stacks.io import atomic
+from ....stacks.io.https import opened
 from ...bundle.fetch import RequiredFile, fetch_all
 from ...cluster.outcome import LifecycleError, failure
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted

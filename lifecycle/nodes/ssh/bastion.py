@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ....inventory.hosts import Host
-from ....stacks import atomic
+from ....stacks.io import atomic
 from .arguments import bastion_place, marker, to_bastion
 from .unreachable import describe_reason, timed_out, turned_away
 

@@ -15,7 +15,7 @@ from ....schemas.decoding import convert
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ProviderError, PurchaseOption
-from ....stacks.pulumi.events import first_line
+from ....stacks.pulumi.engine.events import first_line
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.sites import OpenSite
 from ...state.event_types import PurchaseAttempted

@@ -12,7 +12,7 @@ import msgspec
 from ....inventory.compile.kubernetes_objects.allreduce import RUN
 from ....inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
 from ....inventory.compile.steps import Json
-from ....stacks.ssh import ensure_client_key, public_text
+from ....stacks.io.ssh import ensure_client_key, public_text
 from ...kubernetes.kubectl import rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_by, managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
 from ...pulumi.names import Names
-from .defaults import defaults
+from .facts import facts
 from .types import EksPlan, ImagePlan
 
 _SMALLEST = 28
@@ -58,7 +58,7 @@ def eks_image(
     spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None, catalog: Catalog
 ) -> ImagePlan:
     """Return what a pool's nodes boot: the pool's image, the site's, else the release's own."""
-    image = defaults().eks_image
+    image = facts().eks_image
     architecture = "x86_64" if machine is None else machine.cpu.architecture
     nvidia = machine is not None and machine.gpu is not None and machine.gpu.vendor == "nvidia"
     own = image.parameters[architecture].format(

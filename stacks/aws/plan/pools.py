@@ -14,7 +14,7 @@ from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
 from .control_plane import eks_image, eks_name
-from .defaults import defaults
+from .facts import facts
 from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
 
 _GIB = 2**30
@@ -30,11 +30,11 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     machine = machine_of(pool, catalog)
     gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
     joins = managed_by(spec) == "eks" and pool.role == "compute"
-    gib = defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
+    gib = facts().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
     return PoolPlan(
         name=name,
         role=pool.role,
-        machine=pool.machine or defaults().service_machine,
+        machine=pool.machine or facts().service_machine,
         nodes=tuple(pool_host_names(name, pool)),
         most=1 if pool.most is None else pool.most,
         elastic=pool.is_elastic,
@@ -57,7 +57,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
 
 def machine_of(pool: Pool, catalog: Catalog) -> Machine | None:
     """Return the pool's machine type, the default one of controllers and logins; None: unknown."""
-    return catalog.machines.get(pool.machine or defaults().service_machine)
+    return catalog.machines.get(pool.machine or facts().service_machine)
 
 
 def interfaces(machine: Machine | None, *, fabric: bool = True) -> tuple[InterfacePlan, ...]:
@@ -167,7 +167,7 @@ def _image(
 ) -> ImagePlan:
     """Return the pool's image, else the site's, else the vendor's newest of the distribution."""
     pool, known = spec.pools[name], resolved_software(spec, name, catalog).distribution
-    image = defaults().images[known or defaults().distribution]
+    image = facts().images[known or facts().distribution]
     architecture = "x86_64" if machine is None else machine.cpu.architecture
     named = pool.image or site.image
     parameter = image.parameters.get(architecture, "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, AwsError
-from ..plan.defaults import SPOT_ROLE
+from ..plan.facts import SPOT_ROLE
 
 if TYPE_CHECKING:
     from ..plan.types import ImagePlan, SitePlan

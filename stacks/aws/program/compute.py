@@ -8,8 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import HOST, POOL, Names
-from ..plan.defaults import OFFER
+from ...pulumi.names import HOST, OFFER, POOL, Names
 from ..plan.types import OfferPlan, PlacementPlan, PoolPlan
 from .templates import launch_template
 

@@ -11,7 +11,7 @@ import pulumi_aws as aws
 from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.defaults import defaults
+from ..plan.facts import facts
 from ..plan.types import EksPlan
 from .policies import service_trust
 
@@ -105,7 +105,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
             return list(args.plan.subnets)
         zones = aws.get_availability_zones_output(
             state="available",
-            exclude_zone_ids=defaults().eks_zones_without,
+            exclude_zone_ids=facts().eks_zones_without,
             filters=[
                 aws.GetAvailabilityZonesFilterArgs(
                     name="opt-in-status", values=["opt-in-not-required"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...pulumi.names import CLUSTER, SITE
-from ..plan.defaults import SPOT_ROLE
+from ..plan.facts import SPOT_ROLE
 
 if TYPE_CHECKING:
     from ..plan.types import GrantPlan

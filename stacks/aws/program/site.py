@@ -11,9 +11,9 @@ import pulumi_aws as aws
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import tag_everything, wait_for_slow_kinds
-from ...pulumi.graph import RecordedGraph
 from ...pulumi.names import FILE_SYSTEMS
-from ...pulumi.record import record
+from ...pulumi.recording.graph import RecordedGraph
+from ...pulumi.recording.record import record
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import OfferPlan, PoolPlan, SitePlan

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
 
-from ...pulumi.names import POOL
-from ..plan.defaults import OFFER, defaults
+from ...pulumi.names import OFFER, POOL
+from ..plan.facts import facts
 
 if TYPE_CHECKING:
     import pulumi
@@ -86,8 +86,8 @@ def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlo
         ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
             volume_type="gp3",
             volume_size=pool.disk_gib,
-            iops=defaults().root_disk_iops,
-            throughput=defaults().root_disk_mib_per_s,
+            iops=facts().root_disk_iops,
+            throughput=facts().root_disk_mib_per_s,
             encrypted="true",
             kms_key_id=kms_key,
             delete_on_termination="true",

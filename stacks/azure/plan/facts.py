@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
-from ....schemas.decoding import decode_yaml
+from ...pulumi.data import read_data
 
 
 class ImageFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,5 +64,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 @cache
 def facts() -> Facts:
     """Return the facts, read once."""
-    text = (Path(__file__).parent / "facts.yaml").read_bytes()
-    return decode_yaml(text, Facts)
+    return read_data("azure", "facts", Facts)

@@ -22,7 +22,7 @@ from .machines import Machines
 from .network import Network
 
 if TYPE_CHECKING:
-    from ...pulumi.monitor import Json
+    from ...pulumi.recording.monitor import Json
 
 _NODE_POOL = "gcluster.local/pool"
 _AS_MUCH = -1.0

@@ -10,10 +10,10 @@ from pulumi_azure_native import resources
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import Args, Component, tag_everything, wait_for_slow_kinds
-from ...pulumi.graph import RecordedGraph
-from ...pulumi.monitor import Answers
 from ...pulumi.names import FILE_SYSTEMS, Labels, Names, spec_hash
-from ...pulumi.record import record
+from ...pulumi.recording.graph import RecordedGraph
+from ...pulumi.recording.monitor import Answers
+from ...pulumi.recording.record import record
 from ..plan.identifiers import parse
 from ..plan.layout import layout
 from ..plan.types import LiveState, SitePlan

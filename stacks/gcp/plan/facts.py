@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 
 import msgspec
 
-from ....schemas.decoding import decode_yaml
-
-_FILE = Path(__file__).with_suffix(".yaml")
+from ...pulumi.data import read_data
 
 
 class ServiceNeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +70,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.images.get(distribution, {}).get(architecture)
 
 
-@lru_cache(maxsize=1)
+@cache
 def facts() -> Facts:
     """Return what facts.yaml says."""
-    return decode_yaml(_FILE.read_bytes(), Facts)
+    return read_data("gcp", "facts", Facts)

@@ -13,8 +13,6 @@ def names_of(plan: SiteLayout) -> Names:
 
 OPTION = "gcluster-option"
 """Option of the fallback list that an elastic machine, or a template, is of."""
-TOKEN = "gcluster-token"  # noqa: S105  # an idempotency token is no secret
-"""Burst that an elastic machine came with; machines of the stack have none."""
 
 
 def description(cluster: str, site: str) -> str:

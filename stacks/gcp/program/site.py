@@ -9,9 +9,9 @@ import pulumi
 
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...pulumi.component import tag_everything, wait_for_slow_kinds
-from ...pulumi.graph import RecordedGraph, Values
 from ...pulumi.names import CLUSTER, FILE_SYSTEMS, Labels, label_value, spec_hash
-from ...pulumi.record import record
+from ...pulumi.recording.graph import RecordedGraph, Values
+from ...pulumi.recording.record import record
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.facts import facts
@@ -42,7 +42,7 @@ from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
-    from ...pulumi.monitor import Answer, Json
+    from ...pulumi.recording.monitor import Answer, Json
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""

@@ -13,7 +13,7 @@ from ....schemas.catalog.machine import Market
 from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
 from ....schemas.stack import resolved_software
-from .defaults import defaults
+from .facts import facts
 from .types import ClusterPlan, Group, ImagePlan, OfferPlan, OptionPlan, PoolPlan, ShapePlan
 
 _GIB = 2**30
@@ -30,8 +30,8 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     return PoolPlan(
         name=name,
         role=pool.role,
-        machine=pool.machine or defaults().service_machine,
-        shape=_shape(pool.machine or defaults().service_machine),
+        machine=pool.machine or facts().service_machine,
+        shape=_shape(pool.machine or facts().service_machine),
         group=group,
         rdma=group != "instances",
         spans_nodes=_spans_nodes(machine),
@@ -40,7 +40,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         elastic=pool.is_elastic,
         spread=pool.placement == "spread",
         image=_image(spec, name, site, catalog),
-        disk_gib=defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
+        disk_gib=facts().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
         public=pool.public_address and pool.role != "compute",
         tags=dict(pool.tags),
         offers=tuple(_offers(pool, site, group)),
@@ -65,7 +65,7 @@ def cluster_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Clust
 
 def machine_of(pool: Pool, catalog: Catalog) -> Machine | None:
     """Return the pool's machine type, the default one of controllers and logins; None: unknown."""
-    return catalog.machines.get(pool.machine or defaults().service_machine)
+    return catalog.machines.get(pool.machine or facts().service_machine)
 
 
 def _group(pool: Pool, machine: Machine | None) -> Group:
@@ -131,7 +131,7 @@ def _option(written: str | Option) -> OptionPlan:
 def _image(spec: ClusterSpec, name: str, site: OciSite, catalog: Catalog) -> ImagePlan:
     """Return the pool's image, else the site's, else the newest of the distribution."""
     pool, known = spec.pools[name], resolved_software(spec, name, catalog).distribution
-    vendor = defaults().images[known or defaults().distribution]
+    vendor = facts().images[known or facts().distribution]
     return ImagePlan(
         image=pool.image or site.image or "",
         user=site.ssh.user or vendor.user,

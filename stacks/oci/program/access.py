@@ -12,7 +12,7 @@ import pulumi_oci as oci
 from ....schemas.spec import PoolRole
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.defaults import ROLE
+from ..plan.facts import ROLE
 from ..plan.types import IdentityPlan
 from .network import EVERYWHERE
 

@@ -8,8 +8,7 @@ import pulumi
 import pulumi_oci as oci
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import HOST, POOL, Names
-from ..plan.defaults import OFFER
+from ...pulumi.names import HOST, OFFER, POOL, Names
 from ..plan.types import ClusterPlan, OfferPlan
 from .templates import PLUGINS, LaunchArgs, instance_configuration
 

@@ -11,11 +11,11 @@ import pulumi_oci as oci
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import tag_everything, wait_for_slow_kinds
-from ...pulumi.graph import RecordedGraph, Values
-from ...pulumi.monitor import Answer, Json
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import VolumePlan
-from ...pulumi.record import record
+from ...pulumi.recording.graph import RecordedGraph, Values
+from ...pulumi.recording.monitor import Answer, Json
+from ...pulumi.recording.record import record
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import PoolPlan, SitePlan

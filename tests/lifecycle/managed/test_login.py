@@ -16,7 +16,7 @@ from gcluster.lifecycle.kubernetes.managed.login import (
 )
 from gcluster.schemas.derived.control_planes import Managed
 from gcluster.stacks.provider import ControlPlaneAt
-from gcluster.stacks.pulumi.checkpoint import read_output
+from gcluster.stacks.pulumi.engine.checkpoint import read_output
 
 from .eks_spec import EKS, IMAGE, spec_of
 

@@ -12,7 +12,7 @@ from gcluster.stacks.aws.program.site import record_site
 
 if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.graph import RecordedGraph
+    from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"
 MACHINES = sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))

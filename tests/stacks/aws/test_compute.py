@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, tags_of
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, tags_of
 
 from ..graph_comparison import agrees, diff
 from .conftest import BASE

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gcluster.schemas.catalog import Catalog
-from gcluster.stacks.aws.plan.defaults import defaults
+from gcluster.stacks.aws.plan.facts import facts
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import PoolPlan
 from gcluster.stacks.pulumi.names import spec_hash
@@ -84,7 +84,7 @@ def test_arm_machines_get_an_arm_image(catalog: Catalog) -> None:
 def test_a_controller_without_a_machine_gets_one_of_the_catalog(catalog: Catalog) -> None:
     text = BASE.replace(", machine: m7i.4xlarge", "")
     assert site_plan(spec_of(text), SITE, catalog).pool("head").machine == "m7i.4xlarge"
-    assert defaults().service_machine in catalog.machines
+    assert facts().service_machine in catalog.machines
 
 
 def test_the_hash_changes_with_the_meaning_and_not_with_the_writing() -> None:

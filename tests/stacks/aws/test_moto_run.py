@@ -20,8 +20,8 @@ from tests.stacks.ledger_double import RecordingLedger
 
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.provider import AwsProvider
+from gcluster.stacks.io.ssh import BEGIN, END
 from gcluster.stacks.provider import ProviderError, SiteContext
-from gcluster.stacks.ssh import BEGIN, END
 
 from .conftest import BASE, spec_of
 

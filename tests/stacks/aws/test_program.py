@@ -8,7 +8,7 @@ import pytest
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.graph import tags_of
+from gcluster.stacks.pulumi.recording.graph import tags_of
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees

@@ -66,7 +66,7 @@ def test_the_graph_needs_nothing_and_its_keys_are_unique() -> None:
 
 
 def test_without_the_extra_it_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gcluster.stacks.pulumi.command.find_spec", lambda _: None)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.command.find_spec", lambda _: None)
     for call in (lambda: AwsProvider().graph(spec_of(), SITE), lambda: Api("us-east-1")):
         with pytest.raises(ProviderError) as refused:
             call()
@@ -175,7 +175,7 @@ def test_the_program_is_made_and_removed_by_the_engine(
     moto: str, catalog: Catalog, context: SiteContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A site without a fabric: moto has no placement groups."""
-    from gcluster.stacks.pulumi.command import find_roots  # noqa: PLC0415  # for this test only
+    from gcluster.stacks.pulumi.engine.command import find_roots  # noqa: PLC0415  # for this test only
 
     if not find_roots():
         pytest.skip("the engine, the `pulumi` command, is not installed on this machine")
@@ -211,7 +211,7 @@ def test_a_killed_apply_leaves_one_intent_open_and_the_next_settles_it(
     provider: AwsProvider, context: SiteContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engines = Engines()
-    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", engines)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", engines)
     state = f"file://{context.workdir}/state"
     site = msgspec.structs.replace(context, state=state, passphrase=lambda: "of a test")
     ledger = context.ledger
@@ -233,7 +233,7 @@ def test_before_there_is_a_stack_all_is_to_be_made_and_no_engine_is_asked(
     provider: AwsProvider, context: SiteContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engines = Engines()
-    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", engines)
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", engines)
     changes = provider.preview(context)
     assert {change.effect for change in changes} == {"create"}
     assert [c.resource for c in changes] == list(provider.graph(context.spec, SITE).resources)

@@ -17,7 +17,7 @@ from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
 from gcluster.stacks.aws.program.site import program, record_site
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import SiteContext
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.record import record
 
 from ..graph_comparison import GraphDiff, diff
 from ..ledger_double import RecordingLedger  # all providers' tests have it

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.stacks.azure.naming import Intent, NameTable, read, settle, without
+from gcluster.stacks.azure.scale_sets import Intent, NameTable, read, settle, without
 
 LONGEST = 256
 TOKEN = "0123abcd"  # noqa: S105  # an id

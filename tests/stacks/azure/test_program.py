@@ -10,7 +10,7 @@ import pytest
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.stacks.azure.plan.types import LivePool, LiveState
-from gcluster.stacks.pulumi.graph import tags_of
+from gcluster.stacks.pulumi.recording.graph import tags_of
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees, diff

@@ -8,7 +8,7 @@ from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.program.site import program
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.record import record
 
 from .recorded_cases import parsed
 

@@ -10,8 +10,8 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec import ClusterSpec, GcpSite
 from gcluster.stacks.gcp.program.site import answers, program
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, Value
+from gcluster.stacks.pulumi.recording.record import record
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "gcp"
 FULL = "a3-megagpu-8g"

@@ -13,8 +13,8 @@ from gcluster.stacks.gcp.api import GoogleError
 from gcluster.stacks.gcp.elastic import grow, request_id, shrink
 from gcluster.stacks.gcp.hosts import host_of
 from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
-from gcluster.stacks.gcp.plan.names import TOKEN
 from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.names import TOKEN
 
 TOKEN_A, TOKEN_B = "3f0c-a", "3f0c-b"
 BASE = {"gcluster-cluster": "gib", "gcluster-site": "west", "gcluster-pool": "train"}

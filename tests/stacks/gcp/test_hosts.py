@@ -15,8 +15,7 @@ from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.elastic import name_queued
 from gcluster.stacks.gcp.hosts import guest_keys, instances, placement, to_hosts
 from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
-from gcluster.stacks.gcp.plan.names import TOKEN
-from gcluster.stacks.pulumi.names import HOST, POOL
+from gcluster.stacks.pulumi.names import HOST, POOL, TOKEN
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
 

@@ -68,7 +68,7 @@ def test_without_the_extra_the_command_that_installs_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "gcluster.stacks.pulumi.command._is_installed", lambda name: name != "pulumi_gcp"
+        "gcluster.stacks.pulumi.engine.command._is_installed", lambda name: name != "pulumi_gcp"
     )
     with pytest.raises(ProviderError) as caught:
         GcpProvider().graph(spec_of("a3-highgpu-8g"), "east")

@@ -13,8 +13,8 @@ from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.stacks.oci.plan.layout import site_plan
 from gcluster.stacks.oci.plan.types import SitePlan
 from gcluster.stacks.oci.program.site import ANSWERS, program
-from gcluster.stacks.pulumi.graph import RecordedGraph, RecordedResource, Value
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, Value
+from gcluster.stacks.pulumi.recording.record import record
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "oci"
 FULL = "BM.GPU.H100.8"

@@ -8,10 +8,10 @@ from oci_cases import plan_of
 from oci_double import HOST_KEY
 
 from gcluster.schemas.catalog import load_catalog
+from gcluster.stacks.io.ssh import host_keys
 from gcluster.stacks.oci.hosts import Found, addresses, instances, read_console, to_hosts
 from gcluster.stacks.oci.leftovers import leftovers
 from gcluster.stacks.oci.naming import give_back, name_nodes
-from gcluster.stacks.ssh import host_keys
 
 if TYPE_CHECKING:
     from oci_double import Oracle

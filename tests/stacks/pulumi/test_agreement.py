@@ -5,8 +5,8 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_example import program
 
-from gcluster.stacks.pulumi.graph import RecordedGraph
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
+from gcluster.stacks.pulumi.recording.record import record
 
 from ..graph_comparison import Difference, agrees
 

@@ -8,8 +8,8 @@ import socket
 import msgspec
 import pytest
 
-from gcluster.stacks.pulumi.checkpoint import guarded, resource_key, resources, staying
-from gcluster.stacks.pulumi.command import is_left_behind
+from gcluster.stacks.pulumi.engine.checkpoint import guarded, resource_key, resources, staying
+from gcluster.stacks.pulumi.engine.command import is_left_behind
 
 
 def urn(name: str) -> str:

@@ -20,7 +20,7 @@ from gcluster.stacks.pulumi.names import (
     label_key,
     label_value,
 )
-from gcluster.stacks.pulumi.record import RecordError, record
+from gcluster.stacks.pulumi.recording.record import RecordError, record
 
 
 class Nothing(Args, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from tests.pulumi_double.install import PulumiDouble
 from tests.pulumi_double.sites import CloudSite, cloud_sites
 
 from gcluster.stacks.provider import ProviderError, ResourceChange
-from gcluster.stacks.pulumi.checkpoint import MACHINES, guarded, resources
-from gcluster.stacks.pulumi.command import StackPlace
-from gcluster.stacks.pulumi.engine import Engine
+from gcluster.stacks.pulumi.engine.automation import Engine
+from gcluster.stacks.pulumi.engine.checkpoint import MACHINES, guarded, resources
+from gcluster.stacks.pulumi.engine.command import StackPlace
 
 pytestmark = pytest.mark.filterwarnings(
     # of the SDK, about programs whose engine was killed

@@ -10,16 +10,16 @@ from pulumi.automation import PulumiCommand
 
 import gcluster.stacks.aws
 from gcluster.stacks.provider import ProviderError, SiteEvent
-from gcluster.stacks.pulumi import command
-from gcluster.stacks.pulumi.checkpoint import guarded, resources
-from gcluster.stacks.pulumi.command import (
+from gcluster.stacks.pulumi.engine import command
+from gcluster.stacks.pulumi.engine.automation import Engine
+from gcluster.stacks.pulumi.engine.checkpoint import guarded, resources
+from gcluster.stacks.pulumi.engine.command import (
     StackPlace,
     backend_url,
     find_command,
     find_roots,
     make_backend,
 )
-from gcluster.stacks.pulumi.engine import Engine
 
 PASSPHRASE = "correct horse"  # noqa: S105  # of stacks that tests make
 

@@ -17,9 +17,9 @@ import pytest
 from pulumi.automation import PulumiCommand
 
 from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi import checkpoint
-from gcluster.stacks.pulumi.command import StackPlace
-from gcluster.stacks.pulumi.engine import Engine
+from gcluster.stacks.pulumi.engine import checkpoint
+from gcluster.stacks.pulumi.engine.automation import Engine
+from gcluster.stacks.pulumi.engine.command import StackPlace
 
 SECRET = "planted-horse-9f2c"  # noqa: S105  # to be looked for
 

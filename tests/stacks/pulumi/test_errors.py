@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gcluster.schemas.codes import register
-from gcluster.stacks.pulumi.events import NO_CAPACITY, cause, translate
+from gcluster.stacks.pulumi.engine.events import NO_CAPACITY, cause, translate
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from pulumi.automation import EngineEvent
 
 from gcluster.stacks.provider import SiteEvent
-from gcluster.stacks.pulumi.events import EventFold
+from gcluster.stacks.pulumi.engine.events import EventFold
 
 STACK = "urn:pulumi:east::gcluster-demo::pulumi:pulumi:Stack::gcluster-demo-east"
 POOL = "urn:pulumi:east::gcluster-demo::gcluster:aws:Pool::demo-east-pool-gpu"

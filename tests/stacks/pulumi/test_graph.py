@@ -7,8 +7,8 @@ import pytest
 from pulumi_example import LABELS, program
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
-from gcluster.stacks.pulumi.graph import RecordedGraph, mermaid, natural, tree
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, mermaid, natural, tree
+from gcluster.stacks.pulumi.recording.record import record
 
 from ..graph_comparison import ChangedResource, diff
 

@@ -24,12 +24,20 @@ def test_validate_imports_none_of_it() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["graph", "names", "plan", "permissions", "checkpoint", "command", "events"],
-)  # fmt: skip
+    [
+        "recording.graph",
+        "names",
+        "plan",
+        "permissions",
+        "engine.checkpoint",
+        "engine.command",
+        "engine.events",
+    ],
+)
 def test_what_only_handles_data_needs_no_pulumi(module: str) -> None:
     assert loaded_by("-c", f"import gcluster.stacks.pulumi.{module}") == set()
 
 
 def test_recording_imports_no_cloud() -> None:
-    found = loaded_by("-c", "import gcluster.stacks.pulumi.record")
+    found = loaded_by("-c", "import gcluster.stacks.pulumi.recording.record")
     assert found == {"pulumi", "grpc"}

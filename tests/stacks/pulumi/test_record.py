@@ -14,7 +14,7 @@ from pulumi.runtime.settings import SETTINGS
 from pulumi_example import program
 from tests.stacks.recorded_graph import Graph
 
-from gcluster.stacks.pulumi.graph import (
+from gcluster.stacks.pulumi.recording.graph import (
     Archive,
     Asset,
     RecordedGraph,
@@ -23,7 +23,7 @@ from gcluster.stacks.pulumi.graph import (
     Unknown,
     from_json,
 )
-from gcluster.stacks.pulumi.record import RecordError, record
+from gcluster.stacks.pulumi.recording.record import RecordError, record
 
 
 def recorded(run: Callable[[], object], *, preview: bool = False) -> RecordedGraph:
@@ -240,7 +240,7 @@ def test_nothing_stays_when_the_first_import_is_within_a_recording() -> None:
     code = """
 import contextvars
 def run():
-    from gcluster.stacks.pulumi.record import record
+    from gcluster.stacks.pulumi.recording.record import record
     record(lambda: None, project="p", stack="s", preview=True)
 contextvars.Context().run(run)
 from pulumi.runtime.settings import SETTINGS

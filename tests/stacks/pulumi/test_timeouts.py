@@ -11,8 +11,8 @@ import pytest
 from tests.stacks.recorded_graph import Graph
 
 from gcluster.stacks.pulumi.component import slow_kinds, wait_for_slow_kinds
-from gcluster.stacks.pulumi.graph import RecordedGraph, Timeouts, from_json
-from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph, Timeouts, from_json
+from gcluster.stacks.pulumi.recording.record import record
 
 _CASES = Path(__file__).parents[2] / "cases" / "stacks"
 _SDKS = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
-from ....schemas.decoding import decode_yaml
+from ...pulumi.data import read_data
 
 
 class VendorImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,8 +18,8 @@ class VendorImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Architecture -> public SSM parameter that holds the AMI."""
 
 
-class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The data of defaults.yaml, where each figure has its source."""
+class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The data of facts.yaml, where each figure has its source."""
 
     service_machine: str
     root_disk_gib: int
@@ -34,15 +33,10 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @cache
-def defaults() -> Defaults:
-    """Return the data."""
-    text = (Path(__file__).parent / "defaults.yaml").read_bytes()
-    return decode_yaml(text, Defaults)
+def facts() -> Facts:
+    """Return what facts.yaml says."""
+    return read_data("aws", "facts", Facts)
 
 
-OFFER = "gcluster-offer"
-"""Key of the offer that a node was bought by; on launch templates the one they are for."""
-TOKEN = "gcluster-token"  # noqa: S105  # a tag's key
-"""The burst that an elastic node belongs to: the ledger's intent."""
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 """The account's own role behind every spot request."""

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ...schemas.decoding import decode_json
-from ..provider import ControlPlaneAt, Leftover
-from .graph import RecordedGraph, RecordedResource
+from ....schemas.decoding import decode_json
+from ...provider import ControlPlaneAt, Leftover
+from ..recording.graph import RecordedGraph, RecordedResource
 
 _STACK = "pulumi:pulumi:Stack"
 

@@ -13,7 +13,7 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import alias_pb2, engine_pb2, provider_pb2, resource_pb2
 
-from .component import camel_case, tag_argument, text_outputs
+from ..component import camel_case, tag_argument, text_outputs
 from .graph import (
     MARK,
     NO_OPTIONS,

@@ -20,11 +20,11 @@ from typing import TypeVar
 
 import msgspec
 
-from ..inventory.hosts import Host
-from ..schemas.decoding import decode_json
-from ..schemas.diagnostics import Diagnostic, Severity
+from ...inventory.hosts import Host
+from ...schemas.decoding import decode_json
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..provider import provider_error
 from . import atomic
-from .provider import provider_error
 
 
 def ensure_client_key(directory: Path) -> Path:

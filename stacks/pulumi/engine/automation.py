@@ -13,10 +13,10 @@ from typing import TypeVar
 import msgspec
 from pulumi import automation
 
-from ..provider import ProviderError, ResourceChange, SiteEvent
+from ...provider import ProviderError, ResourceChange, SiteEvent
+from ..recording.graph import Values
 from .command import StackPlace, find_command, is_left_behind, make_backend
 from .events import EventFold, translate
-from .graph import Values
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
-from ...schemas.derived.state_url import parse_state_url
-from ..provider import ProviderError, provider_error
+from ....schemas.derived.state_url import parse_state_url
+from ...provider import ProviderError, provider_error
 
 if TYPE_CHECKING:
     from pulumi.automation import PulumiCommand

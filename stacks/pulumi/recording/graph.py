@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ...schemas.decoding import convert, decode_json
-from ..provider import Resource, ResourceGraph
-from .names import POOL
+from ....schemas.decoding import convert, decode_json
+from ...provider import Resource, ResourceGraph
+from ..names import POOL
 
 MARK = "$"
 """Key that tells a marker (`Unknown` and the others) from an object of the program."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.decoding import decode_yaml
-from ...schemas.diagnostics import Diagnostic, Severity
-from ..provider import Effect, Resource, ResourceChange, SiteEvent
+from ....schemas.decoding import decode_yaml
+from ....schemas.diagnostics import Diagnostic, Severity
+from ...provider import Effect, Resource, ResourceChange, SiteEvent
+from ..data import data_files
 
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent, StepEventMetadata
@@ -227,12 +228,10 @@ def _diagnostic(code: str, summary: str, message: str, *, hint: str) -> Diagnost
 @cache
 def _table() -> _Table:
     """Return what all clouds say, the patterns of a cloud's own folder first."""
-    here = Path(__file__).parent
-    shared = decode_yaml((here / "errors.yaml").read_bytes(), _Table)
+    shared = decode_yaml(Path(__file__).with_name("errors.yaml").read_bytes(), _Table)
     own = [
         pattern
-        for file in sorted(here.parent.glob("*/errors.yaml"))
-        if file.parent != here
+        for file in data_files("errors")
         for pattern in decode_yaml(file.read_bytes(), list[_Pattern])
     ]
     return msgspec.structs.replace(shared, patterns=[*own, *shared.patterns])

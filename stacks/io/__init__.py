@@ -1,0 +1,1 @@
+"""What leaves this process: shared files, URLs, SSH to the machines of a site."""

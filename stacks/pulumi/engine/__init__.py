@@ -1,0 +1,1 @@
+"""Pulumi's engine: its command, a site's stack, its events and its checkpoint."""
