@@ -14,7 +14,7 @@ from ...stacks.pulumi.permissions import needed
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.status import doctor_report, doctor_text
+from ..render.inspect.status import doctor_report, doctor_text
 
 
 def command(

@@ -14,8 +14,8 @@ from ...lifecycle.planning.changes import Plan
 from ..console import ask, emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes
 from ..render.document import answer, document
-from ..render.drift import accepted_text, drift_markdown, drift_text, fixed_text
-from ..render.plan import plan_text
+from ..render.inspect.drift import accepted_text, drift_markdown, drift_text, fixed_text
+from ..render.operate.plan import plan_text
 from ..render.progress import LineProgress, open_progress
 
 

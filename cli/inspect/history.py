@@ -11,7 +11,7 @@ from ...lifecycle.state.audit.trail import audit_lines
 from ..console import emit, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
-from ..render.status import history_text
+from ..render.inspect.status import history_text
 
 
 def command(

@@ -8,7 +8,7 @@ from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
-from ..render.status import ledger_text
+from ..render.inspect.status import ledger_text
 
 app = group("ledger")
 

@@ -12,7 +12,7 @@ from ...lifecycle.state.audit.history import show
 from ..console import stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
-from ..render.status import run_text
+from ..render.inspect.status import run_text
 
 
 def command(

@@ -8,7 +8,7 @@ from ...lifecycle.status.health import read_status
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
-from ..render.status import status_text
+from ..render.inspect.status import status_text
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:

@@ -22,8 +22,8 @@ from ...schemas.spec.units import Duration
 from ..app import group
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, SpecPath, complete_target
-from ..render.burst import explained_text, round_text, simulation_text
 from ..render.document import document
+from ..render.operate.burst import explained_text, round_text, simulation_text
 
 app = group("burst")
 

@@ -12,7 +12,7 @@ from ...lifecycle.operations.service import drain
 from ...lifecycle.scheduler.select import scheduler_of
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import answer
-from ..render.operations import served_text
+from ..render.operate.operations import served_text
 
 
 def command(

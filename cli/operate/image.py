@@ -11,7 +11,7 @@ from ...lifecycle.nodes.images.ahead import make_images
 from ..console import stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
-from ..render.operations import images_text
+from ..render.operate.operations import images_text
 from ..render.progress import open_progress
 
 

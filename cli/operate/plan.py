@@ -15,9 +15,9 @@ from ..console import emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import answer
-from ..render.plan import plan_text
-from ..render.plan_markdown import plan_markdown
-from ..render.up import preflight_text
+from ..render.operate.plan import plan_text
+from ..render.operate.plan_markdown import plan_markdown
+from ..render.operate.up import preflight_text
 
 
 def command(

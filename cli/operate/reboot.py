@@ -11,7 +11,7 @@ from ...lifecycle.operations.reboot import Pace, reboot
 from ..console import ask, say
 from ..options import Format, Nodes, OutputFormat, Target, Yes
 from ..render.document import answer
-from ..render.operations import paces_text, rebooted_text
+from ..render.operate.operations import paces_text, rebooted_text
 from ..render.progress import LineProgress, open_progress
 
 

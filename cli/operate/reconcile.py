@@ -23,7 +23,7 @@ from ..app import group
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target, complete_target
 from ..render.document import answer
-from ..render.operations import controllers_text, followed_text
+from ..render.operate.operations import controllers_text, followed_text
 
 app = group("reconcile")
 

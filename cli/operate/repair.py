@@ -12,7 +12,7 @@ from ...lifecycle.operations.repair.work import repair
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer
-from ..render.operations import intended_text, repaired_text
+from ..render.operate.operations import intended_text, repaired_text
 from ..render.progress import LineProgress, open_progress
 
 

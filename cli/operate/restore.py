@@ -13,7 +13,7 @@ from ...lifecycle.state import acquire
 from ...lifecycle.up.run import Run
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
-from ..render.operations import restored_text
+from ..render.operate.operations import restored_text
 
 
 def command(

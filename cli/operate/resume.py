@@ -8,7 +8,7 @@ from ...lifecycle.operations.service import resume
 from ...lifecycle.scheduler.select import scheduler_of
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import answer
-from ..render.operations import served_text
+from ..render.operate.operations import served_text
 
 
 def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> Exit:

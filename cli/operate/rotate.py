@@ -19,7 +19,7 @@ from ...lifecycle.up.run import Run
 from ..app import group
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
-from ..render.operations import rotated_encryption_text, rotated_text
+from ..render.operate.operations import rotated_encryption_text, rotated_text
 from ..render.progress import open_progress
 
 app = group("rotate")

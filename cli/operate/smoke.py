@@ -15,8 +15,8 @@ from ...schemas.catalog import CatalogError, load_catalog
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, complete_target
 from ..render.document import document
+from ..render.operate.smoke import smoke_text, suspects_text
 from ..render.progress import open_progress
-from ..render.smoke import smoke_text, suspects_text
 
 
 def command(  # noqa: PLR0917  # typer passes them by name

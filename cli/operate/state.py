@@ -13,7 +13,7 @@ from ..app import group
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer
-from ..render.state import check_text, damage_lines, repair_text
+from ..render.operate.operations import check_text, damage_lines, repair_text
 
 app = group("state")
 

@@ -18,9 +18,9 @@ from ...lifecycle.up.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer
-from ..render.plan import plan_text, purchase
+from ..render.operate.plan import plan_text, purchase
+from ..render.operate.up import up_text
 from ..render.progress import LineProgress, open_progress
-from ..render.up import up_text
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters

@@ -12,8 +12,8 @@ from ...stacks.provider import Leftover
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer
+from ..render.operate.up import down_text, existing_text
 from ..render.progress import LineProgress, open_progress
-from ..render.up import down_text, existing_text
 
 
 def command(

@@ -25,7 +25,7 @@ from ..app import group
 from ..console import stdout
 from ..options import Format, OutputFormat
 from ..render.document import answer
-from ..render.spec import adopted_text
+from ..render.spec.software import adopted_text
 
 app = group("adopt")
 

@@ -16,9 +16,9 @@ from ...schemas.spec import ClusterSpec
 from ...schemas.spec.units import Percent
 from ..console import emit, say, stderr, stdout
 from ..options import Format, OutputFormat, complete_spec
-from ..render.cost import bills_text
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
+from ..render.spec.cost import bills_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""

@@ -12,7 +12,13 @@ from ...schemas.codes.registered import number_of
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.explain import explained_text, explained_value, listed, listed_value, shown_example
+from ..render.spec.explain import (
+    explained_text,
+    explained_value,
+    listed,
+    listed_value,
+    shown_example,
+)
 
 
 def _complete(incomplete: str) -> list[str]:

@@ -12,7 +12,7 @@ from ...schemas.diagnostics import closest, listing
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.machines import (
+from ..render.spec.machines import (
     families_text,
     listed,
     listed_families,

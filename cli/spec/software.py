@@ -16,7 +16,7 @@ from ...schemas.stack.pools import resolved_pools
 from ..console import stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import answer
-from ..render.spec import pools_text, sets_text
+from ..render.spec.software import pools_text, sets_text
 
 
 def command(

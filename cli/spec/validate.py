@@ -15,7 +15,7 @@ from ...schemas.fix.apply import FixedSpec, apply_fixes
 from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.diagnostics import fixes_text
-from ..render.report import for_programs, report_text
+from ..render.spec.validate import for_programs, report_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""

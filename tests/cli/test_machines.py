@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from gcluster.cli.console import Console, width
-from gcluster.cli.render.machines import MARKETS, UNKNOWN, machine_text, table
+from gcluster.cli.render.spec.machines import MARKETS, UNKNOWN, machine_text, table
 from gcluster.cli.spec.machines import MarketWord, OrderWord
 from gcluster.schemas.catalog import Market, load_catalog
 from gcluster.schemas.catalog.selection import Order, Wanted, offers

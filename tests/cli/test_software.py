@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gcluster.cli.console import Console
-from gcluster.cli.render.spec import pools_text, sets_text
+from gcluster.cli.render.spec.software import pools_text, sets_text
 from gcluster.inventory.compile.node import node_facts
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load

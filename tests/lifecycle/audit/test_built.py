@@ -8,8 +8,8 @@ from tests.lifecycle.sample_cluster import SampleCluster
 
 import gcluster
 from gcluster.cli.console import Console
-from gcluster.cli.render.plan import plan_text
-from gcluster.cli.render.plan_markdown import plan_markdown
+from gcluster.cli.render.operate.plan import plan_text
+from gcluster.cli.render.operate.plan_markdown import plan_markdown
 from gcluster.lifecycle.planning.changes import UpgradeLine
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Built, Journal

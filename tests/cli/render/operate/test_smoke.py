@@ -6,7 +6,7 @@ import msgspec
 from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.console import Console
-from gcluster.cli.render.smoke import smoke_text, suspects_text
+from gcluster.cli.render.operate.smoke import smoke_text, suspects_text
 from gcluster.lifecycle.smoke.bisect import Fault
 from gcluster.lifecycle.smoke.judging.judge import judge
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from ... import __version__
-from ...schemas.checked import Report
-from ...schemas.codes import CodeExplanation, explanations
-from ...schemas.diagnostics import Diagnostic, Patch, Severity, Span
-from ..console import printable
-from .document import document
-from .report import totals
+from .... import __version__
+from ....schemas.checked import Report
+from ....schemas.codes import CodeExplanation, explanations
+from ....schemas.diagnostics import Diagnostic, Patch, Severity, Span
+from ...console import printable
+from ..document import document
+from .validate import totals
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

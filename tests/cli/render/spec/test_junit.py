@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.cli.render.ci import junit_xml
+from gcluster.cli.render.spec.ci import junit_xml
 from gcluster.schemas.checked import CheckedSpec, Report
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
 from gcluster.schemas.load import Loaded

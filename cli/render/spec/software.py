@@ -1,13 +1,13 @@
-"""Verbs that write specs: software sets, adopted specs."""
+"""Software sets, and what `adopt` wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...lifecycle.cluster.adopt import AdoptedFiles
-from ...schemas.stack import Lock, Resolved, SoftwareRow, TestedSet
-from ..console import Console, pad, printable, width
-from .diagnostics import diagnostics_text
+from ....lifecycle.cluster.adopt import AdoptedFiles
+from ....schemas.stack import Lock, Resolved, SoftwareRow, TestedSet
+from ...console import Console, pad, printable, width
+from ..diagnostics import diagnostics_text
 
 _ORIGINS = {
     "asked": "as the spec says",

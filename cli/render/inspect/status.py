@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ...lifecycle.down.ledger_check import LedgerCheck
-from ...lifecycle.planning.preflight.doctor import (
+from ....lifecycle.down.ledger_check import LedgerCheck
+from ....lifecycle.planning.preflight.doctor import (
     KNOWN,
     Machine,
     Need,
     install_command,
     packages_for,
 )
-from ...lifecycle.state import RunRecord
-from ...lifecycle.state.audit.history import RunView
-from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
-from ..console import Console, Tone, pad, printable
-from .operations import causes_lines, queue_lines, quota_lines, repair_lines
-from .quantities import bandwidth, duration, plural, usd_per_hour
-from .table import Column, tabulate
-from .up import item_line, kept_lines
+from ....lifecycle.state import RunRecord
+from ....lifecycle.state.audit.history import RunView
+from ....lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+from ...console import Console, Tone, pad, printable
+from ..operate.operations import causes_lines, queue_lines, quota_lines, repair_lines
+from ..operate.up import item_line, kept_lines
+from ..quantities import bandwidth, duration, plural, usd_per_hour
+from ..table import Column, tabulate
 
 _MARKS: dict[str, tuple[str, Tone]] = {
     "true": ("✔", "good"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gcluster.cli.render.plan_markdown import plan_markdown
+from gcluster.cli.render.operate.plan_markdown import plan_markdown
 from gcluster.lifecycle.planning.changes import Plan, SitePlan, StepChange
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.provider import Resource, ResourceChange

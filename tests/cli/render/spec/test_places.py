@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.cli.render.ci import relative, shown, uri
+from gcluster.cli.render.spec.ci import relative, shown, uri
 
 
 @pytest.fixture

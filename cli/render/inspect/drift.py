@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from ...lifecycle.drift.fix import FixResult
-from ...lifecycle.drift.values import Drift, DriftReport
-from ...schemas.derived.hostlist import fold
-from ..console import Console, printable
-from .diagnostics import diagnostics_text
-from .operations import repair_lines
-from .quantities import plural
+from ....lifecycle.drift.fix import FixResult
+from ....lifecycle.drift.values import Drift, DriftReport
+from ....schemas.derived.hostlist import fold
+from ...console import Console, printable
+from ..diagnostics import diagnostics_text
+from ..operate.operations import repair_lines
+from ..quantities import plural
 
 _PLANES = {
     "cloud": "sites",

@@ -6,7 +6,7 @@ import msgspec
 from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.document import document
-from gcluster.cli.render.plan import plan_text
+from gcluster.cli.render.operate.plan import plan_text
 from gcluster.lifecycle.planning.changes import Plan
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.console import Console, width
-from gcluster.cli.render.cost import bills_text
 from gcluster.cli.render.document import document
+from gcluster.cli.render.spec.cost import bills_text
 from gcluster.schemas.cost.bill import Bill
 
 

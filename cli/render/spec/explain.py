@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
-from ...schemas.fix.apply import fixed_text
-from ...schemas.load import Loaded, load_text
-from ..console import Console, wrap
-from .diagnostics import diagnostics_text, diff_text
+from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
+from ....schemas.fix.apply import fixed_text
+from ....schemas.load import Loaded, load_text
+from ...console import Console, wrap
+from ..diagnostics import diagnostics_text, diff_text
 
 _FILE = "cluster.yaml"
 """What the example is called: people see their own file there."""

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schemas.validate_cases import Case, all_cases
 
-from gcluster.cli.render.ci import FINGERPRINT, sarif_log
 from gcluster.cli.render.document import document
+from gcluster.cli.render.spec.ci import FINGERPRINT, sarif_log
 from gcluster.schemas.checked import CheckedSpec, Report, check, gather
 from gcluster.schemas.diagnostics import Diagnostic, Patch, Severity, Span
 from gcluster.schemas.load import Loaded, load_text
 
-CASES = Path(__file__).parents[2] / "cases"
+CASES = Path(__file__).parents[3] / "cases"
 SCHEMA = json.loads((CASES / "sarif" / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft7Validator(
     SCHEMA, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER

@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ...inventory.bare_metal import bare_metal_hosts
-from ...schemas.catalog import load_catalog
-from ...schemas.checked import CheckedSpec, Report
-from ...schemas.cost.quotas import QuotaNeed, quota_needs
-from ...schemas.load import Loaded
-from ...schemas.spec import ClusterSpec, Pool
-from ..console import Console
-from .diagnostics import diagnostics_text, summary_line
-from .document import document
+from ....inventory.bare_metal import bare_metal_hosts
+from ....schemas.catalog import load_catalog
+from ....schemas.checked import CheckedSpec, Report
+from ....schemas.cost.quotas import QuotaNeed, quota_needs
+from ....schemas.load import Loaded
+from ....schemas.spec import ClusterSpec, Pool
+from ...console import Console
+from ..diagnostics import diagnostics_text, summary_line
+from ..document import document
 
 
 def report_text(report: Report, console: Console) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from ...schemas.cost.bill import Bill, Sum
-from ..console import Console, printable, wrap
+from ....schemas.cost.bill import Bill, Sum
+from ...console import Console, printable, wrap
 from .cost_tables import (
     AT_LEAST,
     AT_MOST,

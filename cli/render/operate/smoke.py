@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...lifecycle.smoke.judging.verdict import Verdict
-from ...lifecycle.smoke.reading.log import AllReduceLog, Row
-from ...lifecycle.smoke.run import SmokeResult
-from ...lifecycle.smoke.saved import fault_lines
-from ..console import Console, printable
-from .quantities import bandwidth, microseconds, plural, size
-from .table import Column, tabulate
+from ....lifecycle.smoke.judging.verdict import Verdict
+from ....lifecycle.smoke.reading.log import AllReduceLog, Row
+from ....lifecycle.smoke.run import SmokeResult
+from ....lifecycle.smoke.saved import fault_lines
+from ...console import Console, printable
+from ..quantities import bandwidth, microseconds, plural, size
+from ..table import Column, tabulate
 
 _COLUMNS = tuple(Column(title) for title in ("size", "time", "algbw", "busbw", "wrong"))
 

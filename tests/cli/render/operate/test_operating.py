@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from gcluster.cli.console import Console
-from gcluster.cli.render.operations import (
+from gcluster.cli.render.inspect.status import status_text
+from gcluster.cli.render.operate.operations import (
     causes_lines,
     paces_text,
     queue_lines,
@@ -14,7 +15,6 @@ from gcluster.cli.render.operations import (
     saved_text,
     served_text,
 )
-from gcluster.cli.render.status import status_text
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult

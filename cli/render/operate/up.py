@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.down.down import DownResult
-from ...lifecycle.planning.changes import SiteAnswers
-from ...lifecycle.up.phase import UpResult
-from ...schemas.diagnostics import Severity
-from ...stacks.provider import Leftover
-from ..console import Console, printable
-from .diagnostics import diagnostics_text, summary_line
-from .quantities import counts, plural, usd_per_hour
+from ....lifecycle.cluster.outcome import Exit
+from ....lifecycle.down.down import DownResult
+from ....lifecycle.planning.changes import SiteAnswers
+from ....lifecycle.up.phase import UpResult
+from ....schemas.diagnostics import Severity
+from ....stacks.provider import Leftover
+from ...console import Console, printable
+from ..diagnostics import diagnostics_text, summary_line
+from ..quantities import counts, plural, usd_per_hour
 
 
 def nearby(path: str) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...lifecycle.planning.changes import DISRUPTIONS, Plan, disruption_of
-from ...schemas.diagnostics import Diagnostic
-from ..console import Console
+from ....lifecycle.planning.changes import DISRUPTIONS, Plan, disruption_of
+from ....schemas.diagnostics import Diagnostic
+from ...console import Console
+from ..quantities import plural
 from .operations import repair_lines
 from .plan import (
     cost,
@@ -25,7 +26,6 @@ from .plan import (
     unreachable,
     upgrades,
 )
-from .quantities import plural
 
 _CONSOLE = Console()
 _LONGEST = 60_000

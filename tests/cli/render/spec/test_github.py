@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.cli.render.ci import workflow_commands
+from gcluster.cli.render.spec.ci import workflow_commands
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
 
 SPAN = Span(line=6, column=21, end_line=6, end_column=27)

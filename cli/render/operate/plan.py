@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...lifecycle.planning.changes import (
+from ....lifecycle.planning.changes import (
     Disruption,
     FallbackListView,
     OptionState,
@@ -14,12 +14,12 @@ from ...lifecycle.planning.changes import (
     SitePlan,
     StepChange,
 )
-from ...lifecycle.scheduler.accounting.plan import AccountingPlan
-from ...schemas.derived.hostlist import fold
-from ...stacks.provider import Effect, ResourceChange
-from ..console import Console, Tone, pad, printable, width
+from ....lifecycle.scheduler.accounting.plan import AccountingPlan
+from ....schemas.derived.hostlist import fold
+from ....stacks.provider import Effect, ResourceChange
+from ...console import Console, Tone, pad, printable, width
+from ..quantities import duration, plural, usd_per_hour
 from .operations import repair_lines
-from .quantities import duration, plural, usd_per_hour
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {
     "create": ("+", "good"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.cli.render.conftest import Check, Read
 
-from gcluster.cli.render.status import age, status_text
+from gcluster.cli.render.inspect.status import age, status_text
 from gcluster.lifecycle.status.conditions import ClusterStatus
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)

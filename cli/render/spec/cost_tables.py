@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...schemas.cost.bill import Bill, Offer, PoolBill, SiteBill, Sum, Totals
-from ...schemas.cost.pools import Power, StorageCost
-from ..console import Console, pad, printable, width
-from .table import Column, Rendered, tabulate
+from ....schemas.cost.bill import Bill, Offer, PoolBill, SiteBill, Sum, Totals
+from ....schemas.cost.pools import Power, StorageCost
+from ...console import Console, pad, printable, width
+from ..table import Column, Rendered, tabulate
 
 _COLUMNS = (
     Column("POOL", right=False),

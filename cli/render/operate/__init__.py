@@ -1,0 +1,1 @@
+"""Text and documents of the verbs that plan and change clusters."""
