@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.cluster import places
 from gcluster.stacks.local.engine import find_engine
-from gcluster.stacks.local.image import BOOT_FLAGS, ensure_base
+from gcluster.stacks.local.image.base_image import BOOT_FLAGS, ensure_base
 from gcluster.stacks.provider import ProviderError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ...schemas.bundle import Asked, BundleManifest
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...stacks.local.image import recipe
+from ...stacks.local.image.base_image import recipe
 from ...stacks.registry import provider
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.sites import inventory, provider_name

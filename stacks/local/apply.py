@@ -15,7 +15,7 @@ from ..provider import (
 )
 from . import faults, labels, nodes, records, survey
 from .engine import Container, Network, find_engine
-from .node_base import prepare
+from .nodes import prepare
 from .survey import Survey
 
 

@@ -1,4 +1,4 @@
-"""The nodes' network: which subnet, which address for which node."""
+"""The nodes' network: which subnet, which address for which node; and how it is made."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from ..provider import provider_error
+from ..provider import ProviderError, Resource, SiteContext, provider_error
+from . import labels, records
+from .engine import Engine, Network
 
 AUTO_RANGE = IPv4Network("10.210.0.0/16")
 """Where `cidr: auto` looks for a free /24."""
 
 FIRST_NODE = 10
 """Offset of the first node's address; .1 is the gateway, which also answers DNS."""
+
+_TRIES = 8
+"""Subnets to try when other clusters take the free ones at the same time."""
 
 
 def host_routes(table: Path = Path("/proc/net/route")) -> tuple[IPv4Network, ...]:
@@ -140,3 +145,55 @@ def assign(
 def is_clash(words: str) -> bool:
     """Say whether the engine refused a subnet because somebody else took it meanwhile."""
     return any(sign in words.lower() for sign in ("already used", "overlap", "already in use"))
+
+
+def ensure_network(
+    context: SiteContext, engine: Engine, existing: Network | None, net: Resource
+) -> IPv4Network:
+    """Return the subnet of the site's network, which is made where there is none.
+
+    Raises:
+        ProviderError: no free subnet (GC915), or the engine failed.
+    """
+    if existing is not None:
+        return IPv4Network(existing.subnets[0])
+    intent = context.ledger.intend(context.site, net)
+    try:
+        made, subnet = _create(context, engine, net, intent)
+    except ProviderError as error:
+        context.ledger.failed(intent, str(error))
+        raise
+    context.ledger.created(intent, made)
+    with records.updated(context) as remembered:
+        remembered.ids[net.key] = made
+        remembered.addresses.clear()
+    return subnet
+
+
+def _create(
+    context: SiteContext, engine: Engine, net: Resource, intent: str
+) -> tuple[str, IPv4Network]:
+    """Make the network in the first subnet that the engine accepts."""
+    used = used_networks((s for n in engine.networks() for s in n.subnets), host_routes())
+    cidr = str(net.properties["cidr"])
+    worn = {**labels.owner(context), labels.KIND: "network", labels.TOKEN: intent}
+    refused: ProviderError | None = None
+    kind = ("--internal",) if net.properties.get("internal") else ()
+    for tried, subnet in enumerate(candidates(cidr, net.name, used)):
+        if tried == _TRIES:
+            break
+        where = (f"--subnet={subnet}", f"--gateway={gateway(subnet)}", *kind)
+        try:
+            engine.call("network", "create", *where, *labels.flags(worn), net.name)
+        except ProviderError as error:
+            if not is_clash(str(error)):
+                raise
+            refused = error
+            continue
+        made = engine.networks({**labels.owner(context), labels.KIND: "network"})
+        return next(n.id for n in made if n.name == net.name), subnet
+    raise refused or provider_error(
+        "GC915",
+        f"no /24 of {AUTO_RANGE} is free on this machine",
+        hint="set network.cidr of the site to a free network",
+    )

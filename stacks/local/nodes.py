@@ -11,16 +11,18 @@ import msgspec
 
 from ...schemas.bundle import BUNDLES, NODE_FOLDER
 from ...schemas.diagnostics import Diagnostic
+from ..io.ssh import ensure_client_key
 from ..provider import (
     ProviderError,
     Resource,
     SiteContext,
     SiteEvent,
+    provider_error,
 )
 from . import labels, network, records, ssh
-from .engine import Container, Engine
+from .engine import Container, Engine, Network
 from .faults import NONE, Faults
-from .first_start import seed_flags
+from .image import base_image
 from .survey import container_name, described, runs_kubernetes
 
 _AT_ONCE = 16
@@ -59,6 +61,60 @@ class _Started(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None
     host_keys: tuple[str, ...] = ()
     error: ProviderError | None = None
+
+
+def prepare(
+    context: SiteContext,
+    engine: Engine,
+    existing: Network | None,
+    *,
+    net: Resource,
+    image_key: str | None,
+    makes_nodes: bool,
+    elastic: str = "",
+    faults: Faults = NONE,
+) -> NodeBase:
+    """Return what nodes need before they can start, making what is missing.
+
+    Args:
+        context: the site.
+        engine: where it is made.
+        existing: the network, where there is one.
+        net: the network as a resource.
+        image_key: a baked image, or None for the base image.
+        makes_nodes: whether an image is needed at all.
+        elastic: token of the grow that asks.
+        faults: what goes wrong with the nodes.
+
+    Raises:
+        ProviderError: no free subnet, no such image, or the engine failed.
+    """
+    reference = _image(context, engine, image_key) if makes_nodes else ""
+    home = records.directory(context)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return NodeBase(
+        engine=engine,
+        network=net.name,
+        subnet=network.ensure_network(context, engine, existing, net),
+        image=reference,
+        image_key=image_key or base_image.base_digest(described(context.spec, context.site).image),
+        private_key=ensure_client_key(home),
+        elastic=elastic,
+        faults=faults,
+    )
+
+
+def _image(context: SiteContext, engine: Engine, key: str | None) -> str:
+    if key is not None:
+        reference = base_image.node_reference(key)
+        if not engine.has_image(reference):
+            raise provider_error("GC912", f"there is no image {reference} on this machine")
+        return reference
+    variant = described(context.spec, context.site).image
+    if not engine.has_image(base_image.base_reference(variant)):
+        what = "building the base image (once on this machine)"
+        context.emit(SiteEvent(site=context.site, done=0, total=1, what=what))
+    return base_image.ensure_base(engine, context.cache, variant)
 
 
 def start(
@@ -151,7 +207,7 @@ def _to_make(
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *labels.flags(worn),
-            *(seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
+            *(ssh.seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
             *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),
         )
         starts.append(_Start(resource=resource, container=name, intent=intent, command=command))

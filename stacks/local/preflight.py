@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import ProviderError, Resource, SiteContext, provider_error
-from . import image, network, survey
+from . import network, survey
 from .engine import Engine, EngineFacts, runtime_flags
+from .image import base_image
 from .survey import Survey
 
 _INOTIFY_PER_NODE = 5
@@ -62,10 +63,10 @@ def _rights(engine: Engine, facts: EngineFacts) -> tuple[Diagnostic, ...]:
 
 def _image(context: SiteContext, engine: Engine) -> tuple[Diagnostic, ...]:
     if context.image is not None or engine.has_image(
-        image.base_reference(survey.described(context.spec, context.site).image)
+        base_image.base_reference(survey.described(context.spec, context.site).image)
     ):
         return ()
-    lacking = image.missing_tool()
+    lacking = base_image.missing_tool()
     return () if lacking is None else lacking.diagnostics
 
 

@@ -96,30 +96,30 @@ class LocalProvider(Provider):
 
     def base_digest(self, spec: ClusterSpec, site: str) -> str:  # noqa: ARG002  # one base for all
         """Return the hash of the base image's inputs."""
-        from . import image  # noqa: PLC0415
+        from .image import base_image  # noqa: PLC0415
 
-        return image.base_digest()
+        return base_image.base_digest()
 
     def has_image(self, context: SiteContext, key: str) -> bool:
         """Say whether an image was baked under this key on this machine."""
-        from . import bake  # noqa: PLC0415
+        from .image import golden  # noqa: PLC0415
 
-        return bake.has_image(context, key)
+        return golden.has_image(context, key)
 
     def start_builder(self, context: SiteContext, key: str) -> Host:
         """Start one node from the base image, built where it is missing."""
-        from . import bake  # noqa: PLC0415
+        from .image import golden  # noqa: PLC0415
 
-        return bake.start_builder(context, key)
+        return golden.start_builder(context, key)
 
     def commit_builder(self, context: SiteContext, key: str) -> None:
         """Make the builder's disk the image `key`."""
-        from . import bake  # noqa: PLC0415
+        from .image import golden  # noqa: PLC0415
 
-        bake.commit_builder(context, key)
+        golden.commit_builder(context, key)
 
     def discard_builder(self, context: SiteContext, key: str) -> None:  # noqa: ARG002  # one a site
         """Remove the site's builder, where there is one."""
-        from . import bake  # noqa: PLC0415
+        from .image import golden  # noqa: PLC0415
 
-        bake.discard_builder(context)
+        golden.discard_builder(context)

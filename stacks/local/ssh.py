@@ -1,18 +1,25 @@
-"""How a new node is told of the cluster's client key, and tells its own host key."""
+"""The first contact with a new node: how it gets the client key, and how its host key is read."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from ...inventory.hosts import SshTarget
-from ..io.ssh import public_key_path
-from ..provider import ProviderError
+from ..io.ssh import cloud_config, public_key_path, public_text
+from ..provider import ProviderError, SiteContext
+from . import records
 from .engine import Engine
 
 CLOUD_USER = "debian"
 """Login user of nodes that start as a cloud's do; root is refused there."""
 BOOT_LIMIT_S = 60
 """How long a node may take from its start until sshd answers; seen: 1 s alone, 20 s among 32."""
+
+SEED = "/var/lib/cloud/seed/nocloud"
+"""Where cloud-init looks for its seed (cloud-init's documentation, "NoCloud")."""
+_BEFORE_USERS_S = 3
+_LAST_STAGE_S = 15
 
 _LISTENS = rf"""
 for attempt in $(seq {BOOT_LIMIT_S * 10}); do
@@ -31,6 +38,25 @@ mkdir -p /root/.ssh && cat > /root/.ssh/authorized_keys.new || exit 1
 [ -s /root/.ssh/authorized_keys.new ] || exit 1  # who wrote it was killed
 mv /root/.ssh/authorized_keys.new /root/.ssh/authorized_keys || exit 1
 {_LISTENS}"""
+
+
+def seed_flags(context: SiteContext, private_key: Path, node: str) -> tuple[str, ...]:
+    """Write the seed of a `cloud-like` node and return what its container is started with.
+
+    Its cloud-init reads it: the user data that machines of clouds get, through cloud-init's own
+    data source for machines without a cloud (NoCloud), with stages that take their time.
+    """
+    folder = records.directory(context) / "seeds" / node
+    folder.mkdir(parents=True, exist_ok=True)
+    slow = {
+        "bootcmd": [["sleep", str(_BEFORE_USERS_S)]],
+        "runcmd": [["sleep", str(_LAST_STAGE_S)]],
+    }
+    data = cloud_config(user=CLOUD_USER, authorized_key=public_text(private_key), more=slow)
+    (folder / "user-data").write_text(data, encoding="utf-8")
+    meta = {"instance-id": f"{context.cluster_id}-{node}", "local-hostname": node}
+    (folder / "meta-data").write_text(json.dumps(meta), encoding="utf-8")
+    return (f"--volume={folder}:{SEED}:ro",)
 
 
 def first_contact(engine: Engine, container: str) -> tuple[str, ...]:

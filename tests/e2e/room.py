@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from gcluster.lifecycle.cluster import places
 from gcluster.stacks.local.engine import find_engine
-from gcluster.stacks.local.image import ensure_base
+from gcluster.stacks.local.image.base_image import ensure_base
 
 RUN = (
     *("--systemd=always", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gcluster.stacks.local.image import node_reference
+from gcluster.stacks.local.image.base_image import node_reference
 
 from .conftest import LiveCluster, until
 from .room import Room, podman

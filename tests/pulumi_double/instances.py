@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gcluster.lifecycle.cluster import places
 from gcluster.stacks.local.engine import Engine, find_engine
-from gcluster.stacks.local.first_start import SEED
-from gcluster.stacks.local.image import ensure_base
+from gcluster.stacks.local.image.base_image import ensure_base
+from gcluster.stacks.local.ssh import SEED
 
 LABEL = "gcluster.test.double"
 _CONSOLE_BYTES = 64 * 1024

@@ -82,7 +82,7 @@ def _in_container(
     arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path
 ) -> None:
     """Compile with Debian 13's go, in a container of the local nodes' base image."""
-    from ....stacks.local.image import ensure_base  # noqa: PLC0415
+    from ....stacks.local.image.base_image import ensure_base  # noqa: PLC0415
 
     engine = find_engine()
     cache = places.private_directory(places.cache_home() / "go")

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ....stacks.local.image import missing_tool
+from ....stacks.local.image.base_image import missing_tool
 from ....stacks.provider import provider_error
 from ...cluster.outcome import LifecycleError
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gcluster.stacks.local.engine import find_engine
-from gcluster.stacks.local.image import node_reference
+from gcluster.stacks.local.image.base_image import node_reference
 from gcluster.stacks.local.provider import LocalProvider
 from gcluster.stacks.provider import ProviderError
 

@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.decoding import decode_yaml
-from ..io import atomic
-from ..provider import ProviderError, provider_error
-from .engine import INSTALL_ENGINE, Engine
+from ....schemas.decoding import decode_yaml
+from ...io import atomic
+from ...provider import ProviderError, provider_error
+from ..engine import INSTALL_ENGINE, Engine
 
 Variant: TypeAlias = Literal["base", "cloud-like"]
 _DATA = Path(__file__).parent / "base"
@@ -26,7 +26,7 @@ _CLOUD_LIKE = Path(__file__).parent / "cloud_like"
 _OWN_SSHD = "etc/ssh/"
 _BUILD_LIMIT_S = 900
 _RECIPE = 2
-"""Raise it when `_command`, the import or what a bake leaves (bake.py) changes in a way that the
+"""Raise it when `_command`, the import or what a bake leaves (golden.py) changes in a way that the
 data files don't show."""
 
 BOOT_FLAGS = ("--change=CMD /sbin/init", "--change=STOPSIGNAL SIGRTMIN+3")

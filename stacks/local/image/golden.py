@@ -6,12 +6,13 @@ from contextlib import suppress
 
 import msgspec
 
-from ...inventory.hosts import Host
-from ...schemas.spec import ClusterSpec
-from ..provider import Resource, SiteContext, provider_error
-from . import image, labels, nodes, records, ssh, survey
-from .engine import Container, Engine, find_engine
-from .node_base import prepare
+from ....inventory.hosts import Host
+from ....schemas.spec import ClusterSpec
+from ...provider import Resource, SiteContext, provider_error
+from .. import labels, nodes, records, ssh, survey
+from ..engine import Container, Engine, find_engine
+from ..nodes import prepare
+from . import base_image
 
 BUILDER = "image-builder"
 """Host name of the node that becomes an image."""
@@ -23,13 +24,13 @@ rm -rf /root/.ssh /root/.ansible /root/.bash_history /var/tmp/* \
 # Else roles take the empty folder for indexes read just now: by its time, which apt renews where it
 # has to make one of its own folders or its lock there.
 find /var/lib/apt/lists -type f -not -name lock -delete && touch --date=@0 /var/lib/apt/lists
-{image.CLEAN_ROOT}
+{base_image.CLEAN_ROOT}
 """
 
 
 def has_image(context: SiteContext, key: str) -> bool:
     """Say whether this machine has the image baked under `key`."""
-    return _engine(context).has_image(image.node_reference(key))
+    return _engine(context).has_image(base_image.node_reference(key))
 
 
 def start_builder(context: SiteContext, key: str) -> Host:
@@ -55,7 +56,7 @@ def start_builder(context: SiteContext, key: str) -> Host:
         machine=None,
         address=made.labels[labels.ADDRESS],
         ssh=ssh.target(node_base.private_key, records.load(elsewhere).ready[BUILDER].host_keys),
-        image=image.base_digest(),
+        image=base_image.base_digest(),
     )
 
 
@@ -71,9 +72,9 @@ def commit_builder(context: SiteContext, key: str) -> None:
         raise provider_error("GC912", f"there is no builder for image {key[:16]}")
     engine.inside(builder.name, "/bin/sh", "-c", _CLEAN)
     engine.call("kill", builder.name)
-    changes = (*image.BOOT_FLAGS, *labels.blank())
+    changes = (*base_image.BOOT_FLAGS, *labels.blank())
     engine.call(
-        "commit", "--quiet", *changes, builder.name, image.node_reference(key), timeout_s=600
+        "commit", "--quiet", *changes, builder.name, base_image.node_reference(key), timeout_s=600
     )
     discard_builder(context)
 
