@@ -187,6 +187,10 @@ torture: environment ## hurt simulated clusters by pairs of faults, 500 runs (FO
 torture-nodes: environment ## hurt a real local cluster: containers, services, network, disk, hung nodes (SEED=...)
 	@GCLUSTER_SEED=$${SEED:-0} pytest -q -n0 -s -m torture tests/torture/test_nodes.py $(REPORT)
 
+.PHONY: soak
+soak: environment ## keep a local cluster at work for hours and see whether anything grows (FOR=4h)
+	@python -m tests.e2e.soak $${FOR:-4h}
+
 .PHONY: chaos
 chaos: environment ## kill up and down of real local nodes 200 times (FOR=... kills): nothing is orphaned
 	@GCLUSTER_KILLS=$${FOR:-200} pytest -q -n0 -s tests/e2e/test_chaos.py $(REPORT)
