@@ -43,7 +43,7 @@ def grow(
     part = sets.of_pool(pool.name)
     refusal = _ask(sets, pool, part, names, token)
     before = set(sets.observe(part).name_table.ids)
-    seen, name_table = _write_names(sets, part, pool.names)
+    seen, name_table = _write_names(sets, part, pool.nodes)
     broken = {machine.number for machine in seen.machines if machine.state in BROKEN}
     came = {name: name_table.ids[name] for name in names if name in name_table.ids}
     sound = {name: number for name, number in came.items() if number not in broken}
@@ -51,7 +51,7 @@ def grow(
     gone = {number for name, number in came.items() if number in broken}
     if not enough:
         gone |= {number for name, number in came.items() if name not in before}
-    _end(sets, part, gone, pool.names, done=token)
+    _end(sets, part, gone, pool.nodes, done=token)
     if not enough:
         raise refusal or provider_error(
             "GC960",
@@ -74,7 +74,7 @@ def _ask(
     """Raise the capacity once for a token; return what Azure said where it refused."""
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
-        name_table = settle(seen.name_table, seen.numbers, pool.names)
+        name_table = settle(seen.name_table, seen.numbers, pool.nodes)
         missing = [name for name in names if name not in name_table.ids]
         if not missing or name_table.intent(token) is not None:
             return None
@@ -155,14 +155,14 @@ def shrink(sets: ScaleSets, pool: PoolPlan, names: Collection[str]) -> dict[str,
     Raises:
         ProviderError: GC917, a machine belongs to the spec; or Azure refused.
     """
-    kept = sorted(set(names).intersection(pool.names))
+    kept = sorted(set(names).intersection(pool.nodes))
     if kept:
         raise provider_error("GC917", f"node {kept[0]} belongs to the spec, not elastic")
     part = sets.of_pool(pool.name)
-    _, name_table = _write_names(sets, part, pool.names)
+    _, name_table = _write_names(sets, part, pool.nodes)
     gone = {name: name_table.ids[name] for name in names if name in name_table.ids}
     if gone:
-        _end(sets, part, set(gone.values()), pool.names)
+        _end(sets, part, set(gone.values()), pool.nodes)
     return gone
 
 
@@ -172,7 +172,7 @@ def trim(sets: ScaleSets, pool: PoolPlan) -> None:
         if pool.elastic or part.name not in sets.parts:
             continue
         seen, name_table = _write_names(sets, part.name, pool.part_names(part.name))
-        kept = {number for name, number in name_table.ids.items() if name in pool.names}
+        kept = {number for name, number in name_table.ids.items() if name in pool.nodes}
         beyond = set(seen.numbers) - kept
         if beyond:
             _end(sets, part.name, beyond, pool.part_names(part.name))

@@ -110,7 +110,7 @@ def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
             if part.name in sets.parts:
                 found |= {n.host: n for n in _of_set(api, sets, pool, part.name)}
     found |= {node.host: node for node in _named(api, plan)}
-    order = [name for pool in plan.pools for name in pool.names]
+    order = [name for pool in plan.pools for name in pool.nodes]
     order += sorted(found.keys() - set(order))
     return tuple(found[name] for name in order if name in found)
 
@@ -240,7 +240,7 @@ def to_hosts(
             site=plan.site,
             pool=node.pool,
             role=pool.role,
-            machine=pool.size,
+            machine=pool.machine,
             address=node.address,
             public_address=node.public_address,
             ssh=SshTarget(

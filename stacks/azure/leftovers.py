@@ -51,7 +51,7 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
 
 def _price(item: Tagged, plan: SitePlan, catalog: Catalog) -> float | None:
     """Return USD/h of a machine, or of all machines of a scale set; None: unknown."""
-    sizes = {pool.name: pool.size for pool in plan.pools}
+    sizes = {pool.name: pool.machine for pool in plan.pools}
     size = item.sku.name or sizes.get(item.tags.get(POOL, ""), "")
     many = {"virtualmachines": 1, "virtualmachinescalesets": item.sku.capacity}.get(
         item.type.casefold().rpartition("/")[2]

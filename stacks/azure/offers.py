@@ -12,7 +12,7 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ..io.https import opened
 from ..provider import Offer, provider_error
 from ..pulumi.preflight import finding, price_finding
-from .plan.types import OptionPlan, PoolPlan, SitePlan
+from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -33,7 +33,7 @@ def offers(
         ProviderError: GC966, the price list can't be reached.
     """
     query = (
-        f"armRegionName eq '{plan.region}' and armSkuName eq '{pool.size}' "
+        f"armRegionName eq '{plan.region}' and armSkuName eq '{pool.machine}' "
         "and priceType eq 'Consumption' and serviceName eq 'Virtual Machines'"
     )
     url = f"{PRICES}?{urlencode({'$filter': query, 'currencyCode': 'USD'})}"
@@ -45,7 +45,7 @@ def offers(
             f"Azure's price list can't be reached: {error}",
             hint="the plan shows the catalog's prices, with their dates",
         ) from error
-    return tuple(_offer(pool, option, items) for option in pool.purchase_options)
+    return tuple(_offer(pool, option, items) for option in pool.offers)
 
 
 def check_price(
@@ -59,10 +59,10 @@ def check_price(
     Raises:
         ProviderError: GC966, the price list can't be reached.
     """
-    machine = catalog.machines.get(pool.size)
+    machine = catalog.machines.get(pool.machine)
     by_market = {
         option.market: offer
-        for option, offer in zip(pool.purchase_options, offers(plan, pool, fetch), strict=True)
+        for option, offer in zip(pool.offers, offers(plan, pool, fetch), strict=True)
     }
     for market, offer in by_market.items():
         listed = machine.price(market, plan.region) if machine is not None else None
@@ -70,18 +70,18 @@ def check_price(
         if offer.usd_per_hour is None:
             yield finding(
                 PRICE,
-                f"nobody tells what {pool.size} costs ({market}) in {plan.region}",
+                f"nobody tells what {pool.machine} costs ({market}) in {plan.region}",
                 severity=Severity.WARNING,
                 detail="Azure Retail Prices were asked now.",
             )
             continue
         source = f"Azure Retail Prices of {plan.region}, asked now"
         yield price_finding(
-            PRICE, pool.size, market, offer.usd_per_hour, source=source, known=known
+            PRICE, pool.machine, market, offer.usd_per_hour, source=source, known=known
         )
 
 
-def _offer(pool: PoolPlan, option: OptionPlan, items: list[dict[str, object]]) -> Offer:
+def _offer(pool: PoolPlan, option: OfferPlan, items: list[dict[str, object]]) -> Offer:
     spot = option.market == "spot"
     prices = [
         float(str(item["retailPrice"]))

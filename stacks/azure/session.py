@@ -11,14 +11,13 @@ from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..io.ssh import with_silence
 from ..provider import Leftover, Offer, provider_error
-from ..pulumi.names import Names
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, to_hosts
 from .leftovers import leftovers
 from .offers import offers
-from .plan.layout import layout
+from .plan.layout import site_plan
 from .plan.storage import FSNAME, data_names
 from .plan.types import LivePool, LiveState, SitePlan
 from .preflight.questions import preflight
@@ -55,7 +54,7 @@ class Session(SiteSession):
     @cached_property
     def plan(self) -> SitePlan:
         """The site's plan."""
-        return layout(self._context.spec, self._context.site, self._catalog)
+        return site_plan(self._context.spec, self._context.site, self._catalog)
 
     @cached_property
     def api(self) -> Api:
@@ -121,9 +120,7 @@ class Session(SiteSession):
         return record_site(self._context.spec, self._context.site, self._catalog)
 
     def _data_names(self) -> Mapping[str, Iterable[str]]:
-        names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
-        context = self._context
-        return data_names(context.spec, context.site, self.plan.storage, names)
+        return data_names(self._context.spec, self.plan)
 
     def _existing_device(self, identifier: str) -> str:
         found = self.api.get(_FileSystem, identifier, _STORAGE_CACHE)
@@ -132,7 +129,7 @@ class Session(SiteSession):
     def end_elastic(self) -> dict[str, str]:
         """Name the machines beyond the spec only: they go with their scale sets, the stack's."""
         sets = self.sets()
-        fixed = {name for pool in self.plan.pools for name in pool.names}
+        fixed = {name for pool in self.plan.pools for name in pool.nodes}
         name_tables = [sets.observe(part).name_table.ids for part in sets.parts]
         return {n: number for ids in name_tables for n, number in ids.items() if n not in fixed}
 
@@ -152,7 +149,7 @@ class Session(SiteSession):
     def shrink(self, names: set[str]) -> dict[str, str]:
         """End elastic machines; raises ProviderError (GC917) for nodes of the spec."""
         for pool in self.plan.pools:
-            if kept := names.intersection(pool.names):
+            if kept := names.intersection(pool.nodes):
                 raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
         sets, gone = self.sets(), dict[str, str]()
         for pool in self.plan.pools:

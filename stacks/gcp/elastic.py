@@ -20,9 +20,9 @@ from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
 from .hosts import ALIVE, Instance, host_of, instances
 from .plan.facts import facts
-from .plan.layout import SiteLayout
-from .plan.names import OPTION, found_by, names_of
-from .plan.pools import OptionPlan, PoolPlan, uses_policy
+from .plan.layout import SitePlan
+from .plan.names import OPTION, found_by
+from .plan.pools import OfferPlan, PoolPlan, uses_policy
 
 _AT_ONCE = 16
 _NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")
@@ -53,7 +53,7 @@ class _Policies(Answer, frozen=True):
 
 
 def grow(
-    api: Api, plan: SiteLayout, pool: PoolPlan, names: Sequence[str], token: str
+    api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str], token: str
 ) -> tuple[Instance, ...]:
     """Return the machines of these names, made where they are missing.
 
@@ -84,13 +84,13 @@ def grow(
     return tuple(now[name] for name in names if name in now)
 
 
-def shrink(api: Api, plan: SiteLayout, names: Iterable[str]) -> dict[str, str]:
+def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
     """Delete elastic machines; return name -> id of those that existed.
 
     Raises:
         ProviderError: GC917, a name is of a machine that the spec lists.
     """
-    fixed = {host for pool in plan.pools for host in pool.hosts}
+    fixed = {host for pool in plan.pools for host in pool.nodes}
     wanted = set(names)
     if kept := wanted & fixed:
         raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
@@ -123,7 +123,7 @@ def request_id(token: str, *parts: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, "/".join((token, *parts))))
 
 
-def _alive(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, Instance]:
+def _alive(api: Api, plan: SitePlan, pool: PoolPlan) -> dict[str, Instance]:
     return {
         host: machine
         for machine in instances(api, plan)
@@ -133,19 +133,19 @@ def _alive(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, Instance]:
     }
 
 
-def _open_options(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[OptionPlan]:
+def _open_options(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[OfferPlan]:
     """Yield the options that may be tried: what stands in the pool now binds it, unless mixed."""
     bound = {machine.labels.get(OPTION, "") for machine in there} - {""}
-    for option in pool.purchase_options:
+    for option in pool.offers:
         if pool.mixed or not bound or label_value(option.key) in bound:
             yield option
 
 
 def _insert(
     api: Api,
-    plan: SiteLayout,
+    plan: SitePlan,
     pool: PoolPlan,
-    option: OptionPlan,
+    option: OfferPlan,
     hosts: Sequence[str],
     *,
     token: str,
@@ -178,7 +178,7 @@ def _calls(
     pool: PoolPlan, hosts: Sequence[str], policies: Sequence[str]
 ) -> Iterator[tuple[str | None, list[str]]]:
     """Yield (placement policy, machines) of each call: one, but for NVLink domains and limits."""
-    every = {host: number for number, host in enumerate(pool.all_hosts(), start=1)}
+    every = {host: number for number, host in enumerate(pool.all_nodes(), start=1)}
     groups: dict[int, list[str]] = {}
     for host in hosts:
         groups.setdefault(pool.policy_of(every.get(host, 1)), []).append(host)
@@ -189,9 +189,9 @@ def _calls(
 
 
 def _body(
-    plan: SiteLayout,
+    plan: SitePlan,
     pool: PoolPlan,
-    option: OptionPlan,
+    option: OfferPlan,
     hosts: Sequence[str],
     *,
     token: str,
@@ -209,7 +209,7 @@ def _body(
         "count": str(len(hosts)),
         "minCount": str(len(hosts)),
         "sourceInstanceTemplate": template,
-        "perInstanceProperties": {names_of(plan)(host): {} for host in hosts},
+        "perInstanceProperties": {plan.names(host): {} for host in hosts},
         "instanceProperties": {
             "labels": labels,
             **({"resourcePolicies": [placed]} if placed else {}),
@@ -217,7 +217,7 @@ def _body(
     }
 
 
-def _templates(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, str]:
+def _templates(api: Api, plan: SitePlan, pool: PoolPlan) -> dict[str, str]:
     """Return option -> the newest template of the pool for it; their labels tell."""
     wanted = found_by(plan) | {POOL: label_value(pool.name)}
     path = f"{api.in_project()}/global/instanceTemplates"
@@ -228,7 +228,7 @@ def _templates(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, str]:
     return {t.properties.labels.get(OPTION, ""): t.self_link for t in mine}
 
 
-def _policies(api: Api, plan: SiteLayout, pool: PoolPlan, option: OptionPlan) -> list[str]:
+def _policies(api: Api, plan: SitePlan, pool: PoolPlan, option: OfferPlan) -> list[str]:
     """Return the placement policies that the stack made for a pool, in order of their numbers."""
     if not uses_policy(pool, option):
         return []
@@ -236,13 +236,13 @@ def _policies(api: Api, plan: SiteLayout, pool: PoolPlan, option: OptionPlan) ->
     found = [policy for page in pages for policy in page.items]
     links = []
     for number in range(1, pool.policies() + 1):
-        name = names_of(plan)(f"{pool.name}-placement", number)
+        name = plan.names(f"{pool.name}-placement", number)
         engine_made = re.compile(rf"{re.escape(name)}-[0-9a-f]{{7}}")
         links += [policy.self_link for policy in found if engine_made.fullmatch(policy.name)][:1]
     return links
 
 
-def _undo(api: Api, plan: SiteLayout, pool: PoolPlan, hosts: Sequence[str], token: str) -> None:
+def _undo(api: Api, plan: SitePlan, pool: PoolPlan, hosts: Sequence[str], token: str) -> None:
     """Delete what a failed try left: Google rolls a call back, not the calls before it."""
     left = [
         machine
@@ -262,7 +262,7 @@ def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
     return error.diagnostics[0]
 
 
-def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int:
+def name_queued(api: Api, plan: SitePlan, machines: Sequence[Instance]) -> int:
     """Label the queued machines that have no name yet; return how many. May be repeated."""
     named = 0
     for pool in plan.pools:
@@ -277,10 +277,10 @@ def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int
 
 def new_names(pool: PoolPlan, machines: Sequence[Instance]) -> list[tuple[Instance, str]]:
     """Return (machine, name) of those without one: free names in order, machines by theirs."""
-    if not any(option.market == "flex-start" for option in pool.purchase_options):
+    if not any(option.market == "flex-start" for option in pool.offers):
         return []
     mine = [m for m in machines if m.pool == label_value(pool.name) and not m.token]
     purchased = {machine.labels[HOST] for machine in mine if HOST in machine.labels}
-    free = [host for host in pool.hosts if host not in purchased]
+    free = [host for host in pool.nodes if host not in purchased]
     nameless = [m for m in mine if HOST not in m.labels and m.status in ALIVE]
     return list(zip(sorted(nameless, key=lambda m: m.name), free, strict=False))

@@ -11,8 +11,8 @@ from ..io.ssh import reached_through
 from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
-from .plan.layout import SiteLayout
-from .plan.names import found_by, label_filter, names_of
+from .plan.layout import SitePlan
+from .plan.names import found_by, label_filter
 
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})
 """Statuses of a machine that is there or on its way."""
@@ -103,7 +103,7 @@ class _GuestAttributes(Answer, frozen=True):
     query_value: _QueryValue = _QueryValue()
 
 
-def instances(api: Api, plan: SiteLayout) -> tuple[Instance, ...]:
+def instances(api: Api, plan: SitePlan) -> tuple[Instance, ...]:
     """Return the site's machines of all zones, by name; raises GoogleError."""
     query = {"filter": label_filter(found_by(plan)), "returnPartialSuccess": "true"}
     pages = api.pages(_Instances, f"{api.in_project()}/aggregated/instances", query=query)
@@ -113,7 +113,7 @@ def instances(api: Api, plan: SiteLayout) -> tuple[Instance, ...]:
     return tuple(sorted(found, key=lambda machine: machine.name))
 
 
-def host_of(plan: SiteLayout, machine: Instance) -> str:
+def host_of(plan: SitePlan, machine: Instance) -> str:
     """Return what a machine is called in the cluster, "" while it is called nothing yet.
 
     Machines of the stack carry it as a label. Elastic ones are made in bulk, where labels are the
@@ -123,7 +123,7 @@ def host_of(plan: SiteLayout, machine: Instance) -> str:
 
 
 def to_hosts(
-    plan: SiteLayout,
+    plan: SitePlan,
     machines: Sequence[Instance],
     *,
     key_file: str | None,
@@ -186,9 +186,9 @@ def placement(machine: Instance, *, one_domain: bool) -> Placement:
     return Placement(block=(subblock if one_domain else block) or None, leaf=subblock or None)
 
 
-def _hosts_by_name(plan: SiteLayout) -> dict[str, str]:
-    names = names_of(plan)
-    hosts = (host for pool in plan.pools for host in pool.all_hosts())
+def _hosts_by_name(plan: SitePlan) -> dict[str, str]:
+    names = plan.names
+    hosts = (host for pool in plan.pools for host in pool.all_nodes())
     return {names(host): host for host in hosts}
 
 
@@ -219,7 +219,7 @@ def serial_port(api: Api, machine: Instance) -> str:
 
 
 def _entry_machine(
-    plan: SiteLayout, named: Mapping[str, Instance], entry_pool: str | None
+    plan: SitePlan, named: Mapping[str, Instance], entry_pool: str | None
 ) -> Instance | None:
     """Return the machine through which the others are reached."""
     order = {"login": 0, "controller": 1}
@@ -233,7 +233,7 @@ def _entry_machine(
     return named[min(entries)[2]] if entries else None
 
 
-def _bastion(plan: SiteLayout, through: Instance | None) -> str | None:
+def _bastion(plan: SitePlan, through: Instance | None) -> str | None:
     """Return the jump through a machine, as ssh -J takes it."""
     if through is None:
         return None

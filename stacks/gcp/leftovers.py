@@ -12,7 +12,7 @@ from ...schemas.decoding import decode_json
 from ..provider import Leftover
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api
-from .plan.layout import SiteLayout
+from .plan.layout import SitePlan
 from .plan.names import description, found_by
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Scopes(Answer, frozen=True):
     items: dict[str, dict[str, msgspec.Raw]] = msgspec.field(default_factory=dict)
 
 
-def leftovers(api: Api, plan: SiteLayout, catalog: Catalog) -> tuple[Leftover, ...]:
+def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...]:
     """Return everything with the site's labels or description, by kind and name.
 
     Raises:
@@ -77,7 +77,7 @@ def leftovers(api: Api, plan: SiteLayout, catalog: Catalog) -> tuple[Leftover, .
     return tuple(sorted(priced, key=lambda item: (item.kind, item.name)))
 
 
-def _compute(api: Api, plan: SiteLayout, kind: str, zoned: bool) -> Iterator[tuple[Leftover, str]]:
+def _compute(api: Api, plan: SitePlan, kind: str, zoned: bool) -> Iterator[tuple[Leftover, str]]:
     for resource in _zoned(api, kind) if zoned else _flat(api, kind):
         if _is_ours(resource, plan):
             name = _KINDS.get(kind, kind)
@@ -101,7 +101,7 @@ def _zoned(api: Api, kind: str) -> Iterator[_Resource]:
                 yield from decode_json(scope[kind], tuple[_Resource, ...])
 
 
-def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+def _file_systems(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:
     path = f"{api.in_project()}/locations/-/instances"
     for page in api.pages(_Resources, path, service="lustre") if plan.lustre else ():
         for resource in page.instances:
@@ -113,7 +113,7 @@ def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
                 yield kept, ""
 
 
-def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+def _buckets(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:
     query = {"project": plan.project}
     for page in api.pages(_Resources, "b", service="storage", query=query) if plan.buckets else ():
         for bucket in page.items:
@@ -127,21 +127,21 @@ def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
                 yield kept, ""
 
 
-def _accounts(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+def _accounts(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:
     for page in api.pages(_Resources, f"{api.in_project()}/serviceAccounts", service="iam"):
         for resource in page.accounts:
             if _is_ours(resource, plan):
                 yield Leftover(kind="identity", name=resource.email, provider_id=resource.name), ""
 
 
-def _is_ours(resource: _Resource, plan: SiteLayout) -> bool:
+def _is_ours(resource: _Resource, plan: SitePlan) -> bool:
     labels = resource.labels | resource.properties.labels
     return found_by(plan).items() <= labels.items() or (
         resource.description == description(plan.cluster, plan.site)
     )
 
 
-def _priced(item: Leftover, machine: str, plan: SiteLayout, catalog: Catalog) -> Leftover:
+def _priced(item: Leftover, machine: str, plan: SitePlan, catalog: Catalog) -> Leftover:
     known = catalog.machines.get(machine.rpartition("/")[2])
     price = None if known is None else known.price(region=plan.region)
     if price is None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..provider import Offer
 from .api import Api
-from .plan.layout import SiteLayout
-from .plan.pools import OptionPlan, PoolPlan
+from .plan.layout import SitePlan
+from .plan.pools import OfferPlan, PoolPlan
 from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
@@ -16,22 +16,21 @@ if TYPE_CHECKING:
 
 
 def offers(
-    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, *, now: datetime | None = None
+    api: Api, plan: SitePlan, pool: PoolPlan, catalog: Catalog, *, now: datetime | None = None
 ) -> tuple[Offer, ...]:
     """Return one offer for each option, in the order they are tried; raises GoogleError."""
     today = now or datetime.now(UTC)
     machine = catalog.machines.get(pool.machine)
     prices = (
-        None if machine is None else machine.price(r.market, plan.region)
-        for r in pool.purchase_options
+        None if machine is None else machine.price(r.market, plan.region) for r in pool.offers
     )
     return tuple(
         _offer(api, pool.name, option, price, today)
-        for option, price in zip(pool.purchase_options, prices, strict=True)
+        for option, price in zip(pool.offers, prices, strict=True)
     )
 
 
-def _offer(api: Api, pool: str, option: OptionPlan, price: Price | None, today: datetime) -> Offer:
+def _offer(api: Api, pool: str, option: OfferPlan, price: Price | None, today: datetime) -> Offer:
     found = reservation(api, option) if option.reservation is not None else None
     source = f"no price ({option.key})" if price is None else f"{price.source} ({option.key})"
     return Offer(

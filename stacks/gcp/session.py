@@ -16,8 +16,7 @@ from .elastic import delete, grow, name_queued, shrink
 from .hosts import ALIVE, Instance, guest_keys, host_of, instances, serial_port, to_hosts
 from .leftovers import leftovers
 from .offers import offers
-from .plan.layout import SiteLayout, layout
-from .plan.names import names_of
+from .plan.layout import SitePlan, site_plan
 from .preflight.questions import preflight
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ class Session(ListingSession[Instance]):
     keys_at_once = 16
 
     @cached_property
-    def plan(self) -> SiteLayout:
+    def plan(self) -> SitePlan:
         """The site's plan."""
-        return layout(self._context.spec, self._context.site, self._catalog)
+        return site_plan(self._context.spec, self._context.site, self._catalog)
 
     @cached_property
     def api(self) -> Api:
@@ -101,7 +100,7 @@ class Session(ListingSession[Instance]):
         return record_site(self._context.spec, self._context.site, self._catalog)
 
     def _data_names(self) -> Mapping[str, Iterable[str]]:
-        plan, names = self.plan, names_of(self.plan)
+        plan, names = self.plan, self.plan.names
         made = [item.name for item in plan.buckets if item.create]
         named = {names(f"bucket-{name}"): (name,) for name in made}
         named |= {names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}

@@ -17,6 +17,11 @@ SUFFIX = 8
 _HASH = 6
 
 
+def short_hash(text: str) -> str:
+    """Return six hex digits that differ where the text does."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH]
+
+
 class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a cloud takes as a name."""
 
@@ -49,7 +54,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
 def shortened(name: str, limit: Limit) -> str:
     """Return a name that leaves room for Pulumi's suffix; a hash keeps short ones apart."""
-    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH]
+    digest = short_hash(name)
     room = limit.longest - SUFFIX
     if limit.compact:
         kept = "".join(char for char in name if char.isalnum()).lower()

@@ -1,16 +1,140 @@
-"""Disks for what a pool's host serves in a cloud: they outlive the host (pure)."""
+"""What the plans of all clouds have alike: sites, pools and disks as plain values (pure)."""
 
 from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.derived.storage import is_on_volume, volume_gib
-from ...schemas.spec import ClusterSpec, NfsStorage
+from ...schemas.spec import CloudSite, ClusterSpec, NfsStorage, Pool, PoolRole
+from .names import Labels, Names, spec_hash
+
+_GIB = 2**30
 
 
-class VolumePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A disk to make and to attach to one host."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all parts of a plan."""
+
+
+class Keyed(Protocol):
+    """A way to buy a machine: a market, mostly in a zone."""
+
+    @property
+    def key(self) -> str:
+        """Its name, unique in the pool: spot-use1-az4."""
+        ...
+
+
+OfferT = TypeVar("OfferT", bound=Keyed)
+
+
+class CloudPool(Plan, Generic[OfferT], frozen=True, kw_only=True):
+    """Machines that are alike; each cloud adds its own."""
+
+    name: str
+    role: PoolRole
+    machine: str
+    """Machine type as the cloud calls it."""
+    nodes: tuple[str, ...]
+    """Names of the machines that are always there."""
+    most: int
+    """Machines at once, elastic ones with them."""
+    elastic: bool
+    disk_gib: int
+    public: bool
+    """Its machines have addresses outside; never those of compute pools."""
+    gateway: bool = False
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
+    tags: dict[str, str]
+    offers: tuple[OfferT, ...]
+    """In the order in which they are tried."""
+    mixed: bool
+    """Its machines may be bought by several of them."""
+
+    def purchased(self, taken: Mapping[str, str]) -> dict[str, OfferT]:
+        """Return node -> the offer that it is bought by, of the nodes that are made.
+
+        `taken` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        """
+        first, by_key = self.offers[0], {offer.key: offer for offer in self.offers}
+        keys = {node: taken.get(node, first.key) for node in self.nodes}
+        return {node: by_key.get(key, first) for node, key in keys.items() if key}
+
+
+PoolT = TypeVar("PoolT", bound="CloudPool[Any]")
+
+
+class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True):
+    """All of a site; each cloud adds its own."""
+
+    names: Names
+    labels: Labels
+    region: str
+    pools: tuple[PoolT, ...]
+    volumes: tuple[VolumePlan, ...]
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster."""
+        return self.labels.cluster
+
+    @property
+    def site(self) -> str:
+        """Name of the site."""
+        return self.labels.site
+
+    def pool(self, name: str) -> PoolT:
+        """Return a pool; raises KeyError."""
+        return {pool.name: pool for pool in self.pools}[name]
+
+
+def site_names(spec: ClusterSpec, site: str) -> Names:
+    """Return what makes the names of a site's resources."""
+    return Names(cluster=spec.name, site=site, cloud=spec.sites[site].provider)
+
+
+def site_labels(spec: ClusterSpec, site: str) -> Labels:
+    """Return what all resources of a cloud's site are marked with."""
+    here = cast("CloudSite", spec.sites[site])
+    return Labels(
+        cluster=spec.name,
+        site=site,
+        spec_hash=spec_hash(spec),
+        owner=spec.owner or "",
+        extra={**spec.tags, **here.tags},
+    )
+
+
+def disk_gib(pool: Pool, default: int) -> int:
+    """Return the size of a pool's boot disks in GiB."""
+    return default if pool.disk is None else math.ceil(pool.disk.value / _GIB)
+
+
+class BudgetPlan(Plan, frozen=True):
+    """A ceiling that the cloud watches."""
+
+    usd_per_month: float
+    email: str | None
+
+
+def budget_plan(spec: ClusterSpec, site: str) -> BudgetPlan | None:
+    """Return the alarm on the first site of a cloud, for it watches the whole cluster there."""
+    most = None if spec.budget is None else spec.budget.max_usd_per_month
+    cloud = spec.sites[site].provider
+    first = next(name for name, here in spec.sites.items() if here.provider == cloud)
+    if most is None or site != first:
+        return None
+    email = spec.owner if spec.owner and re.fullmatch(r"[^@\s]+@[^@\s]+", spec.owner) else None
+    return BudgetPlan(usd_per_month=most, email=email)
+
+
+class VolumePlan(Plan, frozen=True):
+    """A disk to make and to attach to one host, for what it serves: it outlives the host."""
 
     storage: str
     """Of the spec."""

@@ -8,7 +8,7 @@ from typing import cast
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_by, managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
-from ...pulumi.names import Names
+from ...pulumi.plan import site_names
 from .facts import facts
 from .types import EksPlan, ImagePlan
 
@@ -45,7 +45,7 @@ def control_plane_plan(
 
 def eks_name(spec: ClusterSpec, site: str) -> str:
     """Return the name that EKS knows the cluster by: nodes are tagged with it."""
-    return Names(cluster=spec.name, site=site, cloud="aws")("eks", kind="eks")
+    return site_names(spec, site)("eks", kind="eks")
 
 
 def _two(network: str) -> tuple[str, ...]:

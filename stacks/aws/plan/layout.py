@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import cast
 
 from ....schemas.catalog import Catalog
@@ -12,12 +11,11 @@ from ....schemas.derived.links import site_ends
 from ....schemas.derived.subnets import Subnet, divide, zones_of_site
 from ....schemas.spec import AwsSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.names import Labels, Names, spec_hash
-from ...pulumi.plan import volume_plans
+from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
 from .control_plane import control_plane_plan
 from .pools import placement_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans
-from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
+from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
 def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -34,16 +32,9 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     elastic = any(pool.elastic for pool in pools)
     controlled = any(pool.role == "controller" for pool in pools)
-    tags = {**spec.tags, **here.tags}
     return SitePlan(
-        names=Names(cluster=spec.name, site=site, cloud="aws"),
-        labels=Labels(
-            cluster=spec.name,
-            site=site,
-            spec_hash=spec_hash(spec),
-            owner=spec.owner or "",
-            extra=tags,
-        ),
+        names=site_names(spec, site),
+        labels=site_labels(spec, site),
         region=here.region,
         account=here.account,
         partition=partition(here.region),
@@ -66,7 +57,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         lustre=lustre_plans(spec, site),
         buckets=bucket_plans(spec, site),
         volumes=volume_plans(spec, site),
-        budget=_budget(spec, site),
+        budget=budget_plan(spec, site),
     )
 
 
@@ -140,13 +131,3 @@ def _dns(spec: ClusterSpec, site: str) -> DnsPlan:
     here = cast("AwsSite", spec.sites[site])
     domain = site_domain(spec, site) or ""
     return DnsPlan(domain=domain, zone=None if here.dns is None else here.dns.zone)
-
-
-def _budget(spec: ClusterSpec, site: str) -> BudgetPlan | None:
-    """Return the alarm, on the first AWS site: it watches the whole cluster."""
-    most = None if spec.budget is None else spec.budget.max_usd_per_month
-    first = next(name for name, here in spec.sites.items() if isinstance(here, AwsSite))
-    if most is None or site != first:
-        return None
-    email = spec.owner if spec.owner and re.fullmatch(r"[^@\s]+@[^@\s]+", spec.owner) else None
-    return BudgetPlan(usd_per_month=most, email=email)

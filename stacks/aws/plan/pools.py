@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import cast
 
@@ -13,11 +12,12 @@ from ....schemas.derived.control_planes import managed_by
 from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
+from ...pulumi.names import short_hash
+from ...pulumi.plan import disk_gib
 from .control_plane import eks_image, eks_name
 from .facts import facts
 from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
 
-_GIB = 2**30
 _OWNED = "kubernetes.io/cluster/{}"
 """Tag of nodes that aren't EKS' own (EKS User Guide, "Create self-managed Amazon Linux nodes")."""
 _SECONDS_PER_HOUR = 3600
@@ -30,7 +30,6 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     machine = machine_of(pool, catalog)
     gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
     joins = managed_by(spec) == "eks" and pool.role == "compute"
-    gib = facts().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
     return PoolPlan(
         name=name,
         role=pool.role,
@@ -41,7 +40,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         image=eks_image(spec, pool, site, machine, catalog)
         if joins
         else _image(spec, name, site, machine, catalog),
-        disk_gib=gib,
+        disk_gib=disk_gib(pool, facts().root_disk_gib),
         interfaces=interfaces(machine, fabric=pool.fabric != "ethernet"),
         public=gateway or (pool.public_address and pool.role != "compute"),
         gateway=gateway,
@@ -148,14 +147,16 @@ def _option(written: str | Option) -> OptionPlan:
         return OptionPlan(key=written, market=cast("Market", written))
     if written.spot_max_usd_per_hour is not None:
         limit = written.spot_max_usd_per_hour
-        return OptionPlan(key=f"spot-{_hash(f'{limit:g}')}", market="spot", max_usd_per_hour=limit)
+        return OptionPlan(
+            key=f"spot-{short_hash(f'{limit:g}')}", market="spot", max_usd_per_hour=limit
+        )
     if written.buy_capacity_block is not None:
         hours = -int(-written.buy_capacity_block.value // _SECONDS_PER_HOUR)
         return OptionPlan(key=f"buy-{hours}h", market="capacity-block", buy_hours=hours)
     owned = written.reservation or written.capacity_block or ""
     group = owned if owned.startswith("arn:") else None
     return OptionPlan(
-        key=f"{written.market}-{_hash(owned)}",
+        key=f"{written.market}-{short_hash(owned)}",
         market=cast("Market", written.market),
         reservation=None if group else owned,
         reservation_group=group,
@@ -185,7 +186,3 @@ def _zones(pool: Pool, site: AwsSite) -> list[str | None]:
 
 def _joined(key: str, zone: str | None) -> str:
     return key if zone is None else f"{key}-{zone}"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:6]

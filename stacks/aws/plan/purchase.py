@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 from ....inventory.hosts import pool_host_names
 from ....schemas.spec import AwsSite, ClusterSpec
 from ...provider import Purchase, PurchaseOption, priced
-from ...pulumi.names import POOL, Names
+from ...pulumi.names import POOL
+from ...pulumi.plan import site_names
 from ..api import Api, tagged
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def purchase_options(
 
 def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
     """Return name of an instance or a capacity block in the program -> what it buys."""
-    names = Names(cluster=spec.name, site=site, cloud="aws")
+    names = site_names(spec, site)
     found: dict[str, Purchase] = {}
     for name, pool in spec.pools.items():
         if pool.site == site:

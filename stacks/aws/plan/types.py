@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
-
-import msgspec
 
 from ....schemas.catalog.machine import Market
 from ....schemas.derived.links import RouteTo
-from ....schemas.spec import PoolRole
-from ...pulumi.names import Labels, Names
-from ...pulumi.plan import VolumePlan
+from ...pulumi.plan import BudgetPlan, CloudPlan, CloudPool, Plan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all parts."""
 
 
 class SubnetPlan(Plan, frozen=True):
@@ -112,42 +103,18 @@ class ImagePlan(Plan, frozen=True):
         return not self.ami.startswith("resolve:")
 
 
-class PoolPlan(Plan, frozen=True):
+class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
     """Machines that are alike."""
 
-    name: str
-    role: PoolRole
-    machine: str
-    nodes: tuple[str, ...]
-    """Names of the machines that are always there."""
-    most: int
-    elastic: bool
     image: ImagePlan
-    disk_gib: int
     interfaces: tuple[InterfacePlan, ...]
-    public: bool
-    gateway: bool
-    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     joins_eks: bool
     """Its nodes join the control plane that EKS runs, by themselves at their first start."""
-    tags: dict[str, str]
-    offers: tuple[OfferPlan, ...]
-    """In the order in which they are tried."""
-    mixed: bool
 
     @property
     def buys_spot(self) -> bool:
         """Whether one of its offers is spot."""
         return any(offer.option.market == "spot" for offer in self.offers)
-
-    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
-        """Return node -> the offer that it is bought by, of the nodes that are made.
-
-        `options` has keys of offers; a node that it lacks is on the first, one with "" is not made.
-        """
-        by_key = {offer.key: offer for offer in self.offers}
-        on = {node: purchase_options.get(node, self.offers[0].key) for node in self.nodes}
-        return {node: by_key.get(key, self.offers[0]) for node, key in on.items() if key}
 
 
 class LinkPlan(Plan, frozen=True):
@@ -236,19 +203,9 @@ class EksPlan(Plan, frozen=True):
     """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
 
 
-class BudgetPlan(Plan, frozen=True):
-    """A ceiling that AWS watches."""
-
-    usd_per_month: float
-    email: str | None
-
-
-class SitePlan(Plan, frozen=True):
+class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     """All of a site."""
 
-    names: Names
-    labels: Labels
-    region: str
     account: str | None
     partition: str
     """aws, aws-cn or aws-us-gov: how ARNs begin."""
@@ -260,15 +217,6 @@ class SitePlan(Plan, frozen=True):
     """Name of the load balancer before several API servers; None: there is none."""
     control_plane: EksPlan | None
     placements: tuple[PlacementPlan, ...]
-    pools: tuple[PoolPlan, ...]
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
-    volumes: tuple[VolumePlan, ...]
     budget: BudgetPlan | None
-
-    def pool(self, name: str) -> PoolPlan:
-        """Return a pool; raises KeyError."""
-        for pool in self.pools:
-            if pool.name == name:
-                return pool
-        raise KeyError(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import pulumi
@@ -11,7 +10,7 @@ import pulumi_aws as aws
 from ....schemas.derived.links import TUNNEL_PORT
 from ....schemas.spec import PoolRole
 from ...pulumi.component import Args, Component
-from ...pulumi.names import Names
+from ...pulumi.names import Names, short_hash
 from ..plan.types import IdentityPlan
 from .network import EVERYWHERE
 from .policies import bucket_policy, burst_policy, trust
@@ -85,7 +84,7 @@ class Firewall(Component[FirewallArgs]):
         nodes.allow_egress("self", group=nodes.id)
         nodes.allow_egress("everywhere", cidr=EVERYWHERE)
         for cidr in args.let_in:
-            nodes.allow_ingress(f"site-{_short(cidr)}", cidr=cidr)
+            nodes.allow_ingress(f"site-{short_hash(cidr)}", cidr=cidr)
         return nodes.id
 
     def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
@@ -97,7 +96,7 @@ class Firewall(Component[FirewallArgs]):
     def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
         login = self._group(args, "login", "SSH from the administrators")
         for cidr in args.admin_cidrs:
-            what = f"ssh-{_short(cidr)}"
+            what = f"ssh-{short_hash(cidr)}"
             login.allow_ingress(what, "tcp", ports=_SSH, cidr=cidr)
         if args.connect_endpoint:
             self._connect_endpoint(args, login)
@@ -135,11 +134,6 @@ class Firewall(Component[FirewallArgs]):
                 tags={"Name": name},
                 opts=self.child(),
             )
-
-
-def _short(cidr: str) -> str:
-    """Return what a network is called in names."""
-    return hashlib.sha256(cidr.encode()).hexdigest()[:6]
 
 
 PROFILE = "aws:iam/getInstanceProfile:getInstanceProfile"

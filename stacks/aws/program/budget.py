@@ -7,7 +7,7 @@ import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import CLUSTER, Names
-from ..plan.types import BudgetPlan
+from ...pulumi.plan import BudgetPlan
 
 _ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECASTED", 100.0))
 """What is looked at, and per cent of the ceiling at which the owner is told."""

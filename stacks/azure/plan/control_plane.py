@@ -48,7 +48,7 @@ def control_plane_plan(
     nodes = [pool for pool in pools if pool.role == "compute"]
     if managed_by(spec) != "aks" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
         return None
-    machines = {pool.name: catalog.machines.get(pool.size) for pool in nodes}
+    machines = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
     return AksPlan(
         release=managed_release(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,

@@ -17,6 +17,7 @@ from ....schemas.diagnostics import Diagnostic, PathTuple
 from ....schemas.spec import AzureSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...provider import ProviderError, provider_error
+from ...pulumi.plan import site_labels, site_names, volume_plans
 from . import pools, storage
 from .control_plane import control_plane_plan
 from .facts import facts
@@ -39,7 +40,7 @@ _ZONE = "Microsoft.Network/privateDnsZones"
 _HOURS_PER_MONTH = 730
 
 
-def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
+def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     """Return the plan of a site.
 
     Raises:
@@ -49,8 +50,8 @@ def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     data = storage.storage(spec, site, found)
     planned = pools.pools(spec, site, found, catalog)
     return SitePlan(
-        cluster=spec.name,
-        site=site,
+        names=site_names(spec, site),
+        labels=site_labels(spec, site),
         subscription=found.subscription,
         region=found.region,
         resource_group=found.resource_group or "",
@@ -64,8 +65,7 @@ def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         control_plane=control_plane_plan(spec, found, planned, catalog),
         key=None if found.kms_key is None else storage.key(found, found.kms_key, field="kms_key"),
         budget=_budget(spec),
-        owner=spec.owner or "",
-        tags={**spec.tags, **found.tags},
+        volumes=volume_plans(spec, site),
     )
 
 
@@ -76,7 +76,7 @@ def refusals(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Diagnostic
     parts: list[tuple[PathTuple, Callable[[], object]]] = [
         (("sites", site), partial(storage.storage, spec, site, found)),
         *((("pools", name), partial(pools.plan_pool, spec, name, found, catalog)) for name in here),
-        (("sites", site), partial(layout, spec, site, catalog)),
+        (("sites", site), partial(site_plan, spec, site, catalog)),
     ]
     said: dict[tuple[str, str], Diagnostic] = {}
     for path, part in parts:

@@ -10,14 +10,14 @@ from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AzureSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
 from ...provider import ProviderError, provider_error
+from ...pulumi.plan import disk_gib
 from .facts import facts
 from .identifiers import existing
-from .types import ImagePlan, OptionPlan, PoolPlan, ScaleSetPlan
+from .types import ImagePlan, OfferPlan, PoolPlan, ScaleSetPlan
 
 _GROUPS = "Microsoft.Compute/proximityPlacementGroups"
 _RESERVATIONS = "Microsoft.Compute/capacityReservationGroups"
 _URN_PARTS = 4
-_GIB = 2**30
 
 
 def pools(
@@ -46,19 +46,19 @@ def plan_pool(spec: ClusterSpec, name: str, site: AzureSite, catalog: Catalog) -
     return PoolPlan(
         name=name,
         role=pool.role,
-        size=size,
-        names=names,
+        machine=size,
+        nodes=names,
         most=len(names) if pool.most is None else pool.most,
         image=image,
-        purchase_options=_options(pool, site),
+        offers=_options(pool, site),
         subnet="compute" if compute else "egress",
         sets=_sets(name, pool, image, single=single) if compute else (),
         elastic=compute and pool.is_elastic,
         mixed=pool.mixed,
         single_placement=single,
         proximity_group=_proximity(pool, site),
-        disk_gib=facts().boot_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
-        public_address=gateway or (pool.public_address and not compute),
+        disk_gib=disk_gib(pool, facts().boot_disk_gib),
+        public=gateway or (pool.public_address and not compute),
         gateway=gateway,
         tags=dict(pool.tags),
     )
@@ -109,23 +109,23 @@ def _proximity(pool: Pool, site: AzureSite) -> str:
     return existing(site, pool.placement, _GROUPS, field="placement")
 
 
-def _options(pool: Pool, site: AzureSite) -> tuple[OptionPlan, ...]:
+def _options(pool: Pool, site: AzureSite) -> tuple[OfferPlan, ...]:
     """Return the fallback_list: all zones of a market before the next market."""
     zones = pool.zones or ([site.zone] if site.zone else [""])
     fallback_list = pool.market or ["on-demand"]
     return tuple(_option(step, zone, site) for step, zone in product(fallback_list, zones))
 
 
-def _option(step: str | Option, zone: str, site: AzureSite) -> OptionPlan:
+def _option(step: str | Option, zone: str, site: AzureSite) -> OfferPlan:
     if isinstance(step, str):
         if step not in ("on-demand", "spot"):
             raise _not_sold(step)
-        return OptionPlan(market="spot" if step == "spot" else "on-demand", zone=zone)
+        return OfferPlan(market="spot" if step == "spot" else "on-demand", zone=zone)
     if step.reservation is not None:
         group = existing(site, step.reservation, _RESERVATIONS, field="market.reservation")
-        return OptionPlan(market="reservation", zone=zone, reservation=group)
+        return OfferPlan(market="reservation", zone=zone, reservation=group)
     if step.spot_max_usd_per_hour is not None:
-        return OptionPlan(market="spot", zone=zone, max_usd_per_hour=step.spot_max_usd_per_hour)
+        return OfferPlan(market="spot", zone=zone, max_usd_per_hour=step.spot_max_usd_per_hour)
     raise _not_sold(step.market or "nothing")
 
 

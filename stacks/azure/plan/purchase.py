@@ -6,6 +6,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...provider import Purchase, PurchaseOption, priced
 from ...pulumi.names import Names
+from ...pulumi.plan import site_names
 from .layout import described
 from .pools import pools
 from .types import PoolPlan
@@ -20,9 +21,9 @@ def purchase_options(
     """Return the options of a pool in the order in which they are tried; raises ProviderError."""
     here = described(spec, site)
     plan = next(p for p in pools(spec, site, here, catalog) if p.name == pool)
-    machine = catalog.machines.get(plan.size)
+    machine = catalog.machines.get(plan.machine)
     found: list[PurchaseOption] = []
-    for option in plan.purchase_options:
+    for option in plan.offers:
         usd, bound = priced(machine, option.market, here.region, option.max_usd_per_hour)
         found.append(
             PurchaseOption(
@@ -42,12 +43,12 @@ def purchases(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, Purch
 
     A scale set has two names: the program's, and that of calls to Azure beside it.
     """
-    names = Names(cluster=spec.name, site=site, cloud="azure")
+    names = site_names(spec, site)
     found: dict[str, Purchase] = {}
     for pool in pools(spec, site, described(spec, site), catalog):
         found |= _of_sets(pool, names)
         if not pool.sets:
-            found |= {names(node): Purchase(pool=pool.name, nodes=(node,)) for node in pool.names}
+            found |= {names(node): Purchase(pool=pool.name, nodes=(node,)) for node in pool.nodes}
     return found
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ....schemas.spec import AzureSite, ClusterSpec, LustreStorage, ObjectStorage
 from ...provider import ProviderError, provider_error
-from ...pulumi.names import Names
-from ...pulumi.plan import volume_plans
 from .identifiers import existing, parse
-from .types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, StoragePlan
+from .types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SitePlan, StoragePlan
 
 _TIB = 2**40
 _MB = 1e6
@@ -47,7 +45,6 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
         ),
         containers=tuple(containers.values()),
         file_systems=tuple(systems),
-        volumes=volume_plans(spec, site),
     )
 
 
@@ -166,9 +163,7 @@ def _refused(name: str, what: str, hint: str) -> ProviderError:
     return provider_error("GC990", f'storage "{name}": {what}', hint=hint, path=path)
 
 
-def data_names(
-    spec: ClusterSpec, site: str, plan: StoragePlan, names: Names
-) -> dict[str, tuple[str, ...]]:
+def data_names(spec: ClusterSpec, plan: SitePlan) -> dict[str, tuple[str, ...]]:
     """Return name of a component or container -> the storage that needs it.
 
     A file system needs the account and the container that are behind it, if they are made here.
@@ -177,18 +172,18 @@ def data_names(
     for name, item in spec.storage.items():
         if not isinstance(item, ObjectStorage) or not item.bucket.startswith("az://"):
             continue
-        if item.create and item.site in (None, site):
+        if item.create and item.site in (None, plan.site):
             users.setdefault(split_container(item.bucket), set()).add(name)
-    for system in plan.file_systems:
+    for system in plan.storage.file_systems:
         for part in (system.container, system.logging):
             if part is not None and part.made:
                 users.setdefault((part.account, part.name), set()).add(system.name)
     found: dict[str, set[str]] = {}
     for (account, container), mine in users.items():
-        found.setdefault(names(f"data-{account}"), set()).update(mine)
-        found[names(f"{account}-{container}")] = mine
-    for system in plan.file_systems:
-        found[names(f"lustre-{system.name}")] = {system.name}
+        found.setdefault(plan.names(f"data-{account}"), set()).update(mine)
+        found[plan.names(f"{account}-{container}")] = mine
+    for system in plan.storage.file_systems:
+        found[plan.names(f"lustre-{system.name}")] = {system.name}
     for volume in plan.volumes:
-        found[names(f"volume-{volume.storage}")] = {volume.storage}
+        found[plan.names(f"volume-{volume.storage}")] = {volume.storage}
     return {resource: tuple(sorted(mine)) for resource, mine in found.items()}

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from ....schemas.derived.links import RouteTo
-from ....schemas.spec import PoolRole
-from ...pulumi.plan import VolumePlan
+from ...pulumi.names import short_hash
+from ...pulumi.plan import CloudPlan, CloudPool, Plan
 from .control_plane import AksPlan
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
 OptionMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all parts of the plan."""
-
-
-def short_hash(text: str) -> str:
-    """Return six hex digits that differ where the text does."""
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 class SubnetPlan(Plan, frozen=True, kw_only=True):
@@ -73,7 +62,7 @@ class ImagePlan(Plan, frozen=True, kw_only=True):
     """The id is of a public gallery."""
 
 
-class OptionPlan(Plan, frozen=True, kw_only=True):
+class OfferPlan(Plan, frozen=True, kw_only=True):
     """One way to buy the machines of a pool, in one zone."""
 
     market: OptionMarket
@@ -117,51 +106,24 @@ class ScaleSetPlan(Plan, frozen=True, kw_only=True):
     """Machines that are always there."""
 
 
-class PoolPlan(Plan, frozen=True, kw_only=True):
+class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
     """Machines that are alike: named ones (login, controller), or scale sets (compute)."""
 
-    name: str
-    role: PoolRole
-    size: str
-    """Machine type as Azure calls it."""
-    names: tuple[str, ...]
-    """Hosts that are always there."""
-    most: int
-    """Machines at once, elastic ones with them."""
     image: ImagePlan
-    purchase_options: tuple[OptionPlan, ...]
-    """In the order they are tried; never mixed in one fabric domain unless `mixed`."""
     subnet: SubnetName
     sets: tuple[ScaleSetPlan, ...] = ()
     """Empty for named machines."""
-    elastic: bool = False
-    mixed: bool = False
     single_placement: bool = False
     """InfiniBand works only within one single placement group."""
     proximity_group: str = ""
     """Id of a proximity placement group that exists."""
-    disk_gib: int | None = None
-    """None: as large as the image."""
-    public_address: bool = False
-    gateway: bool = False
-    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
-    tags: dict[str, str] = {}
-
-    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
-        """Return host -> the option that it is bought on, of those that are made.
-
-        `options` has keys; a host that it lacks is on the first, one with "" is not made.
-        """
-        by_key = {option.key: option for option in self.purchase_options}
-        on = {host: purchase_options.get(host, self.purchase_options[0].key) for host in self.names}
-        return {host: by_key.get(key, self.purchase_options[0]) for host, key in on.items() if key}
 
     def part_names(self, part: str) -> tuple[str, ...]:
         """Return the hosts that are always in one of the pool's scale sets."""
         start = 0
         for candidate in self.sets:
             if candidate.name == part:
-                return self.names[start : start + candidate.count]
+                return self.nodes[start : start + candidate.count]
             start += candidate.count
         return ()
 
@@ -212,12 +174,6 @@ class StoragePlan(Plan, frozen=True, kw_only=True):
     accounts: tuple[AccountPlan, ...] = ()
     containers: tuple[ContainerPlan, ...] = ()
     file_systems: tuple[FileSystemPlan, ...] = ()
-    volumes: tuple[VolumePlan, ...] = ()
-
-    @property
-    def makes_data(self) -> bool:
-        """Whether something is made that `down` keeps."""
-        return bool(self.accounts or self.file_systems or self.volumes)
 
 
 class AccessPlan(Plan, frozen=True, kw_only=True):
@@ -246,19 +202,15 @@ class BudgetPlan(Plan, frozen=True, kw_only=True):
     emails: tuple[str, ...]
 
 
-class SitePlan(Plan, frozen=True, kw_only=True):
-    """Everything of one site."""
+class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
+    """All of a site."""
 
-    cluster: str
-    site: str
     subscription: str
-    region: str
     resource_group: str = ""
     """Name of one that exists; "": two are made, one of them for what may be kept."""
     user: str
     """Login user of all machines."""
     network: NetworkPlan
-    pools: tuple[PoolPlan, ...]
     storage: StoragePlan
     access: AccessPlan
     dns: DnsPlan
@@ -268,15 +220,11 @@ class SitePlan(Plan, frozen=True, kw_only=True):
     key: KeyPlan | None = None
     """Encrypts disks; with it, host caches and temporary disks are encrypted too."""
     budget: BudgetPlan | None = None
-    owner: str = ""
-    tags: dict[str, str] = {}
 
-    def pool(self, name: str) -> PoolPlan:
-        """Return a pool; KeyError where the site has none of this name."""
-        for pool in self.pools:
-            if pool.name == name:
-                return pool
-        raise KeyError(name)
+    @property
+    def makes_data(self) -> bool:
+        """Whether something is made that `down` keeps."""
+        return bool(self.storage.accounts or self.storage.file_systems or self.volumes)
 
 
 class LivePool(msgspec.Struct, frozen=True, kw_only=True):

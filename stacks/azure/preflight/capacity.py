@@ -14,7 +14,7 @@ from ...provider import ProviderError
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, refusals
 from ..plan.identifiers import parse
-from ..plan.types import ImagePlan, OptionPlan, PoolPlan, SitePlan
+from ..plan.types import ImagePlan, OfferPlan, PoolPlan, SitePlan
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -31,22 +31,21 @@ def check_sizes(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
             sku.name: sku for sku in listed if sku.resource_type == "virtualMachines" and sku.name
         }
     for pool in plan.pools:
-        sku = found.get(pool.size)
+        sku = found.get(pool.machine)
         if sku is None:
-            yield _size(pool, f"{plan.region} has no {pool.size}", "choose another region")
+            yield _size(pool, f"{plan.region} has no {pool.machine}", "choose another region")
             continue
         zones = {zone for info in sku.location_info or () for zone in info.zones or ()}
         barred, barred_zones = _restrictions(sku)
         if barred:
-            what = f"this subscription gets no {pool.size} in {plan.region} ({barred})"
+            what = f"this subscription gets no {pool.machine} in {plan.region} ({barred})"
             yield _size(pool, what, "ask Azure's support for access to the size, or another region")
             continue
-        for option in pool.purchase_options:
+        for option in pool.offers:
             if option.zone and option.zone not in zones - barred_zones:
                 has = ", ".join(sorted(zones - barred_zones)) or "none"
-                what = (
-                    f"zone {option.zone} of {plan.region} has no {pool.size}; zones with it: {has}"
-                )
+                lacks = f"zone {option.zone} of {plan.region} has no {pool.machine}"
+                what = f"{lacks}; zones with it: {has}"
                 yield _size(pool, what, "name another zone, or none")
 
 
@@ -101,7 +100,7 @@ def _exists(api: Api, plan: SitePlan, image: ImagePlan) -> bool:
     return any(image.version in {"latest", version.name} for version in versions)
 
 
-def check_reservation(api: Api, pool: PoolPlan, option: OptionPlan) -> Iterator[Diagnostic]:
+def check_reservation(api: Api, pool: PoolPlan, option: OfferPlan) -> Iterator[Diagnostic]:
     """Yield a finding where a reservation is not of the pool's size, zone and number."""
     where = parse(option.reservation)
     if where is None:
@@ -115,15 +114,15 @@ def check_reservation(api: Api, pool: PoolPlan, option: OptionPlan) -> Iterator[
     fitting = [
         one
         for one in held
-        if one.sku.name == pool.size and (not option.zone or option.zone in (one.zones or ()))
+        if one.sku.name == pool.machine and (not option.zone or option.zone in (one.zones or ()))
     ]
     room = sum(int(one.sku.capacity or 0) for one in fitting)
-    if room < len(pool.names):
+    if room < len(pool.nodes):
         zone = f" in zone {option.zone}" if option.zone else ""
         yield finding(
             "GC995",
-            f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
-            f"not {len(pool.names)}",
+            f'pool "{pool.name}": reservation {where.name} holds {room} {pool.machine}{zone}, '
+            f"not {len(pool.nodes)}",
             hint="enlarge the reservation, or put on-demand after it in `market`",
         )
 

@@ -59,10 +59,10 @@ def _questions(
         exists = partial(capacity.check_image, api, plan, image)
         yield Question(f"image {capacity.describe_image(image)}", exists)
     for pool in plan.pools:
-        for option in pool.purchase_options:
+        for option in pool.offers:
             if option.reservation:
                 fits = partial(capacity.check_reservation, api, pool, option)
                 yield Question(f"reservation {option.reservation}", fits)
-    for pool in {pool.size: pool for pool in plan.pools}.values():
+    for pool in {pool.machine: pool for pool in plan.pools}.values():
         price = partial(check_price, plan, pool, catalog, fetch)
-        yield Question(f"price of {pool.size}", price)
+        yield Question(f"price of {pool.machine}", price)

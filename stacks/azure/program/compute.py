@@ -8,7 +8,7 @@ from pulumi_azure_native import compute, network
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.types import ImagePlan, OptionPlan
+from ..plan.types import ImagePlan, OfferPlan
 from .disks import boot_disk, data_disks, image_reference, security, set_disk
 
 _PRIORITY = {"on-demand": "Regular", "reservation": "Regular", "spot": "Spot"}
@@ -33,7 +33,7 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     resource_group: pulumi.Input[str]
     size: str
     image: ImagePlan
-    option: OptionPlan
+    option: OfferPlan
     user: str
     public_key: str
     custom_data: str
@@ -265,13 +265,13 @@ def _linux(args: MachineArgs) -> compute.LinuxConfigurationArgs:
     )
 
 
-def _billing(option: OptionPlan) -> compute.BillingProfileArgs:
+def _billing(option: OfferPlan) -> compute.BillingProfileArgs:
     """Return what spot machines may cost; -1 is Azure's word for "as much as on demand"."""
     most = -1.0 if option.max_usd_per_hour is None else option.max_usd_per_hour
     return compute.BillingProfileArgs(max_price=most)
 
 
-def _reservation(option: OptionPlan) -> compute.CapacityReservationProfileArgs | None:
+def _reservation(option: OfferPlan) -> compute.CapacityReservationProfileArgs | None:
     if not option.reservation:
         return None
     group = compute.SubResourceArgs(id=option.reservation)

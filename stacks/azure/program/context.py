@@ -1,4 +1,4 @@
-"""What all parts of a site's program share: the plan, names, and the login's subscription."""
+"""What all parts of a site's program share: the plan and the login's subscription."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import msgspec
 import pulumi
 from pulumi_azure_native.provider import Provider
 
-from ...pulumi.names import Names
 from ..plan.types import SitePlan
 
 
@@ -14,13 +13,13 @@ class ProgramContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a program stands."""
 
     plan: SitePlan
-    names: Names
     options: pulumi.ResourceOptions
     """Of components below the stack: the provider of the site's subscription."""
 
 
 def program_context(plan: SitePlan) -> ProgramContext:
     """Register the provider of the site's subscription, whatever the login's own default is."""
-    names = Names(cluster=plan.cluster, site=plan.site, cloud="azure")
-    provider = Provider(names("azure"), subscription_id=plan.subscription, location=plan.region)
-    return ProgramContext(plan=plan, names=names, options=pulumi.ResourceOptions(provider=provider))
+    provider = Provider(
+        plan.names("azure"), subscription_id=plan.subscription, location=plan.region
+    )
+    return ProgramContext(plan=plan, options=pulumi.ResourceOptions(provider=provider))

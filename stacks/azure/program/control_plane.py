@@ -15,7 +15,7 @@ from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
 from ..plan.control_plane import AksPlan, pool_name
 from ..plan.facts import facts
-from ..plan.types import LiveState, OptionPlan, PoolPlan
+from ..plan.types import LiveState, OfferPlan, PoolPlan
 from .access import Grant, Identity, IdentityArgs, role_id
 from .context import ProgramContext
 from .machines import Machines
@@ -167,7 +167,7 @@ class AksPoolArgs(Args, frozen=True, kw_only=True):
     pool: PoolPlan
     part: str
     """The pool's name, with a number from the second set on."""
-    option: OptionPlan
+    option: OfferPlan
     count: int
     subnet_id: pulumi.Input[str]
     encrypted: bool
@@ -191,7 +191,7 @@ class AksPool(Component[AksPoolArgs]):
             mode="User",
             type="VirtualMachineScaleSets",
             count=args.count,
-            vm_size=pool.size,
+            vm_size=pool.machine,
             orchestrator_version=args.plan.release,
             os_type="Linux",
             os_sku="Ubuntu",
@@ -218,11 +218,11 @@ def balancer_address(
 ) -> pulumi.Output[str]:
     """Make the load balancer before a site's controllers, and return its address."""
     plan = here.plan
-    hosts = [host for p in plan.pools if p.role == "controller" for host in p.names]
+    hosts = [host for p in plan.pools if p.role == "controller" for host in p.nodes]
     made = ApiBalancer(
-        here.names("api"),
+        here.plan.names("api"),
         ApiBalancerArgs(
-            names=here.names,
+            names=here.plan.names,
             region=plan.region,
             subscription=plan.subscription,
             resource_group=group,
@@ -251,9 +251,9 @@ def make_managed(
     """Make the cluster, and a component for each set of nodes; export how it is found."""
     plan, subnet_id = here.plan, network.subnet_ids["compute"]
     identity = Identity(
-        here.names("identity-aks"),
+        here.plan.names("identity-aks"),
         IdentityArgs(
-            names=here.names,
+            names=here.plan.names,
             name="aks",
             region=plan.region,
             subscription=plan.subscription,
@@ -263,9 +263,9 @@ def make_managed(
         here.options,
     )
     made = ControlPlane(
-        here.names("control-plane"),
+        here.plan.names("control-plane"),
         ControlPlaneArgs(
-            names=here.names,
+            names=here.plan.names,
             region=plan.region,
             subscription=plan.subscription,
             resource_group=group,
@@ -282,15 +282,15 @@ def make_managed(
         for part in pool.sets:
             on = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
             AksPool(
-                here.names(f"pool-{part.name}"),
+                here.plan.names(f"pool-{part.name}"),
                 AksPoolArgs(
-                    names=here.names,
+                    names=here.plan.names,
                     resource_group=group,
                     cluster=made.cluster_name,
                     plan=aks,
                     pool=pool,
                     part=part.name,
-                    option=next(iter(on), pool.purchase_options[0]),
+                    option=next(iter(on), pool.offers[0]),
                     count=len(on),
                     subnet_id=subnet_id,
                     encrypted=machines.disk_set_id is not None,

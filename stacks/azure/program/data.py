@@ -31,7 +31,7 @@ class Data:
     ) -> None:
         """Make all of it: data in `group`, the private ways to it in the group `doors`."""
         self._plan = context.plan
-        self._names = context.names
+        self._names = context.plan.names
         self._options = context.options
         self.group = group
         self.network = network

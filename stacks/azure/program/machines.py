@@ -8,7 +8,7 @@ from ...pulumi.names import HOST, POOL
 from ...pulumi.plan import VolumePlan
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
-from ..plan.types import LiveState, OptionPlan, PoolPlan, ScaleSetPlan
+from ..plan.types import LiveState, OfferPlan, PoolPlan, ScaleSetPlan
 from .access import Grant, Identity, IdentityArgs
 from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
 from .context import ProgramContext
@@ -28,7 +28,7 @@ class Machines:
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
         self._plan = context.plan
-        self._names = context.names
+        self._names = context.plan.names
         self._options = context.options
         self._group = group
         self._network = data.network
@@ -45,7 +45,7 @@ class Machines:
         for pool in self._pools:
             for part in pool.sets:
                 self.sets[part.name] = self._scale_set(pool, part)
-        self.volumes = {v.storage: self._volume(v, data) for v in self._plan.storage.volumes}
+        self.volumes = {v.storage: self._volume(v, data) for v in self._plan.volumes}
         """Storage -> its disk."""
         burst = self._burst()
         for pool in self._pools:
@@ -131,9 +131,7 @@ class Machines:
         return ScaleSet(
             self._names(f"pool-{part.name}"),
             ScaleSetArgs(
-                machine=self._machine(
-                    pool, next(iter(made), pool.purchase_options[0]), (self._node,), tags
-                ),
+                machine=self._machine(pool, next(iter(made), pool.offers[0]), (self._node,), tags),
                 name=part.name,
                 prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
                 capacity=max(len(made), grown),
@@ -149,7 +147,7 @@ class Machines:
             region=self._plan.region,
             resource_group=data.group,
             plan=volume,
-            zone=pool.purchase_options[0].zone,
+            zone=pool.offers[0].zone,
             disk_set_id=self.disk_set_id,
         )
         return Volume(self._names(f"volume-{volume.storage}"), args, self._options)
@@ -162,11 +160,11 @@ class Machines:
                 NamedMachineArgs(
                     machine=self._machine(pool, option, (self._node, *more), tags),
                     host=host,
-                    public_address=pool.public_address,
-                    forwards=pool.gateway and host == pool.names[0],
+                    public_address=pool.public,
+                    forwards=pool.gateway and host == pool.nodes[0],
                     disks=tuple(
                         self.volumes[volume.storage].disk_id
-                        for volume in self._plan.storage.volumes
+                        for volume in self._plan.volumes
                         if volume.host == host
                     ),
                 ),
@@ -176,7 +174,7 @@ class Machines:
     def _machine(
         self,
         pool: PoolPlan,
-        option: OptionPlan,
+        option: OfferPlan,
         identities: tuple[pulumi.Output[str], ...],
         tags: dict[str, str],
     ) -> MachineArgs:
@@ -186,7 +184,7 @@ class Machines:
             names=self._names,
             region=self._plan.region,
             resource_group=self._group,
-            size=pool.size,
+            size=pool.machine,
             image=pool.image,
             option=option,
             user=user,
@@ -211,7 +209,7 @@ class Machines:
                     "private": self.named[host].private_address,
                     "public": self.named[host].public_address,
                 }
-                for host in pool.names
+                for host in pool.nodes
                 if host in self.named
             }
         }

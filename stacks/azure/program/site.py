@@ -10,12 +10,12 @@ from pulumi_azure_native import resources
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import Args, Component, tag_everything, wait_for_slow_kinds
-from ...pulumi.names import FILE_SYSTEMS, Labels, Names, spec_hash
+from ...pulumi.names import FILE_SYSTEMS, Names
 from ...pulumi.recording.graph import RecordedGraph
 from ...pulumi.recording.monitor import Answers
 from ...pulumi.recording.record import record
 from ..plan.identifiers import parse
-from ..plan.layout import layout
+from ..plan.layout import site_plan
 from ..plan.types import LiveState, SitePlan
 from .budget import Alarm, AlarmArgs
 from .context import ProgramContext, program_context
@@ -40,20 +40,8 @@ def program(
     Raises:
         ProviderError: GC990, the spec asks for what Azure does not make.
     """
-    plan = layout(spec, site, catalog)
-    tags = labels(spec, plan)
-    return lambda: build(plan, tags, live_state or LiveState())
-
-
-def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
-    """Return the tags of everything that the site makes."""
-    return Labels(
-        cluster=plan.cluster,
-        site=plan.site,
-        spec_hash=spec_hash(spec),
-        owner=plan.owner,
-        extra=plan.tags,
-    )
+    plan = site_plan(spec, site, catalog)
+    return lambda: build(plan, live_state or LiveState())
 
 
 class GroupsArgs(Args, frozen=True, kw_only=True):
@@ -93,17 +81,17 @@ class Groups(Component[GroupsArgs]):
         self.cluster, self.base = group.name, base.name
 
 
-def build(plan: SitePlan, tags: Labels, live_state: LiveState) -> None:
+def build(plan: SitePlan, live_state: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
-    tag_everything(tags)
+    tag_everything(plan.labels)
     wait_for_slow_kinds("azure")
     here = program_context(plan)
-    names, options = here.names, here.options
+    names, options = here.plan.names, here.options
     held = GroupsArgs(
         names=names,
         region=plan.region,
         existing=plan.resource_group,
-        keeps=plan.storage.makes_data,
+        keeps=plan.makes_data,
     )
     groups = Groups(names("groups"), held, options)
     network = _network(here, groups)
@@ -126,7 +114,7 @@ def build(plan: SitePlan, tags: Labels, live_state: LiveState) -> None:
             subscription=plan.subscription,
             usd_per_month=plan.budget.usd_per_month,
             emails=plan.budget.emails,
-            found_by=tags.found_by(),
+            found_by=plan.labels.found_by(),
             month=live_state.month,
         )
         Alarm(names("alarm"), alarm, options)
@@ -143,7 +131,7 @@ def build(plan: SitePlan, tags: Labels, live_state: LiveState) -> None:
 def _network(here: ProgramContext, groups: Groups) -> Network:
     network = here.plan.network
     args = NetworkArgs(
-        names=here.names,
+        names=here.plan.names,
         region=here.plan.region,
         resource_group=groups.cluster,
         base_group=groups.base,
@@ -156,14 +144,14 @@ def _network(here: ProgramContext, groups: Groups) -> Network:
         let_in=network.let_in,
         has_gateway=any(pool.gateway for pool in here.plan.pools),
     )
-    return Network(here.names("network"), args, here.options)
+    return Network(here.plan.names("network"), args, here.options)
 
 
 def _site_routes(
     here: ProgramContext, groups: Groups, network: Network, machines: Machines
 ) -> None:
     """Make the routes to other sites, through the gateways that are made."""
-    first = {pool.name: pool.names[0] for pool in here.plan.pools if pool.gateway}
+    first = {pool.name: pool.nodes[0] for pool in here.plan.pools if pool.gateway}
     gateways: dict[str, pulumi.Input[str]] = {
         route.network: machines.named[first[route.pool]].private_address
         for route in here.plan.network.routes
@@ -171,12 +159,12 @@ def _site_routes(
     }
     if gateways:
         args = SiteRoutesArgs(
-            names=here.names,
+            names=here.plan.names,
             resource_group=groups.cluster,
             table=network.route_table,
             gateways=gateways,
         )
-        SiteRoutes(here.names("site-routes"), args, here.options)
+        SiteRoutes(here.plan.names("site-routes"), args, here.options)
 
 
 def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machines) -> None:
@@ -189,7 +177,7 @@ def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machi
         name = plan.api_name.removesuffix(f".{plan.dns.domain}")
         addresses[name] = balancer_address(here, groups.cluster, network, machines)
     args = DnsArgs(
-        names=here.names,
+        names=here.plan.names,
         resource_group=groups.cluster if zone is None else zone.group,
         domain=plan.dns.domain,
         zone="" if zone is None else zone.name,
@@ -197,7 +185,7 @@ def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machi
         link=not plan.network.existing,
         addresses=addresses,
     )
-    Dns(here.names("dns"), args, here.options)
+    Dns(here.plan.names("dns"), args, here.options)
 
 
 ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}

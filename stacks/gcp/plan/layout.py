@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
 from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.plan import VolumePlan, volume_plans
+from ...pulumi.plan import CloudPlan, Plan, site_labels, site_names, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from ....schemas.catalog import Catalog, Fabric
 
 
-class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
+class NodeNetworkPlan(Plan, frozen=True, kw_only=True):
     """The nodes' own network."""
 
     cidr: str
@@ -45,7 +43,7 @@ class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Networks of other sites, and the pools whose first host is the gateway to them."""
 
 
-class DnsPlan(msgspec.Struct, frozen=True, kw_only=True):
+class DnsPlan(Plan, frozen=True, kw_only=True):
     """Names of controllers and logins."""
 
     zone: str | None
@@ -54,43 +52,29 @@ class DnsPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Names are made below it; without a dot at the end."""
 
 
-class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetPlan(Plan, frozen=True, kw_only=True):
     """A billing budget that tells when the month's money goes."""
 
     usd_per_month: int
 
 
-class SiteLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """All of one site."""
+class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
+    """All of a site."""
 
-    cluster: str
-    site: str
     project: str
-    region: str
     kms_key: str | None
     user: str
     """Login user that the nodes make."""
-    labels: dict[str, str]
-    """The spec's and the site's own tags."""
     network: NodeNetworkPlan
     fabric_networks: tuple[FabricNetworkPlan, ...]
-    pools: tuple[PoolPlan, ...]
     access: AccessPlan
     lustre: tuple[LustrePlan, ...]
-    volumes: tuple[VolumePlan, ...]
     buckets: tuple[BucketPlan, ...]
     dns: DnsPlan | None
     api_name: str | None
     """Name of the load balancer before several API servers; None: there is none."""
     control_plane: GkePlan | None
     budget: BudgetPlan | None
-
-    def pool(self, name: str) -> PoolPlan:
-        """Return the plan of a pool; KeyError when the site has none of this name."""
-        for pool in self.pools:
-            if pool.name == name:
-                return pool
-        raise KeyError(name)
 
 
 LOGIN_USER = "gcluster"
@@ -103,7 +87,7 @@ def login_user(spec: ClusterSpec, site_name: str) -> str:
     return (site.ssh.user if isinstance(site, GcpSite) else None) or LOGIN_USER
 
 
-def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
+def site_plan(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SitePlan:
     """Return what a site is made of. Same input, same value.
 
     Raises:
@@ -114,14 +98,13 @@ def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
         raise TypeError(f'site "{site_name}" is of {site.provider}')
     pools = _pools(spec, site_name, site, catalog)
     file_systems = tuple(lustre(spec, site_name, site, pools))
-    return SiteLayout(
-        cluster=spec.name,
-        site=site_name,
+    return SitePlan(
+        names=site_names(spec, site_name),
+        labels=site_labels(spec, site_name),
         project=site.project,
         region=site.region,
         kms_key=site.kms_key,
         user=login_user(spec, site_name),
-        labels=spec.tags | site.tags,
         network=_network(spec, site_name, site, catalog, peering=bool(file_systems)),
         fabric_networks=_fabric_networks(spec, site, pools, catalog),
         pools=pools,
@@ -194,7 +177,7 @@ def _fabric_networks(
         machine, fabric = catalog.machines.get(pool.machine), catalog.fabrics.get(pool.fabric or "")
         if machine is None or fabric is None:
             continue
-        zones = list(dict.fromkeys(option.zone for option in pool.purchase_options))
+        zones = list(dict.fromkeys(option.zone for option in pool.offers))
         existing = site.network.fabric_networks
         for plan in fabric_networks(machine, fabric, zones, base=base, existing=existing):
             before = found.get(plan.key)
@@ -222,7 +205,7 @@ def _budget(spec: ClusterSpec) -> BudgetPlan | None:
     return None if most is None else BudgetPlan(usd_per_month=max(1, round(most)))
 
 
-class AccessPlan(msgspec.Struct, frozen=True, kw_only=True):
+class AccessPlan(Plan, frozen=True, kw_only=True):
     """Identities of a site: service accounts."""
 
     node: str | None
@@ -236,7 +219,7 @@ class AccessPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def access(site: GcpSite, pools: Sequence[PoolPlan]) -> AccessPlan:
     """Return the identities of a site."""
-    elastic = any(pool.is_elastic for pool in pools)
+    elastic = any(pool.elastic for pool in pools)
     return AccessPlan(
         node=site.roles.node,
         node_roles=tuple(facts().node_roles),

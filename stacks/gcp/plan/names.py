@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from ...pulumi.names import CLUSTER, SITE, Names, label_value
-from .layout import SiteLayout
-
-
-def names_of(plan: SiteLayout) -> Names:
-    """Return the site's names."""
-    return Names(cluster=plan.cluster, site=plan.site, cloud="gcp")
-
+from ...pulumi.names import label_value
+from .layout import SitePlan
 
 OPTION = "gcluster-option"
 """Option of the fallback list that an elastic machine, or a template, is of."""
@@ -20,9 +14,9 @@ def description(cluster: str, site: str) -> str:
     return f"gcluster {cluster}/{site}"
 
 
-def found_by(plan: SiteLayout) -> dict[str, str]:
+def found_by(plan: SitePlan) -> dict[str, str]:
     """Return the labels by which a site's machines are found."""
-    return {CLUSTER: label_value(plan.cluster), SITE: label_value(plan.site)}
+    return {key: label_value(value) for key, value in plan.labels.found_by().items()}
 
 
 def label_filter(labels: dict[str, str]) -> str:

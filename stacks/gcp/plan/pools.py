@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from ....inventory.hosts import pool_host_names
-from ....schemas.spec import GcpSite, Option, Pool, PoolRole
+from ....schemas.spec import GcpSite, Option, Pool
+from ...pulumi.plan import CloudPool, Plan, disk_gib
 from .fabric import InterfacePlan, interfaces
 from .facts import facts
 
@@ -18,193 +19,7 @@ if TYPE_CHECKING:
     from ....schemas.catalog import Catalog, Machine, ProviderFacts
     from ....schemas.stack import Resolved
 
-_GIB = 2**30
 _POLICY_WORDS = frozenset({"cluster", "spread", "none"})
-
-
-class PlacementPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pool's machines are kept together, or apart."""
-
-    existing: str | None = None
-    """A policy that exists; nothing is made."""
-    collocated: bool = False
-    """Make one compact placement policy."""
-    spread_over: int | None = None
-    """Make a spread policy over this many availability domains."""
-    domain_nodes: int | None = None
-    """Machines of one NVLink domain: each gets a policy of its own."""
-    topology: str | None = None
-    """Shape of the NVLink domain: 1x72."""
-
-    @property
-    def makes_policy(self) -> bool:
-        """Whether there is a policy to make."""
-        return self.collocated or self.spread_over is not None
-
-
-class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool."""
-
-    name: str
-    role: PoolRole
-    machine: str
-    fabric: str | None
-    has_gpus: bool
-    hosts: tuple[str, ...]
-    """Names of the machines that are always there."""
-    more_hosts: tuple[str, ...]
-    """Names of the machines that come and go."""
-    purchase_options: tuple[OptionPlan, ...]
-    mixed: bool
-    placement: PlacementPlan
-    image: str | None
-    """None: neither the spec nor facts.yaml has one; preflight says so."""
-    disk_type: str
-    disk_gib: int
-    public_address: bool
-    gateway: bool
-    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
-    labels: dict[str, str]
-
-    def all_hosts(self) -> tuple[str, ...]:
-        """Return the names of all machines there may be."""
-        return self.hosts + self.more_hosts
-
-    @property
-    def is_elastic(self) -> bool:
-        """Whether more machines may come than are always there."""
-        return bool(self.more_hosts)
-
-    @property
-    def most(self) -> int:
-        """Machines there may be at once."""
-        return len(self.hosts) + len(self.more_hosts)
-
-    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
-        """Return machine -> the option that it is bought on, of those that are made.
-
-        `option_plans` has keys; a machine that it lacks is on the first, one with "" is not made.
-        """
-        by_key = {option.key: option for option in self.purchase_options}
-        on = {host: purchase_options.get(host, self.purchase_options[0].key) for host in self.hosts}
-        return {host: by_key.get(key, self.purchase_options[0]) for host, key in on.items() if key}
-
-    def policies(self) -> int:
-        """Return how many placement policies the pool has."""
-        nodes = self.placement.domain_nodes
-        if not self.placement.makes_policy:
-            return 0
-        return math.ceil(max(self.most, 1) / nodes) if nodes else 1
-
-    def policy_of(self, number: int) -> int:
-        """Return which policy the machine with this number (from 1) belongs to, from 0."""
-        nodes = self.placement.domain_nodes
-        return (number - 1) // nodes if nodes else 0
-
-
-def machine_of(pool: Pool) -> str:
-    """Return the machine type of a pool; controllers and logins may name none."""
-    return pool.machine or facts().default_machine
-
-
-def pool_plan(
-    name: str,
-    pool: Pool,
-    site: GcpSite,
-    *,
-    catalog: Catalog,
-    software: Resolved,
-    gateway: bool = False,
-) -> PoolPlan:
-    """Return what a pool is made of; of a gateway's tunnels end at its first host."""
-    type_ = machine_of(pool)
-    machine = catalog.machines.get(type_)
-    fabric_name = pool.fabric or (machine.fabric if machine else None)
-    fabric = catalog.fabrics.get(fabric_name or "")
-    zones = zones_of(pool, site, machine, catalog)
-    fallback_list = [
-        msgspec.structs.replace(option, interfaces=tuple(interfaces(machine, fabric, option.zone)))
-        for option in option_plans(
-            pool,
-            zones,
-            catalog.providers.get("gcp"),
-            dense=facts().reserves_densely(type_),
-        )
-    ]
-    hosts = tuple(pool_host_names(name, pool))
-    whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
-    return PoolPlan(
-        name=name,
-        role=pool.role,
-        machine=type_,
-        fabric=fabric_name,
-        has_gpus=machine is not None and machine.gpu is not None,
-        hosts=hosts,
-        more_hosts=tuple(whole[len(hosts) :]),
-        purchase_options=tuple(fallback_list),
-        mixed=pool.mixed,
-        placement=_placement(pool, machine, fabric_name),
-        image=pool.image or site.image or _image(machine, software),
-        disk_type=facts().disk_type(type_),
-        disk_gib=facts().boot_disk_gib if pool.disk is None else math.ceil(pool.disk.value / _GIB),
-        public_address=pool.public_address and pool.role != "compute",
-        gateway=gateway and pool.role != "compute",
-        labels=pool.tags,
-    )
-
-
-def uses_policy(pool: PoolPlan, option: OptionPlan) -> bool:
-    """Say whether machines of this option carry a policy that was made for the pool.
-
-    Reserved and queued capacity stands close together already, but for machines whose NVLink domain
-    spans nodes: those need one always (Google's overview of placement policies, November 2026).
-    """
-    if not pool.placement.makes_policy:
-        return False
-    return option.market not in DENSE or pool.placement.domain_nodes is not None
-
-
-def _placement(pool: Pool, machine: Machine | None, fabric: str | None) -> PlacementPlan:
-    word = pool.placement
-    if word is not None and word not in _POLICY_WORDS:
-        return PlacementPlan(existing=word)
-    if word == "spread":
-        return PlacementPlan(spread_over=min(facts().spread_domains, max(1, pool.most or 1)))
-    needed = fabric not in {None, "ethernet", "nvlink"} and machine is not None
-    nodes = _domain_nodes(machine)
-    if word == "none" or (word is None and not needed) or (pool.most or 0) <= 1:
-        return PlacementPlan()
-    topology = f"1x{machine.nvlink.domain_gpus}" if nodes and machine and machine.nvlink else None
-    return PlacementPlan(collocated=True, domain_nodes=nodes, topology=topology)
-
-
-def _domain_nodes(machine: Machine | None) -> int | None:
-    """Return how many machines share an NVLink domain; None where each has its own."""
-    if machine is None or machine.nvlink is None or machine.gpu is None:
-        return None
-    nodes = machine.nvlink.domain_gpus // machine.gpu.count
-    return nodes if nodes > 1 else None
-
-
-def zones_of(pool: Pool, site: GcpSite, machine: Machine | None, catalog: Catalog) -> list[str]:
-    """Return the zones that a pool is tried in, in order."""
-    return [*pool.zones] or [_zone(site, machine, catalog)]
-
-
-def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
-    """Return the site's zone; without one the first of the region that has the machine."""
-    if site.zone is not None:
-        return site.zone
-    having = [] if machine is None else machine.zones or []
-    facts_ = catalog.providers.get("gcp")
-    known = next((r.zones for r in facts_.regions if r.name == site.region), []) if facts_ else []
-    here = [zone for zone in having if zone.startswith(f"{site.region}-")]
-    return next(iter([*here, *known]), f"{site.region}-a")
-
-
-def _image(machine: Machine | None, software: Resolved) -> str | None:
-    architecture = "x86_64" if machine is None else machine.cpu.architecture
-    return facts().image(software.distribution or "ubuntu-24.04", architecture)
 
 
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
@@ -261,7 +76,7 @@ def reservation_name(written: str) -> ReservationName:
     return ReservationName(project=project or "", name=name, block=block or "")
 
 
-class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class OfferPlan(Plan, frozen=True, kw_only=True):
     """One try: a market in a zone."""
 
     key: str
@@ -292,9 +107,165 @@ class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.market in {"spot", "flex-start", "capacity-block"}
 
 
+class PlacementPlan(Plan, frozen=True, kw_only=True):
+    """How a pool's machines are kept together, or apart."""
+
+    existing: str | None = None
+    """A policy that exists; nothing is made."""
+    collocated: bool = False
+    """Make one compact placement policy."""
+    spread_over: int | None = None
+    """Make a spread policy over this many availability domains."""
+    domain_nodes: int | None = None
+    """Machines of one NVLink domain: each gets a policy of its own."""
+    topology: str | None = None
+    """Shape of the NVLink domain: 1x72."""
+
+    @property
+    def makes_policy(self) -> bool:
+        """Whether there is a policy to make."""
+        return self.collocated or self.spread_over is not None
+
+
+class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
+    """One pool."""
+
+    fabric: str | None
+    has_gpus: bool
+    more_nodes: tuple[str, ...]
+    """Names of the machines that come and go."""
+    placement: PlacementPlan
+    image: str | None
+    """None: neither the spec nor facts.yaml has one; preflight says so."""
+    disk_type: str
+
+    def all_nodes(self) -> tuple[str, ...]:
+        """Return the names of all machines there may be."""
+        return self.nodes + self.more_nodes
+
+    def policies(self) -> int:
+        """Return how many placement policies the pool has."""
+        nodes = self.placement.domain_nodes
+        if not self.placement.makes_policy:
+            return 0
+        return math.ceil(max(self.most, 1) / nodes) if nodes else 1
+
+    def policy_of(self, number: int) -> int:
+        """Return which policy the machine with this number (from 1) belongs to, from 0."""
+        nodes = self.placement.domain_nodes
+        return (number - 1) // nodes if nodes else 0
+
+
+def machine_of(pool: Pool) -> str:
+    """Return the machine type of a pool; controllers and logins may name none."""
+    return pool.machine or facts().default_machine
+
+
+def pool_plan(
+    name: str,
+    pool: Pool,
+    site: GcpSite,
+    *,
+    catalog: Catalog,
+    software: Resolved,
+    gateway: bool = False,
+) -> PoolPlan:
+    """Return what a pool is made of; of a gateway's tunnels end at its first host."""
+    type_ = machine_of(pool)
+    machine = catalog.machines.get(type_)
+    fabric_name = pool.fabric or (machine.fabric if machine else None)
+    fabric = catalog.fabrics.get(fabric_name or "")
+    zones = zones_of(pool, site, machine, catalog)
+    fallback_list = [
+        msgspec.structs.replace(option, interfaces=tuple(interfaces(machine, fabric, option.zone)))
+        for option in option_plans(
+            pool,
+            zones,
+            catalog.providers.get("gcp"),
+            dense=facts().reserves_densely(type_),
+        )
+    ]
+    nodes = tuple(pool_host_names(name, pool))
+    whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
+    return PoolPlan(
+        name=name,
+        role=pool.role,
+        machine=type_,
+        fabric=fabric_name,
+        has_gpus=machine is not None and machine.gpu is not None,
+        nodes=nodes,
+        more_nodes=tuple(whole[len(nodes) :]),
+        most=len(nodes) + len(whole[len(nodes) :]),
+        elastic=len(whole) > len(nodes),
+        offers=tuple(fallback_list),
+        mixed=pool.mixed,
+        placement=_placement(pool, machine, fabric_name),
+        image=pool.image or site.image or _image(machine, software),
+        disk_type=facts().disk_type(type_),
+        disk_gib=disk_gib(pool, facts().boot_disk_gib),
+        public=pool.public_address and pool.role != "compute",
+        gateway=gateway and pool.role != "compute",
+        tags=pool.tags,
+    )
+
+
+def uses_policy(pool: PoolPlan, option: OfferPlan) -> bool:
+    """Say whether machines of this option carry a policy that was made for the pool.
+
+    Reserved and queued capacity stands close together already, but for machines whose NVLink domain
+    spans nodes: those need one always (Google's overview of placement policies, November 2026).
+    """
+    if not pool.placement.makes_policy:
+        return False
+    return option.market not in DENSE or pool.placement.domain_nodes is not None
+
+
+def _placement(pool: Pool, machine: Machine | None, fabric: str | None) -> PlacementPlan:
+    word = pool.placement
+    if word is not None and word not in _POLICY_WORDS:
+        return PlacementPlan(existing=word)
+    if word == "spread":
+        return PlacementPlan(spread_over=min(facts().spread_domains, max(1, pool.most or 1)))
+    needed = fabric not in {None, "ethernet", "nvlink"} and machine is not None
+    nodes = _domain_nodes(machine)
+    if word == "none" or (word is None and not needed) or (pool.most or 0) <= 1:
+        return PlacementPlan()
+    topology = f"1x{machine.nvlink.domain_gpus}" if nodes and machine and machine.nvlink else None
+    return PlacementPlan(collocated=True, domain_nodes=nodes, topology=topology)
+
+
+def _domain_nodes(machine: Machine | None) -> int | None:
+    """Return how many machines share an NVLink domain; None where each has its own."""
+    if machine is None or machine.nvlink is None or machine.gpu is None:
+        return None
+    nodes = machine.nvlink.domain_gpus // machine.gpu.count
+    return nodes if nodes > 1 else None
+
+
+def zones_of(pool: Pool, site: GcpSite, machine: Machine | None, catalog: Catalog) -> list[str]:
+    """Return the zones that a pool is tried in, in order."""
+    return [*pool.zones] or [_zone(site, machine, catalog)]
+
+
+def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
+    """Return the site's zone; without one the first of the region that has the machine."""
+    if site.zone is not None:
+        return site.zone
+    having = [] if machine is None else machine.zones or []
+    facts_ = catalog.providers.get("gcp")
+    known = next((r.zones for r in facts_.regions if r.name == site.region), []) if facts_ else []
+    here = [zone for zone in having if zone.startswith(f"{site.region}-")]
+    return next(iter([*here, *known]), f"{site.region}-a")
+
+
+def _image(machine: Machine | None, software: Resolved) -> str | None:
+    architecture = "x86_64" if machine is None else machine.cpu.architecture
+    return facts().image(software.distribution or "ubuntu-24.04", architecture)
+
+
 def option_plans(
     pool: Pool, zones: Sequence[str], facts: ProviderFacts | None, *, dense: bool = False
-) -> list[OptionPlan]:
+) -> list[OfferPlan]:
     """Return the tries in order: the first market in every zone, then the next one.
 
     Args:
@@ -304,7 +275,7 @@ def option_plans(
         dense: reservations of its machine type are dense always.
     """
     longest = None if facts is None else facts.flex_start_seconds
-    found: list[OptionPlan] = []
+    found: list[OfferPlan] = []
     for entry in pool.market or ["on-demand"]:
         found += (_option(entry, zone, longest) for zone in zones)
     return [
@@ -313,7 +284,7 @@ def option_plans(
     ]
 
 
-def _option(entry: str | Option, zone: str, flex_start_seconds: list[int] | None) -> OptionPlan:
+def _option(entry: str | Option, zone: str, flex_start_seconds: list[int] | None) -> OfferPlan:
     if not isinstance(entry, Option):
         market = entry
         run = flex_start_seconds[1] if market == "flex-start" and flex_start_seconds else None
@@ -329,9 +300,9 @@ def _option(entry: str | Option, zone: str, flex_start_seconds: list[int] | None
 
 def _plan(
     market: str, zone: str, *, reservation: str | None = None, run_seconds: int | None = None
-) -> OptionPlan:
+) -> OfferPlan:
     known: dict[str, Market] = {name: name for name in _MODELS}
-    return OptionPlan(
+    return OfferPlan(
         key=f"{market}-{zone}",
         market=known.get(market, "on-demand"),
         zone=zone,
@@ -340,7 +311,7 @@ def _plan(
     )
 
 
-def _distinct(found: Iterable[OptionPlan]) -> Iterable[OptionPlan]:
+def _distinct(found: Iterable[OfferPlan]) -> Iterable[OfferPlan]:
     """Give the second option of a key a number: two reservations in one zone."""
     seen: dict[str, int] = {}
     for option in found:

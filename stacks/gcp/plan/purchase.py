@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from ....inventory.hosts import pool_host_names
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...provider import Purchase, PurchaseOption, priced
-from ...pulumi.names import Names
+from ...pulumi.plan import site_names
 from .pools import machine_of, zones_of
 from .pools import option_plans as planned
 
@@ -44,7 +44,7 @@ def purchase_options(
 
 def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
     """Return name of a machine or a queued request in the program -> what it buys."""
-    names = Names(cluster=spec.name, site=site, cloud="gcp")
+    names = site_names(spec, site)
     found: dict[str, Purchase] = {}
     for name, pool in spec.pools.items():
         if pool.site == site:

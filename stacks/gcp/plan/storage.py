@@ -85,5 +85,5 @@ def _filesystem(name: str) -> str:
 
 
 def _first_zone(pools: Sequence[PoolPlan], site: GcpSite) -> str:
-    zones = (option.zone for pool in pools for option in pool.purchase_options)
+    zones = (option.zone for pool in pools for option in pool.offers)
     return next(zones, f"{site.region}-a")

@@ -12,8 +12,8 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
-from ..plan.layout import SiteLayout
-from ..plan.pools import OptionPlan, PoolPlan, reservation_name
+from ..plan.layout import SitePlan
+from ..plan.pools import OfferPlan, PoolPlan, reservation_name
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -120,7 +120,7 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
     except GoogleError as error:
         if error.status != NOT_FOUND:
             raise
-        first = pool.purchase_options[0].zone == zone
+        first = pool.offers[0].zone == zone
         yield finding(
             "GC983",
             f'pool "{pool.name}": zone {zone} has no {pool.machine}',
@@ -129,7 +129,7 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
         )
 
 
-def reservation(api: Api, option: OptionPlan) -> Reservation | None:
+def reservation(api: Api, option: OfferPlan) -> Reservation | None:
     """Return the reservation of an option; None: its zone has none of this name."""
     named = reservation_name(option.reservation or "")
     project = named.project or api.project
@@ -143,7 +143,7 @@ def reservation(api: Api, option: OptionPlan) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, pool: PoolPlan, option: OptionPlan, existing: ExistingMachines
+    api: Api, pool: PoolPlan, option: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool: missing, of another type, too small."""
     lead = f'reservation {option.reservation} of pool "{pool.name}"'
@@ -158,7 +158,7 @@ def check_reservation(
         yield finding("GC984", f"{lead} is {found.status.lower()}, not ready")
         return
     yield from _unbound(lead, found, pool, option)
-    missing = len(pool.hosts) - existing.of(pool.name)
+    missing = len(pool.nodes) - existing.of(pool.name)
     if found.specific_reservation.free < missing:
         yield finding(
             "GC984",
@@ -170,7 +170,7 @@ def check_reservation(
 
 
 def _unbound(
-    lead: str, found: Reservation, pool: PoolPlan, option: OptionPlan
+    lead: str, found: Reservation, pool: PoolPlan, option: OfferPlan
 ) -> Iterator[Diagnostic]:
     """Yield what keeps machines out of a reservation that stands ready: model and placement.
 
@@ -201,14 +201,14 @@ def _unbound(
         )
 
 
-def check_price(plan: SiteLayout, pool: PoolPlan, catalog: Catalog) -> Iterator[Diagnostic]:
+def check_price(plan: SitePlan, pool: PoolPlan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Yield what a machine costs on each market of the fallback list, with source and age.
 
     Google's price list is a catalog of parts without names of machine types, so this is the
     catalog's figure and not asked again.
     """
     machine = catalog.machines.get(pool.machine)
-    for market in dict.fromkeys(option.market for option in pool.purchase_options):
+    for market in dict.fromkeys(option.market for option in pool.offers):
         price = None if machine is None else machine.price(market, plan.region)
         if price is not None:
             yield finding(

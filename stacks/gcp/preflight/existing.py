@@ -11,7 +11,7 @@ from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
 from ..plan.fabric import FabricNetworkPlan
 from ..plan.facts import ServiceNeed, facts
-from ..plan.layout import SiteLayout
+from ..plan.layout import SitePlan
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -66,7 +66,7 @@ class _Image(Answer, frozen=True):
     architecture: str = ""
 
 
-def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
+def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield the rights that the login lacks in the project; Google answers for all at once."""
     wanted = [*facts().up_permissions, *(p for need in _needs(plan) for p in need.permissions)]
     granted = api.ask(
@@ -87,7 +87,7 @@ def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
         )
 
 
-def check_services(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
+def check_services(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield the APIs that the site needs and are not enabled, with the command that does it."""
     wanted = [name for need in _needs(plan) for name in need.apis]
     query = {"filter": "state:ENABLED", "pageSize": "200"}
@@ -103,7 +103,7 @@ def check_services(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
         )
 
 
-def _needs(plan: SiteLayout) -> Iterator[ServiceNeed]:
+def _needs(plan: SitePlan) -> Iterator[ServiceNeed]:
     """Yield what the parts of a site need in its project."""
     parts = {
         "always": True,
@@ -117,7 +117,7 @@ def _needs(plan: SiteLayout) -> Iterator[ServiceNeed]:
 
 
 def check_subnet(
-    api: Api, plan: SiteLayout, catalog: Catalog, machines: ExistingMachines
+    api: Api, plan: SitePlan, catalog: Catalog, machines: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a subnet that exists: elsewhere, or without room."""
     subnet = plan.network.subnet
@@ -147,7 +147,7 @@ def check_subnet(
 
 
 def check_fabric_network(
-    api: Api, plan: SiteLayout, network: FabricNetworkPlan
+    api: Api, plan: SitePlan, network: FabricNetworkPlan
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a fabric network that exists: too few subnets, a small MTU."""
     name = network.existing or ""
@@ -198,7 +198,7 @@ def check_identity(api: Api, email: str) -> Iterator[Diagnostic]:
         yield finding("GC985", f"service account {email} does not exist")
 
 
-def check_peering(plan: SiteLayout) -> Iterator[Diagnostic]:
+def check_peering(plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield a note: a network that exists must have private services access for Managed Lustre."""
     if plan.lustre and plan.network.vpc is not None:
         yield finding(
@@ -219,5 +219,5 @@ def _found(api: Api, answer: type[_A], path: str, **query: str) -> _A | None:
         raise
 
 
-def _own_subnet(api: Api, plan: SiteLayout, subnet: str) -> str:
+def _own_subnet(api: Api, plan: SitePlan, subnet: str) -> str:
     return f"{api.in_region(plan.region)}/subnetworks/{subnet}"

@@ -13,7 +13,7 @@ from ...pulumi.names import label_value
 from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
 from ..api import Api
 from ..hosts import ALIVE, instances
-from ..plan.layout import SiteLayout
+from ..plan.layout import SitePlan
 from ..plan.pools import PoolPlan
 from . import capacity, existing
 
@@ -24,13 +24,13 @@ _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 
 
 def preflight(
-    api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
+    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
     """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
     return ask_all(_GOOGLE, _questions(api, spec, plan, catalog))
 
 
-def _existing_pools(api: Api, plan: SiteLayout) -> Iterator[str]:
+def _existing_pools(api: Api, plan: SitePlan) -> Iterator[str]:
     """Yield the pool of each machine that is there; labels hold names in their own spelling."""
     pools = {label_value(pool.name): pool.name for pool in plan.pools}
     for machine in instances(api, plan):
@@ -38,9 +38,7 @@ def _existing_pools(api: Api, plan: SiteLayout) -> Iterator[str]:
             yield pools.get(machine.pool, machine.pool)
 
 
-def _questions(
-    api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
-) -> Iterator[Question]:
+def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     machines = ExistingMachines(partial(_existing_pools, api, plan))
     yield Question("the APIs that are enabled", partial(existing.check_services, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
@@ -65,11 +63,11 @@ def _questions(
 
 
 def _of_pool(
-    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, machines: ExistingMachines
+    api: Api, plan: SitePlan, pool: PoolPlan, catalog: Catalog, machines: ExistingMachines
 ) -> Iterator[Question]:
-    for zone in dict.fromkeys(option.zone for option in pool.purchase_options):
+    for zone in dict.fromkeys(option.zone for option in pool.offers):
         yield Question(f"{pool.machine} in {zone}", partial(capacity.check_zone, api, pool, zone))
-    for option in pool.purchase_options:
+    for option in pool.offers:
         if option.reservation is not None:
             fits = partial(capacity.check_reservation, api, pool, option, machines)
             yield Question(f"reservation {option.reservation}", fits)
@@ -77,7 +75,7 @@ def _of_pool(
     yield Question(f"price of {pool.machine}", price)
 
 
-def _of_images(api: Api, plan: SiteLayout, catalog: Catalog) -> Iterator[Question]:
+def _of_images(api: Api, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     """Yield a question for each image, however many pools boot from it."""
     users: dict[tuple[str | None, str], list[str]] = {}
     for pool in plan.pools:

@@ -11,7 +11,7 @@ from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
-from ..plan.layout import SiteLayout
+from ..plan.layout import SitePlan
 from ..plan.names import description
 from .compute import Pool
 
@@ -157,7 +157,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
 
 
 def before_controllers(
-    plan: SiteLayout,
+    plan: SitePlan,
     names: Names,
     network_id: pulumi.Input[str],
     subnet_id: pulumi.Input[str],

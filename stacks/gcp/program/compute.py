@@ -11,7 +11,7 @@ import pulumi_gcp as gcp
 from ...pulumi.component import Args, Component
 from ...pulumi.names import HOST, POOL, Names, label_key, label_value
 from ..plan.names import OPTION, description
-from ..plan.pools import OptionPlan, PoolPlan, uses_policy
+from ..plan.pools import OfferPlan, PoolPlan, uses_policy
 from .templates import NicArgs, TemplateArgs, make_template
 
 
@@ -248,21 +248,21 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, purchased: Mapping[str, str]) 
     An elastic pool has a template for every option; another those of the options that it is on.
     """
     on = pool.purchased(purchased)
-    keys = {option.key for option in on.values()} or {pool.purchase_options[0].key}
-    purchase_options = [option for option in pool.purchase_options if option.key in keys]
+    keys = {option.key for option in on.values()} or {pool.offers[0].key}
+    purchase_options = [option for option in pool.offers if option.key in keys]
     purchase_options += [
-        option for option in pool.purchase_options if option.key not in keys and pool.is_elastic
+        option for option in pool.offers if option.key not in keys and pool.elastic
     ]
     placement = pool.placement
     used = any(uses_policy(pool, each) for each in purchase_options)
-    numbers = {host: number for number, host in enumerate(pool.hosts, start=1)}
+    numbers = {host: number for number, host in enumerate(pool.nodes, start=1)}
     return PoolArgs(
         names=site.names,
         name=pool.name,
         project=site.project,
         region=site.region,
         mark=description(site.names.cluster, site.names.site),
-        labels=_labels(pool.labels),
+        labels=_labels(pool.tags),
         templates=tuple(_template(pool, each, site) for each in purchase_options),
         policies=PolicyArgs(
             count=pool.policies(),
@@ -281,17 +281,17 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, purchased: Mapping[str, str]) 
             )
             for host, option in on.items()
         ),
-        gateway=pool.hosts[0] if pool.gateway and pool.hosts else None,
+        gateway=pool.nodes[0] if pool.gateway and pool.nodes else None,
         queued=any(option.market == "flex-start" for option in on.values()),
     )
 
 
-def _template(pool: PoolPlan, option: OptionPlan, site: SiteParts) -> TemplateArgs:
+def _template(pool: PoolPlan, option: OfferPlan, site: SiteParts) -> TemplateArgs:
     nics = tuple(
         NicArgs(
             subnet_id=site.subnets[nic.subnet],
             nic_type=nic.nic_type,
-            public=pool.public_address and number == 0,
+            public=pool.public and number == 0,
         )
         for number, nic in enumerate(option.interfaces)
     )
@@ -317,8 +317,7 @@ def _template(pool: PoolPlan, option: OptionPlan, site: SiteParts) -> TemplateAr
         metadata=site.metadata,
         network_tags=_network_tags(pool, site),
         forwards=pool.gateway,
-        labels=_labels(pool.labels)
-        | {POOL: label_value(pool.name), OPTION: label_value(option.key)},
+        labels=_labels(pool.tags) | {POOL: label_value(pool.name), OPTION: label_value(option.key)},
     )
 
 

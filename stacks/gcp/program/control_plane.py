@@ -12,8 +12,8 @@ from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names, label_key, label_value
 from ..plan.control_plane import GkeGpuPlan, GkePlan
 from ..plan.facts import facts
-from ..plan.layout import SiteLayout
-from ..plan.pools import OptionPlan, PoolPlan, reservation_name
+from ..plan.layout import SitePlan
+from ..plan.pools import OfferPlan, PoolPlan, reservation_name
 from .fabric import FabricSubnet
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -177,11 +177,11 @@ class GkePool(Component[GkePoolArgs]):
         """Make the node pools."""
         self.node_pools = {
             option.key: self._pool(args, option, args.counts[option.key])
-            for option in args.pool.purchase_options
+            for option in args.pool.offers
             if option.key in args.counts
         }
 
-    def _pool(self, args: GkePoolArgs, option: OptionPlan, count: int) -> pulumi.Output[str]:
+    def _pool(self, args: GkePoolArgs, option: OfferPlan, count: int) -> pulumi.Output[str]:
         pool = args.pool
         placement = pool.placement
         close = placement.collocated or placement.existing is not None
@@ -218,11 +218,11 @@ def _networks(nics: tuple[GkeNicArgs, ...]) -> gcp.container.NodePoolNetworkConf
     )
 
 
-def _node_config(args: GkePoolArgs, option: OptionPlan) -> gcp.container.NodePoolNodeConfigArgs:
+def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePoolNodeConfigArgs:
     pool, gpus = args.pool, args.plan.gpus.get(args.pool.name)
     own = gpus is not None and args.plan.driver == "container"
     labels = {_NODE_POOL: pool.name} | ({_OWN_PLUGIN: "true"} if own else {})
-    ours = {label_key(key): label_value(value) for key, value in pool.labels.items()}
+    ours = {label_key(key): label_value(value) for key, value in pool.tags.items()}
     return gcp.container.NodePoolNodeConfigArgs(
         machine_type=pool.machine,
         image_type="UBUNTU_CONTAINERD" if own else None,
@@ -247,7 +247,7 @@ def _node_config(args: GkePoolArgs, option: OptionPlan) -> gcp.container.NodePoo
 
 
 def _affinity(
-    option: OptionPlan, project: str
+    option: OfferPlan, project: str
 ) -> gcp.container.NodePoolNodeConfigReservationAffinityArgs:
     if option.reservation is None:
         return gcp.container.NodePoolNodeConfigReservationAffinityArgs(
@@ -290,7 +290,7 @@ def _driver(
 
 
 def make_managed(
-    plan: SiteLayout,
+    plan: SitePlan,
     gke: GkePlan,
     names: Names,
     *,
@@ -313,7 +313,7 @@ def make_managed(
         purchased: machine -> option that it is bought on.
     """
     pools = [pool for pool in plan.pools if pool.name in gke.pools]
-    zones = tuple(dict.fromkeys(option.zone for pool in pools for option in pool.purchase_options))
+    zones = tuple(dict.fromkeys(option.zone for pool in pools for option in pool.offers))
     made = ControlPlane(
         names("control-plane"),
         ControlPlaneArgs(
@@ -356,9 +356,7 @@ def make_managed(
 
 def _nics(pool: PoolPlan, fabrics: Mapping[str, FabricSubnet]) -> tuple[GkeNicArgs, ...]:
     """Return the interfaces in the fabrics, in the order of the machine's."""
-    there = [
-        fabrics[nic.subnet] for nic in pool.purchase_options[0].interfaces if nic.subnet in fabrics
-    ]
+    there = [fabrics[nic.subnet] for nic in pool.offers[0].interfaces if nic.subnet in fabrics]
     return tuple(
         GkeNicArgs(network=_last(one.network_id), subnet=_last(one.subnet_id)) for one in there
     )

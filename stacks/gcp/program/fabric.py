@@ -6,7 +6,7 @@ import msgspec
 import pulumi
 
 from ...pulumi.names import Names
-from ..plan.layout import SiteLayout
+from ..plan.layout import SitePlan
 from ..plan.names import description
 from .network import FabricNetwork, FabricNetworkArgs, FabricSubnetArgs, existing_subnets
 
@@ -18,7 +18,7 @@ class FabricSubnet(msgspec.Struct, frozen=True, kw_only=True):
     network_id: pulumi.Input[str]
 
 
-def make_fabric_networks(plan: SiteLayout, names: Names) -> dict[str, FabricSubnet]:
+def make_fabric_networks(plan: SitePlan, names: Names) -> dict[str, FabricSubnet]:
     """Return the subnets by their keys."""
     found: dict[str, FabricSubnet] = {}
     for network in plan.fabric_networks:

@@ -9,14 +9,14 @@ import pulumi
 
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...pulumi.component import tag_everything, wait_for_slow_kinds
-from ...pulumi.names import CLUSTER, FILE_SYSTEMS, Labels, label_value, spec_hash
+from ...pulumi.names import CLUSTER, FILE_SYSTEMS, label_value
 from ...pulumi.recording.graph import RecordedGraph, Values
 from ...pulumi.recording.record import record
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.facts import facts
-from ..plan.layout import SiteLayout, layout
-from ..plan.names import description, names_of
+from ..plan.layout import SitePlan, site_plan
+from ..plan.names import description
 from .access import (
     BurstIdentity,
     BurstIdentityArgs,
@@ -65,17 +65,10 @@ def program(
         login_key: public key that may log in to the nodes.
         purchased: machine -> key of its purchase option; absent: the first, "": not made.
     """
-    plan = layout(spec, site, catalog)
-    labels = Labels(
-        cluster=spec.name,
-        site=site,
-        spec_hash=spec_hash(spec),
-        owner=spec.owner or "",
-        extra=plan.labels,
-    )
+    plan = site_plan(spec, site, catalog)
 
     def run() -> None:
-        tag_everything(labels)
+        tag_everything(plan.labels)
         wait_for_slow_kinds("gcp")
         _Site(plan, cloud_init.metadata(plan.user, login_key), dict(purchased or {})).make()
 
@@ -86,10 +79,10 @@ class _Site:
     """Makes one site, part by part."""
 
     def __init__(
-        self, plan: SiteLayout, metadata: dict[str, str], purchased: Mapping[str, str]
+        self, plan: SitePlan, metadata: dict[str, str], purchased: Mapping[str, str]
     ) -> None:
         self.plan = plan
-        self.names = names_of(plan)
+        self.names = plan.names
         self.metadata = metadata
         self.purchased = purchased
         self.subnets: dict[str, pulumi.Input[str]] = {}
@@ -194,7 +187,7 @@ class _Site:
             subnets=self.subnets,
             account=account,
             metadata=self.metadata,
-            labels=self.plan.labels,
+            labels=self.plan.labels.extra,
             balanced=self.plan.api_name is not None,
         )
         gke = self.plan.control_plane
@@ -217,7 +210,7 @@ class _Site:
         """Make the routes to other sites, through the gateways that are made."""
         plan = self.plan
         on = {host for pool in pools.values() for host in pool.machine_ids}
-        made = {p.name for p in plan.pools if p.hosts and p.hosts[0] in on}
+        made = {p.name for p in plan.pools if p.nodes and p.nodes[0] in on}
         gateways: dict[str, pulumi.Input[str]] = {
             route.network: pools[route.pool].gateway_link
             for route in plan.network.routes
@@ -265,7 +258,7 @@ class _Site:
                     names=self.names,
                     project=plan.project,
                     plan=volume,
-                    zone=pool.purchase_options[0].zone,
+                    zone=pool.offers[0].zone,
                     disk_type=pool.disk_type,
                     instance=pools[pool.name].machine_ids.get(volume.host),
                     kms_key=plan.kms_key,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.subnets import divide
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.names import Labels, Names, spec_hash
-from ...pulumi.plan import volume_plans
+from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
 from .pools import cluster_plans, pool_plan
 from .storage import bucket_plans, grant_plans, lustre_plans
-from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
+from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
 def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -30,14 +28,8 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     bursts = any(p.elastic for p in pools) and any(p.role == "controller" for p in pools)
     return SitePlan(
-        names=Names(cluster=spec.name, site=site, cloud="oci"),
-        labels=Labels(
-            cluster=spec.name,
-            site=site,
-            spec_hash=spec_hash(spec),
-            owner=spec.owner or "",
-            extra={**spec.tags, **here.tags},
-        ),
+        names=site_names(spec, site),
+        labels=site_labels(spec, site),
         region=here.region,
         tenancy=here.tenancy,
         compartment=here.compartment,
@@ -55,7 +47,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         lustre=lustre_plans(spec, site),
         buckets=bucket_plans(spec, site),
         volumes=volume_plans(spec, site),
-        budget=_budget(spec, site),
+        budget=budget_plan(spec, site),
     )
 
 
@@ -82,13 +74,3 @@ def _network(here: OciSite, catalog: Catalog) -> NetworkPlan:
         security_groups=tuple(written.security_groups),
         admin_cidrs=tuple(written.admin_cidrs),
     )
-
-
-def _budget(spec: ClusterSpec, site: str) -> BudgetPlan | None:
-    """Return the alarm, on the first OCI site: it watches the compartment."""
-    most = None if spec.budget is None else spec.budget.max_usd_per_month
-    first = next(name for name, here in spec.sites.items() if isinstance(here, OciSite))
-    if most is None or site != first:
-        return None
-    is_email = spec.owner and re.fullmatch(r"[^@\s]+@[^@\s]+", spec.owner)
-    return BudgetPlan(usd_per_month=most, email=spec.owner if is_email else None)

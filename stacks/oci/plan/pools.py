@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import cast
@@ -13,10 +12,11 @@ from ....schemas.catalog.machine import Market
 from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
 from ....schemas.stack import resolved_software
+from ...pulumi.names import short_hash
+from ...pulumi.plan import disk_gib
 from .facts import facts
 from .types import ClusterPlan, Group, ImagePlan, OfferPlan, OptionPlan, PoolPlan, ShapePlan
 
-_GIB = 2**30
 _FLEXIBLE = re.compile(r"^(?P<shape>.+\.Flex)-(?P<ocpus>\d+)-(?P<memory>\d+)$")
 _PLACEMENTS = {None, "cluster", "none", "spread"}
 
@@ -40,7 +40,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         elastic=pool.is_elastic,
         spread=pool.placement == "spread",
         image=_image(spec, name, site, catalog),
-        disk_gib=facts().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB),
+        disk_gib=disk_gib(pool, facts().root_disk_gib),
         public=pool.public_address and pool.role != "compute",
         tags=dict(pool.tags),
         offers=tuple(_offers(pool, site, group)),
@@ -114,7 +114,9 @@ def _offers(pool: Pool, site: OciSite, group: Group) -> Iterator[OfferPlan]:
             cluster = None
             if group in {"compute-cluster", "memory-cluster"}:
                 existing = _existing(pool)
-                cluster = f"rdma-ad{domain}" if existing is None else f"existing-{_hash(existing)}"
+                cluster = (
+                    f"rdma-ad{domain}" if existing is None else f"existing-{short_hash(existing)}"
+                )
             yield OfferPlan(
                 key=f"{option.key}-ad{domain}", option=option, domain=domain, cluster=cluster
             )
@@ -124,7 +126,7 @@ def _option(written: str | Option) -> OptionPlan:
     """Return an option. OCI's spot has one price, half of the list's: a limit is not asked for."""
     market = cast("Market", written if isinstance(written, str) else written.market)
     owned = None if isinstance(written, str) else written.reservation
-    key = market if owned is None else f"{market}-{_hash(owned)}"
+    key = market if owned is None else f"{market}-{short_hash(owned)}"
     return OptionPlan(key=key, market=market, reservation=owned)
 
 
@@ -138,7 +140,3 @@ def _image(spec: ClusterSpec, name: str, site: OciSite, catalog: Catalog) -> Ima
         operating_system=vendor.operating_system,
         version=vendor.version,
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:6]

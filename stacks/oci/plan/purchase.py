@@ -8,7 +8,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ...provider import Purchase, PurchaseOption, priced
-from ...pulumi.names import Names
+from ...pulumi.plan import site_names
 from .pools import pool_plan
 from .types import OfferPlan
 
@@ -42,7 +42,7 @@ def purchase_options(
 
 def purchases(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, Purchase]:
     """Return name of an instance, or of a group of them in the program -> what it buys."""
-    names = Names(cluster=spec.name, site=site, cloud="oci")
+    names = site_names(spec, site)
     found: dict[str, Purchase] = {}
     for name, pool in spec.pools.items():
         if pool.site == site:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-import msgspec
-
 from ....schemas.catalog.machine import Market
-from ....schemas.spec import PoolRole
-from ...pulumi.names import Labels, Names
-from ...pulumi.plan import VolumePlan
+from ...pulumi.plan import BudgetPlan, CloudPlan, CloudPool, Plan
 
 Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
 """How the machines of a pool are made: one by one, or together with an RDMA network among them.
@@ -18,10 +13,6 @@ Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "m
 cluster-network: all at once, by an instance pool. compute-cluster: one by one into an RDMA network
 that is there before them, so that more may come. memory-cluster: an NVLink domain of several nodes.
 """
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all parts."""
 
 
 class SubnetPlan(Plan, frozen=True):
@@ -96,40 +87,18 @@ class ShapePlan(Plan, frozen=True):
     memory_gib: int | None = None
 
 
-class PoolPlan(Plan, frozen=True):
+class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
     """Machines that are alike."""
 
-    name: str
-    role: PoolRole
-    machine: str
     shape: ShapePlan
     group: Group
     rdma: bool
     """The nodes have interfaces in an RDMA network."""
     spans_nodes: bool
     """The NVLink domain is larger than a node."""
-    nodes: tuple[str, ...]
-    """Names of the machines that are always there."""
-    most: int
-    elastic: bool
     spread: bool
     """Over the fault domains of the availability domain."""
     image: ImagePlan
-    disk_gib: int
-    public: bool
-    tags: dict[str, str]
-    offers: tuple[OfferPlan, ...]
-    """In the order in which they are tried."""
-    mixed: bool
-
-    def purchased(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
-        """Return node -> the offer that it is bought by, of the nodes that are made.
-
-        `options` has keys of offers; a node that it lacks is on the first, one with "" is not made.
-        """
-        first, by_key = self.offers[0], {offer.key: offer for offer in self.offers}
-        keys = {node: purchase_options.get(node, first.key) for node in self.nodes}
-        return {node: by_key.get(key, first) for node, key in keys.items() if key}
 
     @property
     def is_one_by_one(self) -> bool:
@@ -204,19 +173,9 @@ class DnsPlan(Plan, frozen=True):
     zone: str
 
 
-class BudgetPlan(Plan, frozen=True):
-    """A ceiling that OCI watches."""
-
-    usd_per_month: float
-    email: str | None
-
-
-class SitePlan(Plan, frozen=True):
+class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     """All of a site."""
 
-    names: Names
-    labels: Labels
-    region: str
     tenancy: str
     compartment: str
     network: NetworkPlan
@@ -224,10 +183,8 @@ class SitePlan(Plan, frozen=True):
     identity: IdentityPlan
     dns: DnsPlan | None
     clusters: tuple[ClusterPlan, ...]
-    pools: tuple[PoolPlan, ...]
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
-    volumes: tuple[VolumePlan, ...]
     budget: BudgetPlan | None
 
     @property
@@ -235,7 +192,3 @@ class SitePlan(Plan, frozen=True):
         """Numbers of the availability domains that anything stands in."""
         offers = {offer.domain for pool in self.pools for offer in pool.offers}
         return tuple(sorted(offers | {lustre.domain for lustre in self.lustre}))
-
-    def pool(self, name: str) -> PoolPlan:
-        """Return a pool; raises KeyError."""
-        return {pool.name: pool for pool in self.pools}[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import pulumi_oci as oci
 
 from ....schemas.spec import PoolRole
 from ...pulumi.component import Args, Component
-from ...pulumi.names import Names
+from ...pulumi.names import Names, short_hash
 from ..plan.facts import ROLE
 from ..plan.types import IdentityPlan
 from .network import EVERYWHERE
@@ -59,7 +58,7 @@ class Firewall(Component[FirewallArgs]):
         if args.admin_cidrs:
             login = self._group(args, "login")
             for cidr in args.admin_cidrs:
-                what = f"ssh-{hashlib.sha256(cidr.encode()).hexdigest()[:6]}"
+                what = f"ssh-{short_hash(cidr)}"
                 login.allow_ingress(what, port=_SSH, cidr=cidr)
             self.login_groups = [pulumi.Output.from_input(login.id)]
 

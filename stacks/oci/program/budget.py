@@ -9,7 +9,7 @@ import pulumi_oci as oci
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.types import BudgetPlan
+from ...pulumi.plan import BudgetPlan
 
 _ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECAST", 100.0))
 """What is looked at, and per cent of the ceiling at which the owner is told."""

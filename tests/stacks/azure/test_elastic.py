@@ -6,7 +6,7 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.elastic import fill, grow, shrink, trim
-from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.plan.types import PoolPlan
 from gcluster.stacks.azure.scale_sets import ScaleSets
 from gcluster.stacks.provider import ProviderError
@@ -20,7 +20,7 @@ TOKEN = "intent-7"  # noqa: S105  # an id
 def pool(count: str = "{min: 2, max: 16}") -> PoolPlan:
     text = (CASES / "specs/Standard_ND96isr_H100_v5.yaml").read_text(encoding="utf-8")
     spec = parsed(text.replace("{min: 2, max: 16}", count))
-    return layout(spec, "east", load_catalog()).pool("train")
+    return site_plan(spec, "east", load_catalog()).pool("train")
 
 
 @pytest.fixture

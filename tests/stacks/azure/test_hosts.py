@@ -6,7 +6,7 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.hosts import Node, host_keys, nodes, read_keys, to_hosts
-from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.scale_sets import ScaleSets
 from gcluster.stacks.provider import ProviderError
 
@@ -14,7 +14,7 @@ from .azure_double import GROUP, SETS, AzureDouble
 from .recorded_cases import spec_of
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHmRn4kLqrT2jXg0o9cYbqkZ0WzT8hYp3vVd5s1nC7eQ"
-PLAN = layout(spec_of("Standard_ND96isr_H100_v5"), "east", load_catalog())
+PLAN = site_plan(spec_of("Standard_ND96isr_H100_v5"), "east", load_catalog())
 SET = f"{SETS}/research-east-train1a2b3c4d"
 HEAD = f"{GROUP}/providers/Microsoft.Compute/virtualMachines/research-east-head5e6f7a8b"
 

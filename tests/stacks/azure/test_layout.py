@@ -12,8 +12,8 @@ import pytest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.stacks.azure.plan.identifiers import ArmId, parse
-from gcluster.stacks.azure.plan.layout import layout
-from gcluster.stacks.azure.plan.types import OptionPlan, SitePlan
+from gcluster.stacks.azure.plan.layout import site_plan
+from gcluster.stacks.azure.plan.types import OfferPlan, SitePlan
 from gcluster.stacks.provider import ProviderError
 
 from .recorded_cases import CASES, spec_of
@@ -32,7 +32,7 @@ def plan(machine: str, *changes: tuple[str, str]) -> SitePlan:
     spec = load_text(text, check=False).spec
     assert spec is not None
     [site] = spec.sites
-    return layout(spec, site, CATALOG)
+    return site_plan(spec, site, CATALOG)
 
 
 def test_the_subnets_divide_the_network_and_do_not_overlap() -> None:
@@ -60,11 +60,11 @@ def test_ssh_is_never_opened_to_the_world(cidr: str) -> None:
 
 def test_the_fallback_list_tries_every_zone_of_a_market_before_the_next_market() -> None:
     changed = plan(ELASTIC, ("    count: {min", '    zones: ["1", "2"]\n    count: {min'))
-    assert changed.pool("train").purchase_options == (
-        OptionPlan(market="spot", zone="1", max_usd_per_hour=60),
-        OptionPlan(market="spot", zone="2", max_usd_per_hour=60),
-        OptionPlan(market="on-demand", zone="1"),
-        OptionPlan(market="on-demand", zone="2"),
+    assert changed.pool("train").offers == (
+        OfferPlan(market="spot", zone="1", max_usd_per_hour=60),
+        OfferPlan(market="spot", zone="2", max_usd_per_hour=60),
+        OfferPlan(market="on-demand", zone="1"),
+        OfferPlan(market="on-demand", zone="2"),
     )
 
 
@@ -106,9 +106,9 @@ def test_infiniband_of_a_machine_of_ones_own_is_one_placement_group(
     [site] = spec.sites
     if refused:
         with pytest.raises(ProviderError, match="holds 100 machines, not 101"):
-            layout(spec, site, catalog)
+            site_plan(spec, site, catalog)
     else:
-        assert layout(spec, site, catalog).pool("train").single_placement
+        assert site_plan(spec, site, catalog).pool("train").single_placement
 
 
 def test_infiniband_can_not_be_spread() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.azure.offers import PRICES
-from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.preflight.questions import preflight
 
 from .azure_double import SUBSCRIPTION, AzureDouble, fixture
@@ -57,7 +57,7 @@ def everything(
         text = text.replace(old, new)
     spec = parsed(text)
     [site] = spec.sites
-    api, plan = azure.api(), layout(spec, site, CATALOG)
+    api, plan = azure.api(), site_plan(spec, site, CATALOG)
     return preflight(api, spec, plan, CATALOG, fetch=azure.price_list)
 
 

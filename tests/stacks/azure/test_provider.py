@@ -13,7 +13,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.cloud_init import cloud_init
 from gcluster.stacks.azure.leftovers import leftovers
 from gcluster.stacks.azure.offers import offers
-from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.provider import AzureProvider
 from gcluster.stacks.azure.session import Session
 from gcluster.stacks.provider import (
@@ -30,7 +30,7 @@ from .test_hosts import HEAD, SET, azure  # noqa: F401  # a fixture
 
 ELASTIC = "Standard_ND96isr_H100_v5"
 CATALOG = load_catalog()
-PLAN = layout(spec_of(ELASTIC), "east", CATALOG)
+PLAN = site_plan(spec_of(ELASTIC), "east", CATALOG)
 TOKEN = "burst-1"  # noqa: S105  # an id
 
 

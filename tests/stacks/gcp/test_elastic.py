@@ -12,7 +12,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp.api import GoogleError
 from gcluster.stacks.gcp.elastic import grow, request_id, shrink
 from gcluster.stacks.gcp.hosts import host_of
-from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
+from gcluster.stacks.gcp.plan.layout import SitePlan, site_plan
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi.names import TOKEN
 
@@ -27,9 +27,9 @@ def google() -> Iterator[Google]:
     double.close()
 
 
-def plan_of(machine: str) -> SiteLayout:
+def plan_of(machine: str) -> SitePlan:
     spec = spec_of(machine)
-    return layout(spec, site_of(spec), load_catalog())
+    return site_plan(spec, site_of(spec), load_catalog())
 
 
 PLAN = plan_of("a3-ultragpu-8g")
@@ -121,7 +121,7 @@ def test_machines_of_two_nvlink_domains_are_two_calls_each_with_its_policy() -> 
     template = {"selfLink": "t", "properties": {"labels": labels | {"gcluster-option": option}}}
     path = "/compute/projects/acme-ml/global/instanceTemplates"
     google.fixed[path] = (200, {"items": [template]})
-    names = list(plan.pool("train").all_hosts()[16:20])
+    names = list(plan.pool("train").all_nodes()[16:20])
     made = grow(google.api(), plan, plan.pool("train"), names, TOKEN_A)
     google.close()
     assert [host_of(plan, machine) for machine in made] == names

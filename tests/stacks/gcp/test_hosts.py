@@ -14,18 +14,18 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.elastic import name_queued
 from gcluster.stacks.gcp.hosts import guest_keys, instances, placement, to_hosts
-from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
+from gcluster.stacks.gcp.plan.layout import SitePlan, site_plan
 from gcluster.stacks.pulumi.names import HOST, POOL, TOKEN
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
 
 
-def plan_of(machine: str) -> SiteLayout:
+def plan_of(machine: str) -> SitePlan:
     spec = spec_of(machine)
-    return layout(spec, site_of(spec), load_catalog())
+    return site_plan(spec, site_of(spec), load_catalog())
 
 
-def labels(plan: SiteLayout, pool: str, host: str = "", **more: str) -> dict[str, str]:
+def labels(plan: SitePlan, pool: str, host: str = "", **more: str) -> dict[str, str]:
     own = {"gcluster-cluster": plan.cluster, "gcluster-site": plan.site, POOL: pool}
     return own | ({HOST: host} if host else {}) | more
 

@@ -14,14 +14,14 @@ from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.spec.sites import GcpNetwork
 from gcluster.stacks.gcp.plan.fabric import fabric_range
 from gcluster.stacks.gcp.plan.facts import facts
-from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
+from gcluster.stacks.gcp.plan.layout import SitePlan, site_plan
 from gcluster.stacks.gcp.plan.pools import reservation_name
 
 RANGES = facts().fabric_ranges
 
 
-def plan_of(spec: ClusterSpec) -> SiteLayout:
-    return layout(spec, site_of(spec), load_catalog())
+def plan_of(spec: ClusterSpec) -> SitePlan:
+    return site_plan(spec, site_of(spec), load_catalog())
 
 
 def with_train(machine: str, **more: object) -> ClusterSpec:
@@ -50,12 +50,12 @@ scheduler: {type: slurm}
 """
     )
     with pytest.raises(TypeError, match="is of local"):
-        layout(spec, "here", load_catalog())
+        site_plan(spec, "here", load_catalog())
 
 
 def test_the_fallback_list_is_each_market_in_each_zone_in_order() -> None:
     spec = with_train("a3-ultragpu-8g", zones=["us-central1-b", "us-central1-c"])
-    assert [option.key for option in plan_of(spec).pool("train").purchase_options] == [
+    assert [option.key for option in plan_of(spec).pool("train").offers] == [
         "on-demand-us-central1-b",
         "on-demand-us-central1-c",
         "spot-us-central1-b",
@@ -67,7 +67,7 @@ def test_two_reservations_in_one_zone_are_two_options() -> None:
     spec = spec_of("a3-megagpu-8g")
     [first, _] = spec.pools["train"].market
     spec = with_train("a3-megagpu-8g", market=[first, first])
-    purchase_options = plan_of(spec).pool("train").purchase_options
+    purchase_options = plan_of(spec).pool("train").offers
     assert [option.key for option in purchase_options] == [
         "reservation-us-central1-a",
         "reservation-us-central1-a-2",
@@ -75,9 +75,7 @@ def test_two_reservations_in_one_zone_are_two_options() -> None:
 
 
 def test_flex_start_without_a_time_runs_as_long_as_google_allows() -> None:
-    [option] = (
-        plan_of(with_train("a4-highgpu-8g", market=["flex-start"])).pool("train").purchase_options
-    )
+    [option] = plan_of(with_train("a4-highgpu-8g", market=["flex-start"])).pool("train").offers
     known = load_catalog().providers["gcp"].flex_start_seconds
     assert known is not None
     assert option.run_seconds == known[1]
@@ -88,9 +86,7 @@ def test_every_zone_of_a_pool_has_an_rdma_network_of_its_own() -> None:
     plan = plan_of(with_train("a3-ultragpu-8g", zones=zones))
     rdma = [network for network in plan.fabric_networks if network.roce_zone]
     assert [network.roce_zone for network in rdma] == zones
-    nics = {
-        option.zone: option.interfaces[2].subnet for option in plan.pool("train").purchase_options
-    }
+    nics = {option.zone: option.interfaces[2].subnet for option in plan.pool("train").offers}
     assert nics == {zone: f"gib-rdma-{zone}-1" for zone in zones}
 
 
@@ -157,9 +153,7 @@ scheduler: {type: slurm}
     pool = plan_of(spec).pool("head")
     assert pool.disk_gib == 1024
     assert pool.machine == facts().default_machine
-    assert pool.purchase_options[0].zone == "us-central1-a", (
-        "the region's first zone, where none is named"
-    )
+    assert pool.offers[0].zone == "us-central1-a", "the region's first zone, where none is named"
 
 
 @pytest.mark.parametrize("machine", ["a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", "c4-x"])
@@ -194,7 +188,7 @@ def test_a_bucket_is_made_by_one_site_only() -> None:
     }
     both = msgspec.structs.replace(spec, sites=sites, storage=shared)
     made = [
-        [bucket.name for bucket in layout(both, site, load_catalog()).buckets if bucket.create]
+        [bucket.name for bucket in site_plan(both, site, load_catalog()).buckets if bucket.create]
         for site in ("west", "other")
     ]
     assert made == [["runs"], []]

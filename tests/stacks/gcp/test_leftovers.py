@@ -11,7 +11,7 @@ from google_double import Google
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp.api import GoogleError
 from gcluster.stacks.gcp.leftovers import leftovers
-from gcluster.stacks.gcp.plan.layout import layout
+from gcluster.stacks.gcp.plan.layout import site_plan
 from gcluster.stacks.provider import Leftover
 
 MACHINE = "a3-ultragpu-8g"
@@ -29,7 +29,7 @@ def google() -> Iterator[Google]:
 
 def left(google: Google) -> tuple[Leftover, ...]:
     spec = spec_of(MACHINE)
-    plan = layout(spec, site_of(spec), load_catalog())
+    plan = site_plan(spec, site_of(spec), load_catalog())
     return leftovers(google.api(), plan, load_catalog())
 
 

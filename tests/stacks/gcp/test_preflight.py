@@ -13,7 +13,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.gcp.api import Api, GoogleError, Operation, Reply
 from gcluster.stacks.gcp.offers import offers
-from gcluster.stacks.gcp.plan.layout import layout
+from gcluster.stacks.gcp.plan.layout import site_plan
 from gcluster.stacks.gcp.plan.names import found_by
 from gcluster.stacks.gcp.preflight.questions import preflight
 
@@ -31,7 +31,7 @@ def google() -> Iterator[Google]:
 
 def asked(google: Google, machine: str = "a3-ultragpu-8g") -> dict[str, list[Diagnostic]]:
     spec = spec_of(machine)
-    plan = layout(spec, site_of(spec), load_catalog())
+    plan = site_plan(spec, site_of(spec), load_catalog())
     found: dict[str, list[Diagnostic]] = {}
     for diagnostic in preflight(google.api(), spec, plan, load_catalog()):
         found.setdefault(diagnostic.code, []).append(diagnostic)
@@ -68,7 +68,7 @@ def test_a_quota_that_google_does_not_tell_is_said_to_be_unknown(google: Google)
 def existing(google: Google, pool: str, count: int) -> None:
     """Let machines of the example's pool run."""
     spec = spec_of("a3-ultragpu-8g")
-    plan = layout(spec, site_of(spec), load_catalog())
+    plan = site_plan(spec, site_of(spec), load_catalog())
     for number in range(count):
         google.add(f"m{number}", "us-central1-b", {**found_by(plan), "gcluster-pool": pool})
 
@@ -148,7 +148,7 @@ def test_a_reservation_that_fits_is_not_mentioned_and_is_an_offer(google: Google
     google.fixed[RESERVATION] = (200, reserved(inUseCount="1"))
     assert "GC984" not in asked(google, "a3-megagpu-8g")
     spec = spec_of("a3-megagpu-8g")
-    plan = layout(spec, "central", load_catalog())
+    plan = site_plan(spec, "central", load_catalog())
     now = datetime(2026, 11, 2, tzinfo=UTC)
     first, spot = offers(google.api(), plan, plan.pool("train"), load_catalog(), now=now)
     assert first.available == 3
@@ -159,7 +159,7 @@ def test_a_reservation_that_fits_is_not_mentioned_and_is_an_offer(google: Google
 
 def test_a_price_has_its_source_and_age(google: Google) -> None:
     spec = spec_of("a3-ultragpu-8g")
-    plan = layout(spec, "west", load_catalog())
+    plan = site_plan(spec, "west", load_catalog())
     now = datetime(2026, 11, 2, tzinfo=UTC)
     demand, spot = offers(google.api(), plan, plan.pool("train"), load_catalog(), now=now)
     assert (demand.usd_per_hour, spot.usd_per_hour) == (84.81, 50.09)
@@ -190,7 +190,7 @@ def test_a_subnet_must_have_room_for_what_is_still_to_be_made(google: Google) ->
     subnet = "/compute/projects/acme-net/regions/us-central1/subnetworks/gpu"
     used = {"ipv4Utilizations": [{"totalAllocatedIp": "250", "totalFreeIp": "2"}]}
     answer = {"ipCidrRange": "10.0.0.0/24", "utilizationDetails": used}
-    vpc = layout(spec_of("a2-ultragpu-8g"), "central", load_catalog()).network.vpc
+    vpc = site_plan(spec_of("a2-ultragpu-8g"), "central", load_catalog()).network.vpc
     google.fixed[subnet] = (200, answer | {"network": vpc})
     [found] = [f for f in asked(google, "a2-ultragpu-8g")["GC985"] if "still need" in f.summary]
     assert "has 2 free addresses, the nodes still need 3" in found.summary
@@ -271,7 +271,7 @@ class NobodyLoggedIn:
 
 def test_without_a_login_one_warning_says_what_is_not_known() -> None:
     spec = spec_of("a3-ultragpu-8g")
-    plan = layout(spec, "west", load_catalog())
+    plan = site_plan(spec, "west", load_catalog())
     api = Api("acme-ml", login=NobodyLoggedIn())
     found, *prices = preflight(api, spec, plan, load_catalog())
     assert {price.code for price in prices} == {"GC987"}, "the catalog's, which need no login"
