@@ -228,7 +228,7 @@ format: environment ## format Python and apply the fixes of ruff
 
 .PHONY: schema
 schema: environment ## write the JSON Schemas again from the types
-	@for kind in cluster catalog policies; do gcluster schema $$kind > schemas/$$kind.schema.json; done
+	@for kind in cluster catalog policies; do gcluster schema $$kind > schemas/structure/$$kind.schema.json; done
 
 .PHONY: docs
 docs: schema ## write the generated pages again (spec reference, codes, roles)

@@ -20,7 +20,7 @@ from .ledger import Ledger
 
 if TYPE_CHECKING:
     from ..schemas.catalog import Machine
-    from ..schemas.catalog.machine import Market
+    from ..schemas.catalog.model.machine import Market
     from .pulumi.provider import ManagedKubernetes
     from .pulumi.recording.graph import RecordedGraph
 

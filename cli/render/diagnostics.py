@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity, Span
-from ...schemas.fix.apply import FixedSpec
 from ...schemas.spec.model import SECRET_PATTERN
+from ...schemas.structure.fix.apply import FixedSpec
 from ..console import Console, Tone, columns, printable, width
 
 _TONES: dict[Severity, Tone] = {

@@ -8,9 +8,9 @@ import typer
 
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...schemas.catalog import load_catalog
-from ...schemas.checked import gather
 from ...schemas.cost.bill import Bill, bill
 from ...schemas.diagnostics import Diagnostic
+from ...schemas.fleet.checked import gather
 from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.units import Percent

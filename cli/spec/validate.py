@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ...lifecycle.cluster.outcome import Exit, failure, rewrite
 from ...lifecycle.planning.preflight.offline import offline_findings
-from ...schemas.checked import STDIN, Gathered, Report, check, gather
-from ...schemas.fix.apply import FixedSpec, apply_fixes
+from ...schemas.fleet.checked import STDIN, Gathered, Report, check, gather
+from ...schemas.structure.fix.apply import FixedSpec, apply_fixes
 from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.diagnostics import fixes_text

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...schemas.decoding import convert
+from ...schemas.structure.decoding import convert
 from .desired import JobOwner
 from .records import (
     GPU,

@@ -11,10 +11,10 @@ daemon runs only where configure has given it its file.
 
 from __future__ import annotations
 
-from ...schemas.bundle import BundleManifest
 from ...schemas.catalog import Catalog
 from ...schemas.derived.control_planes import managed_pools
 from ...schemas.spec import ClusterSpec
+from ...schemas.stack.bundle import BundleManifest
 from ..hosts import ClusterInventory
 from .kubernetes import KubernetesAt, taking
 from .network.proxy import proxy_environment

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from ...schemas.derived.control_planes import API_PORT, api_name, balanced_site
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
+from ...schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from ..hosts import Host
 from .node import NodeFacts
 from .roles import role_compiler

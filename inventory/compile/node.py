@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ...schemas.bundle import BundleManifest, KubernetesBundle
 from ...schemas.catalog import Catalog, Fabric
-from ...schemas.catalog.machine import Gpu, Machine
+from ...schemas.catalog.model.machine import Gpu, Machine
 from ...schemas.derived.storage import Mounts, is_on_volume, mount_point
 from ...schemas.spec import ClusterSpec, LustreStorage, Pool, PoolRole
+from ...schemas.stack.bundle import BundleManifest, KubernetesBundle
 from ...schemas.stack.pools import resolved_pools
 from ...schemas.stack.resolved import Resolved
 from ..hosts import AFTER_APPLY, ClusterInventory, Host

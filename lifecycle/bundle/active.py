@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.bundle import BundleManifest, decode
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import BundleManifest, decode
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter
 from ..state import Applied, StateStore, newest_applied

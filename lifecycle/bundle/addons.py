@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from ...schemas.bundle import (
+from ...schemas.catalog import Addon, Catalog
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import (
     BUNDLED,
     MANIFEST,
     MORE_IMAGES,
@@ -23,10 +26,7 @@ from ...schemas.bundle import (
     BundleManifest,
     decode,
 )
-from ...schemas.catalog import Addon, Catalog
-from ...schemas.decoding import decode_yaml
-from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.structure.decoding import decode_yaml
 from ...stacks.io import atomic
 from ...stacks.registry import provider
 from ..cluster.outcome import LifecycleError, failure

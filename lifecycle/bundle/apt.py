@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...schemas.decoding import decode_yaml
+from ...schemas.structure.decoding import decode_yaml
 from ..cluster.outcome import LifecycleError, failure
 from .keys import exported
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
+from ...schemas.stack.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..kubernetes.addons.notes import bundled_images
 from .addons import addons_missing, addons_of

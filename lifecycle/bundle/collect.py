@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ...schemas.bundle import (
+from ...schemas.catalog import Catalog, load_catalog
+from ...schemas.load import load
+from ...schemas.stack.bundle import (
     MANIFEST,
     SIGNATURE,
     Asked,
@@ -18,8 +20,6 @@ from ...schemas.bundle import (
     BundledImage,
     BundleManifest,
 )
-from ...schemas.catalog import Catalog, load_catalog
-from ...schemas.load import load
 from ..cluster import places
 from ..cluster.cluster import SpecError
 from ..cluster.outcome import Exit, LifecycleError, failure

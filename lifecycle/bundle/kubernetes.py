@@ -16,7 +16,9 @@ from ...inventory.compile.kubernetes import (
     version_of,
 )
 from ...inventory.compile.node import NodeFacts
-from ...schemas.bundle import (
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import (
     BUNDLED,
     MANIFEST,
     BundledFile,
@@ -24,8 +26,6 @@ from ...schemas.bundle import (
     KubernetesBundle,
     decode_kubernetes,
 )
-from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster import places
 from ..cluster.progress import Reporter
 from ..kubernetes.release.build import architecture, ensure_built, planned_bundle

@@ -10,8 +10,8 @@ import msgspec
 
 from ...inventory.compile.system.packages import BUNDLE_FOLDER, PACKAGE_MIRROR_ROOT
 from ...inventory.hosts import Host
-from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
-from ...schemas.decoding import decode_json
+from ...schemas.stack.bundle import MANIFEST, SIGNATURE, BundleManifest
+from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import failure
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..nodes.ssh import SshSession, Unreachable

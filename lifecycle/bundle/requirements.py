@@ -12,10 +12,10 @@ from ...inventory.compile.node import NodeFacts, node_facts
 from ...inventory.compile.roles import role_compilers
 from ...inventory.compile.slurm.packages import slurm_build
 from ...inventory.hosts import ClusterInventory
-from ...schemas.bundle import Asked, BundleManifest
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import Asked, BundleManifest
 from ...stacks.local.image.base_image import recipe
 from ...stacks.registry import provider
 from ..cluster.outcome import Exit, LifecycleError, failure

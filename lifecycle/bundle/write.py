@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.bundle import (
+from ...schemas.stack.bundle import (
     MANIFEST,
     SIGNATURE,
     Asked,

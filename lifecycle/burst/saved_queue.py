@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity, Span
+from ...schemas.structure.decoding import decode_json
 from ...schemas.structure.source import decode, read_source
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .policy import (

@@ -15,9 +15,9 @@ import msgspec
 import yaml
 
 from ...schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt, machines_text, spec_text
-from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import load
+from ...schemas.structure.decoding import decode_json
 from ..state.store import utc_now
 from .outcome import Exit, failure
 

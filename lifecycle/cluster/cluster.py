@@ -13,12 +13,12 @@ import msgspec
 
 from ...inventory.compile import CompiledCluster
 from ...inventory.compile.kubernetes import KubernetesAt
-from ...schemas.bundle import BundleManifest
 from ...schemas.catalog import Catalog, CatalogError, load_catalog
 from ...schemas.derived.state_url import parse_state_url
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded, load, load_text
 from ...schemas.spec import ClusterSpec
+from ...schemas.stack.bundle import BundleManifest
 from ..bundle.active import applied_now, bundle_of, kubernetes_of
 from ..planning.policy import refuse_breaches
 from ..planning.preflight.offline import refuse_unmakeable

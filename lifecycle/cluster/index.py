@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from . import places
 from .outcome import Exit, failure
 

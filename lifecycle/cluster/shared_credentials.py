@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.decoding import decode_json
 from ...schemas.spec import CloudSite
+from ...schemas.structure.decoding import decode_json
 from ...stacks.io import atomic
 from ...stacks.io.ssh import ensure_client_key, write_client_key
 from . import places

@@ -19,7 +19,7 @@ import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import chosen_addons
 from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, Object
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..kubernetes.addons.changes import (
     OBJECT_FIELDS,
     addon_groups,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ...inventory.compile import Step
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..nodes.converge import seals, stamps
 from ..nodes.converge.role_files import Traces, traces_of
 from ..nodes.converge.stamps import WORN, Stamps

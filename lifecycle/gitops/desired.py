@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ...schemas.checked import check, gather
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.fleet.checked import check, gather
 from ...schemas.fleet.ordering import FILE, NONE, Fleet, load_fleet
 from ...schemas.load import Loaded
 from ..cluster.cluster import Cluster, open_cluster

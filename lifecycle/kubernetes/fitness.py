@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from ...inventory.compile.kubernetes_objects.network import cni
 from ...inventory.compile.kubernetes_objects.objects import pause_image
 from ...inventory.hosts import ClusterInventory
-from ...schemas.bundle import KubernetesBundle
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import KubernetesBundle
 from ..cluster.cluster import Cluster
 from ..planning.changes import UpgradeLine
 from ..planning.preflight.offline import unknown_digests

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ...inventory.hosts import Host
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..nodes.ssh import SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
 from ..status.conditions import Cause, Condition

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.ssh import SshResult, SshSession

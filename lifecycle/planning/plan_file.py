@@ -22,7 +22,7 @@ import msgspec
 
 import gcluster
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ...stacks.io import atomic
 from ...stacks.provider import Resource, ResourceChange
 from ..burst.lock import LOCK as BURST_LOCK

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.decoding import convert
+from ...schemas.structure.decoding import convert
 
 NodeSet: TypeAlias = frozenset[str]
 

@@ -8,8 +8,8 @@ import msgspec
 
 from ...inventory.compile.node import pulls
 from ...inventory.hosts import ClusterInventory
-from ...schemas.decoding import decode_json
 from ...schemas.spec import SlurmScheduler
+from ...schemas.structure.decoding import decode_json
 from ..cluster.cluster import CERTIFICATE_KEY, Cluster
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter

@@ -19,7 +19,7 @@ from typing import get_args
 
 import msgspec
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .event_types import Body, DamageAccepted, Known, Unreadable

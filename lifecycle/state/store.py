@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
 from .integrity import DamageError, has_hash, with_hash, without_hash

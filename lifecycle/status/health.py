@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from ...inventory.hosts import Host
-from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
+from ...schemas.structure.decoding import decode_json
 from ...stacks.provider import ResourceChange
 from ..cluster.cluster import Cluster
 from ..cluster.sites import open_sites

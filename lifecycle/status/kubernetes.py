@@ -10,7 +10,7 @@ import msgspec
 
 from ...inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from ...inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ..kubernetes.observe import NodeSeen, PodSeen, see_nodes, see_pods
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor

@@ -7,7 +7,7 @@ import msgspec
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...inventory.hosts import ClusterInventory
-from ...schemas.bundle import BundleManifest
+from ...schemas.stack.bundle import BundleManifest
 from ..cluster.cluster import Cluster
 from ..status.observe import Observation
 

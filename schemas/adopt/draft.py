@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from ..catalog import load_catalog
-from ..catalog.machine import Machine
+from ..catalog.model.machine import Machine
 
 _WIDTH = 100
 

@@ -4,9 +4,9 @@ Files under machines/<where>/, fabrics/, providers/, sources/ and addons/ come w
 entry a file, named after it; a user's own files add to them or override them.
 """
 
-from .fabric import Calibration, ExtraNetworks, Fabric, Floor
 from .load import Catalog, CatalogError, CatalogFile, load_catalog
-from .machine import (
+from .model.fabric import Calibration, ExtraNetworks, Fabric, Floor
+from .model.machine import (
     Citation,
     Cpu,
     Gpu,
@@ -18,14 +18,14 @@ from .machine import (
     Price,
     Quota,
 )
-from .provider import (
+from .model.provider import (
     CapacityBlock,
     LustreOffer,
     ProviderFacts,
     Region,
     ReservedNetwork,
 )
-from .source import Addon, ArtefactSource, File, Repository
+from .model.source import Addon, ArtefactSource, File, Repository
 
 __all__ = [
     "Addon",

@@ -10,10 +10,10 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from ..decoding import convert
 from ..spec.model import SpecModel
 from ..structure.compose import compose
-from .machine import Citation, Date, Machine
+from ..structure.decoding import convert
+from .model.machine import Citation, Date, Machine
 
 Value: TypeAlias = "str | float | bool | list[str]"
 

@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
-from . import fabric, family, load, machine, provider, source
-from . import machine as citation
-from . import source as addon
+from . import load
 from .load import CatalogFile
+from .model import fabric, family, machine, provider, source
+from .model import machine as citation
+from .model import source as addon
 
-SCHEMA_FILE = Path(__file__).parent.with_name("catalog.schema.json")
+SCHEMA_FILE = Path(__file__).parents[1] / "structure" / "catalog.schema.json"
 _MODULES = (addon, citation, fabric, family, load, machine, provider, source)
 
 

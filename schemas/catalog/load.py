@@ -14,11 +14,11 @@ from ..spec.model import SpecModel
 from ..structure.compose import compose
 from ..structure.fit import fit
 from ..structure.source import decode, read_source
-from .fabric import Fabric
-from .family import Family, family_of
-from .machine import Machine
-from .provider import ProviderFacts
-from .source import Addon, ArtefactSource
+from .model.fabric import Fabric
+from .model.family import Family, family_of
+from .model.machine import Machine
+from .model.provider import ProviderFacts
+from .model.source import Addon, ArtefactSource
 
 _HERE = Path(__file__).parent
 _AnyEntry: TypeAlias = Machine | Family | Fabric | ProviderFacts | ArtefactSource | Addon

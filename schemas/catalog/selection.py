@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from ..diagnostics import closest
-from .family import Family
-from .machine import Machine, Market, Price
+from .model.family import Family
+from .model.machine import Machine, Market, Price
 
 if TYPE_CHECKING:
     from .load import Catalog

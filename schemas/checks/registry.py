@@ -15,10 +15,10 @@ import msgspec
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
-from ..fix.edits import Fix
-from ..fix.patches import patch_of, word_patch
 from ..spec import ClusterSoftware, Smoke
 from ..structure.document import Document
+from ..structure.fix.edits import Fix
+from ..structure.fix.patches import patch_of, word_patch
 from .context import CheckContext
 
 

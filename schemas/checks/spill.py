@@ -16,7 +16,7 @@ from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from ..catalog.machine import Gpu
+    from ..catalog.model.machine import Gpu
 
 
 def spill_path(partition: str, *steps: str | int) -> PathTuple:

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from ..checks.registry import all_checks
-from ..decoding import decode_yaml
-from ..fleet import FLEET_CODES
+from ..fleet.codes import FLEET_CODES
 from ..policies import POLICY_CODES
+from ..structure.decoding import decode_yaml
 from .registered import FAMILIES, TEXTS, Text, family_of, number_of, read, register
 
 
@@ -90,7 +90,7 @@ def render() -> dict[str, str]:
     return {"diagnostics.md": top, **pages}
 
 
-FOLDER = Path(__file__).parent.parent / "examples"
+FOLDER = Path(__file__).parent / "examples"
 
 
 class ExampleSpec(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ..decoding import convert
 from ..structure.compose import compose
+from ..structure.decoding import convert
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..decoding import convert
 from ..diagnostics import Diagnostic, PathTuple, Severity, Span
-from ..fix.patches import place_of
 from ..spec.sites.bare_metal import ListedHost
+from ..structure.decoding import convert
 from ..structure.document import Document
 from ..structure.fit import Structured
+from ..structure.fix.patches import place_of
 from ..structure.source import decode, read_source
 
 _HOLDERS = ("data", "hosts", "instances", "nodes", "items")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
 from .policy import PolicyFile
 
-SCHEMA_FILE = Path(__file__).parent.with_name("policies.schema.json")
+SCHEMA_FILE = Path(__file__).parents[1] / "structure" / "policies.schema.json"
 
 
 def policies_schema() -> Schema:

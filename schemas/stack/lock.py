@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 
 from ..catalog.load import CatalogError
-from ..catalog.machine import Citation, Date
+from ..catalog.model.machine import Citation, Date
 from ..spec.model import SpecModel
 from ..structure.compose import compose
 from ..structure.fit import fit

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..catalog import Catalog
-from ..catalog.machine import Machine
+from ..catalog.model.machine import Machine
 from ..diagnostics import PathTuple
 from ..spec import (
     CloudSite,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..catalog.source import ArtefactSource
+from ..catalog.model.source import ArtefactSource
 from ..spec import ClusterSoftware
 from .lock import Lock, fits, longer, parts
 from .resolved import Origin, Resolved, ResolvedComponent

@@ -12,10 +12,10 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from ..diagnostics import PathTuple, closest, listing
-from ..fix.edits import Fix
 from ..spec.model import NAME_PATTERN, NAME_RULE, SECRET_PATTERN
 from .fit import Fits, fitting
-from .fixes import fix_of
+from .fix.edits import Fix
+from .fix.structural import fix_of
 from .json_schema import Schema
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from ..decoding import convert
 from ..diagnostics import Diagnostic, PathTuple, Severity
-from ..fix.patches import patch_of
 from ..spec.units import Quantity
+from .decoding import convert
 from .document import Document
+from .fix.patches import patch_of
 from .json_schema import Schema, inlined_schema
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ __all__ = [
     "schema_of",
 ]
 
-SCHEMA_FILE = Path(__file__).parent.with_name("cluster.schema.json")
+SCHEMA_FILE = Path(__file__).with_name("cluster.schema.json")
 TAGS = ("provider", "type", "source")
 """Keys that tell the branches of a union apart."""
 _TAG_TEXT = "Says what kind this is; the other keys depend on it."

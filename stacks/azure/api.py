@@ -25,7 +25,7 @@ from azure.core.rest import HttpRequest, HttpResponse
 from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..provider import ProviderError, provider_error
 from ..pulumi.engine.events import NO_CAPACITY, translate
 

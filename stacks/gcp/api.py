@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..provider import ProviderError, provider_error
 from ..pulumi.engine.events import translate
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..provider import Leftover
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api

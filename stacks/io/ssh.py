@@ -21,8 +21,8 @@ from typing import TypeVar
 import msgspec
 
 from ...inventory.hosts import Host
-from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.structure.decoding import decode_json
 from ..provider import provider_error
 from . import atomic
 

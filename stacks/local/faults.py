@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.decoding import decode_json
 from ...schemas.derived.hostlist import expand
+from ...schemas.structure.decoding import decode_json
 from ..provider import provider_error
 
 VARIABLE = "GCLUSTER_LOCAL_FAULTS"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.bundle import BUNDLES, NODE_FOLDER
 from ...schemas.diagnostics import Diagnostic
+from ...schemas.stack.bundle import BUNDLES, NODE_FOLDER
 from ..io.ssh import ensure_client_key
 from ..provider import (
     ProviderError,

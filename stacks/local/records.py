@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.decoding import decode_json
+from ...schemas.structure.decoding import decode_json
 from ..io import atomic
 from ..provider import SiteContext
 

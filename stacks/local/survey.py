@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
-from ...schemas.decoding import convert
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
+from ...schemas.structure.decoding import convert
 from ..io.ssh import silence
 from ..provider import (
     ProviderError,

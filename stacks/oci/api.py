@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ...schemas.decoding import convert
 from ...schemas.diagnostics import Diagnostic
+from ...schemas.structure.decoding import convert
 from ..provider import ProviderError
 from ..pulumi.engine.command import require
 from ..pulumi.engine.events import translate

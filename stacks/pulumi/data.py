@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from ...schemas.decoding import decode_yaml
+from ...schemas.structure.decoding import decode_yaml
 
 _STACKS = Path(__file__).parents[1]
 T = TypeVar("T")

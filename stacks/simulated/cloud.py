@@ -16,8 +16,8 @@ from typing import ClassVar
 
 import msgspec
 
-from ...schemas.decoding import decode_json
 from ...schemas.spec import SimulatedSite
+from ...schemas.structure.decoding import decode_json
 from ..io import atomic
 from ..provider import provider_error
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import msgspec
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
-from ...schemas.decoding import convert
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, PoolRole
+from ...schemas.structure.decoding import convert
 from ..provider import (
     Grown,
     Leftover,

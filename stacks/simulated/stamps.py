@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.decoding import learn
+from ...schemas.structure.decoding import learn
 from ..io import atomic
 from ..provider import SiteContext
 

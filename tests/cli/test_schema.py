@@ -13,7 +13,7 @@ import pytest
 def test_the_schema_printed_is_the_schema_published(
     run: Callable[..., Any], root: Path, kind: str
 ) -> None:
-    published = (root / f"schemas/{kind}.schema.json").read_text(encoding="utf-8")
+    published = (root / f"schemas/structure/{kind}.schema.json").read_text(encoding="utf-8")
     assert run("schema", kind).stdout == published
 
 

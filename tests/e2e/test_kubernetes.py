@@ -14,7 +14,7 @@ import pytest
 
 from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.kubernetes.release.build import built_folder
-from gcluster.schemas.bundle import BUNDLES, MANIFEST
+from gcluster.schemas.stack.bundle import BUNDLES, MANIFEST
 
 from .conftest import until
 from .kubernetes_site import KubernetesCluster, kernel, name_servers, pod

@@ -17,7 +17,7 @@ import pytest
 
 from gcluster.lifecycle.kubernetes.release.build import architecture, recipe
 from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
-from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
+from gcluster.schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
 from .conftest import made_bundle, until
 from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, pod

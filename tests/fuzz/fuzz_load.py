@@ -14,9 +14,9 @@ with atheris.instrument_imports(include=["gcluster"]):
     from gcluster.cli.console import Console
     from gcluster.cli.render.diagnostics import diagnostics_text
     from gcluster.schemas.checks import CHECKS as _CHECKS  # noqa: F401  # all, before any input
-    from gcluster.schemas.fix.apply import fixed_text
     from gcluster.schemas.load import load_text
     from gcluster.schemas.structure import errors as _errors  # noqa: F401  # as above
+    from gcluster.schemas.structure.fix.apply import fixed_text
 
 _PAPER = Console(width=80)
 

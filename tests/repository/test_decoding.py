@@ -14,7 +14,7 @@ OWN = re.compile(
 )
 RACE = """
 import sys, threading, types
-from gcluster.schemas.decoding import decode_json
+from gcluster.schemas.structure.decoding import decode_json
 sys.setswitchinterval(1e-6)
 text = "import msgspec\\nfrom typing import Optional\\n" + "".join(
     f"class A{i}(msgspec.Struct):\\n    x: Optional[{f'A{i - 1}' if i else 'int'}] = None\\n"
@@ -44,7 +44,7 @@ def test_no_other_module_decodes_by_type_itself() -> None:
         for path in (ROOT / folder).rglob("*.py")
         if OWN.search(path.read_text())
     }
-    assert found == {"schemas/decoding.py"}
+    assert found == {"schemas/structure/decoding.py"}
 
 
 def test_threads_that_meet_a_type_together_all_read_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.planning.compile_tree import compiled_files
 from gcluster.lifecycle.planning.preflight.offline import offline_findings
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.fleet import check_fleet
+from gcluster.schemas.fleet.clashes import check_fleet
 from gcluster.schemas.load import load
 
 EXAMPLES = [
@@ -38,7 +38,7 @@ def test_the_example_compiles_to_the_same_bytes_twice(example: Path) -> None:
 
 
 def test_every_example_points_editors_to_the_schema() -> None:
-    line = "# yaml-language-server: $schema=../schemas/cluster.schema.json"
+    line = "# yaml-language-server: $schema=../schemas/structure/cluster.schema.json"
     assert [e.name for e in EXAMPLES if line not in e.read_text(encoding="utf-8")] == []
 
 

@@ -29,9 +29,9 @@ def test_the_collection_in_src_links_to_the_top_level_folders(root: Path, folder
 
 
 def test_the_examples_of_codes_are_the_golden_cases(root: Path) -> None:
-    link = root / "schemas/examples"
+    link = root / "schemas/codes/examples"
     assert link.is_symlink()
-    assert link.readlink() == Path("../tests/cases/validate")
+    assert link.readlink() == Path("../../tests/cases/validate")
 
 
 def test_every_python_module_says_first_what_it_is_for(

@@ -206,10 +206,10 @@ def test_the_wheel_carries_nothing_but_the_package(wheel: Path) -> None:
         f"{COLLECTION}/galaxy.yml",
         f"{COLLECTION}/meta/runtime.yml",
         f"{COLLECTION}/roles/slurm/tasks/",
-        "gcluster/schemas/cluster.schema.json",
+        "gcluster/schemas/structure/cluster.schema.json",
         "gcluster/schemas/catalog/machines/",
         "gcluster/schemas/codes/register.yaml",
-        "gcluster/schemas/examples/GC102.yaml",
+        "gcluster/schemas/codes/examples/GC102.yaml",
         "gcluster/py.typed",
     ],
 )
@@ -307,7 +307,7 @@ def test_the_installed_command_writes_the_committed_schema(
     root: Path, installed: Path, tmp_path: Path
 ) -> None:
     written = _run(installed / "bin/gcluster", "schema", cwd=tmp_path)
-    assert written == (root / "schemas/cluster.schema.json").read_text(encoding="utf-8")
+    assert written == (root / "schemas/structure/cluster.schema.json").read_text(encoding="utf-8")
 
 
 def test_ansible_finds_every_role_of_the_installed_collection(

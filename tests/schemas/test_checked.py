@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.schemas.checked import Report, check, gather
+from gcluster.schemas.fleet.checked import Report, check, gather
 
 SPEC = """\
 apiVersion: gcluster/v1

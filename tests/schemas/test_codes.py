@@ -25,7 +25,7 @@ from gcluster.schemas.codes.registered import (
     read,
     with_new,
 )
-from gcluster.schemas.fleet import FLEET_CODES
+from gcluster.schemas.fleet.codes import FLEET_CODES
 from gcluster.schemas.policies import POLICY_CODES
 
 _SOURCE = Path(gcluster.__path__[0])

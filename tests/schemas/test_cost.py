@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Machine, Price, load_catalog
-from gcluster.schemas.catalog.machine import Cpu, Market
+from gcluster.schemas.catalog.model.machine import Cpu, Market
 from gcluster.schemas.cost.pools import HOURS_PER_MONTH, Cost, OptionCost, usd_per_hour
 from gcluster.schemas.load import load_text
 

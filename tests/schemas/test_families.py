@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.catalog.family import family_of
+from gcluster.schemas.catalog.model.family import family_of
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.load import load, load_text
 

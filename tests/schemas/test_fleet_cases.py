@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.golden_files import CASES, GoldenFiles, case_names, finding, read_cases, unpack
 
-from gcluster.schemas.fleet import FLEET_CODES, check_fleet
+from gcluster.schemas.fleet.clashes import check_fleet
+from gcluster.schemas.fleet.codes import FLEET_CODES
 from gcluster.schemas.fleet.folder import load_folder
 from gcluster.schemas.load import load
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fleet import FLEET_CODES
+from gcluster.schemas.fleet.codes import FLEET_CODES
 from gcluster.schemas.fleet.folder import Folder, load_folder
 
 SPEC = """\

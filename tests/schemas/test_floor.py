@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Fabric, Machine, Nic, load_catalog
-from gcluster.schemas.catalog.fabric import Floor
-from gcluster.schemas.catalog.machine import Cpu, Gpu, Nvlink
+from gcluster.schemas.catalog.model.fabric import Floor
+from gcluster.schemas.catalog.model.machine import Cpu, Gpu, Nvlink
 from gcluster.schemas.derived.floor import (
     allreduce_floor,
     floor_gbytes_per_s,

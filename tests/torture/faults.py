@@ -20,7 +20,7 @@ from typing import NamedTuple
 from gcluster.lifecycle.state import process as identity
 from gcluster.lifecycle.state import store as state_store
 from gcluster.lifecycle.state.bucket import DirectoryBucket, broken
-from gcluster.schemas.decoding import learn
+from gcluster.schemas.structure.decoding import learn
 
 from .cluster import HurtCluster
 from .process import Hurt, at_moment

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from .... import __version__
-from ....schemas.checked import Report
 from ....schemas.codes import CodeExplanation, explanations
 from ....schemas.diagnostics import Diagnostic, Patch, Severity, Span
+from ....schemas.fleet.checked import Report
 from ...console import printable
 from ..document import document
 from .validate import totals

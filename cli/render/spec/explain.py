@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
-from ....schemas.fix.apply import fixed_text
 from ....schemas.load import Loaded, load_text
+from ....schemas.structure.fix.apply import fixed_text
 from ...console import Console, wrap
 from ..diagnostics import diagnostics_text, diff_text
 

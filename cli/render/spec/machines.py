@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ....schemas.catalog import Machine, Price, Quota
-from ....schemas.catalog.family import Family
 from ....schemas.catalog.figures import Figure, Value, figures, is_unverified
+from ....schemas.catalog.model.family import Family
 from ....schemas.catalog.selection import Offer, Wanted, places, short_fabric, short_place
 from ...console import Console, pad, printable, width, wrap
 from ..table import Column, tabulate

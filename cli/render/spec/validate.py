@@ -7,8 +7,8 @@ from typing import Any
 
 from ....inventory.bare_metal import bare_metal_hosts
 from ....schemas.catalog import load_catalog
-from ....schemas.checked import CheckedSpec, Report
 from ....schemas.cost.quotas import QuotaNeed, quota_needs
+from ....schemas.fleet.checked import CheckedSpec, Report
 from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, Pool
 from ...console import Console

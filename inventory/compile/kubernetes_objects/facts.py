@@ -8,7 +8,7 @@ from functools import cached_property
 import msgspec
 
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.catalog.machine import slices_of
+from ....schemas.catalog.model.machine import slices_of
 from ....schemas.derived.control_planes import DEFAULT_RELEASE, release_of
 from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition

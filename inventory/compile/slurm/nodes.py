@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.catalog.machine import Cpu
+from ....schemas.catalog.model.machine import Cpu
 from ....schemas.derived.hostlist import host_order
 from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ...hosts import Host

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ....schemas.bundle import BundleManifest
-from ....schemas.catalog.source import ArtefactSource, Repository
+from ....schemas.catalog.model.source import ArtefactSource, Repository
 from ....schemas.spec.software import SourceRedirect
+from ....schemas.stack.bundle import BundleManifest
 from ..node import NodeFacts
 from ..roles import needed_sources, role_compiler
 from ..steps import Json, Phase, Stage, Step

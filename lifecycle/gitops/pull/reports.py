@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from ....inventory.hosts import Host
-from ....schemas.decoding import learn
+from ....schemas.structure.decoding import learn
 from ...nodes.converge.stamps import Stamps, read_stamps
 from ...nodes.ssh import SshSession, Unreachable
 

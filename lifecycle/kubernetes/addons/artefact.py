@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 import msgspec
 
 from ....schemas.catalog import Addon
-from ....schemas.decoding import decode_yaml
+from ....schemas.structure.decoding import decode_yaml
 from ....stacks.io import atomic
 from ...cluster import places
 from ...cluster.outcome import Exit, LifecycleError, failure

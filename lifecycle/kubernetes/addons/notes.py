@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....schemas.bundle import BundleManifest
 from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.stack.bundle import BundleManifest
 from ..release.image_archive import full_name, split_tag
 from ..workloads import TO_KEEP, counted
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ....schemas.decoding import decode_json, decode_yaml
 from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.structure.decoding import decode_json, decode_yaml
 from ..kubectl import ApiRefused, Kubectl
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, Object
-from ....schemas.decoding import decode_json
+from ....schemas.structure.decoding import decode_json
 from ..kubectl import Kubectl, rows
 from ..objects import ObjectKey, key_of
 from ..workloads import POLICY, is_protected, occupied

@@ -21,7 +21,7 @@ from ....inventory.compile.kubernetes_objects.objects import (
     Object,
     new,
 )
-from ....schemas.decoding import decode_json
+from ....schemas.structure.decoding import decode_json
 from ..kubectl import Kubectl
 from ..objects import ObjectKey
 from .ownership import AddonStopped

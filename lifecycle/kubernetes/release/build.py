@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from ....schemas.bundle import (
+from ....schemas.stack.bundle import (
     BUNDLES,
     IMAGES,
     MANIFEST,
@@ -26,7 +26,7 @@ from ....schemas.bundle import (
     KubernetesImage,
     decode_kubernetes,
 )
-from ....schemas.decoding import decode_yaml
+from ....schemas.structure.decoding import decode_yaml
 from ....stacks.io import atomic
 from ...bundle.fetch import sha256_of
 from ...cluster import places

@@ -13,8 +13,14 @@ from typing import Literal, cast
 
 import msgspec
 
-from ....schemas.bundle import IMAGES, MANIFEST, KubernetesBundle, KubernetesFile, KubernetesImage
-from ....schemas.decoding import decode_yaml
+from ....schemas.stack.bundle import (
+    IMAGES,
+    MANIFEST,
+    KubernetesBundle,
+    KubernetesFile,
+    KubernetesImage,
+)
+from ....schemas.structure.decoding import decode_yaml
 from ....stacks.io import atomic
 from ....stacks.io.https import opened
 from ...bundle.fetch import RequiredFile, fetch_all

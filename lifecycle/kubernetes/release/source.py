@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from ....inventory.compile.kubernetes import KubernetesAt
-from ....schemas.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....schemas.stack.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
 from ...bundle.fetch import is_complete
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...cluster.progress import Reporter

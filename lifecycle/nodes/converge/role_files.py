@@ -20,7 +20,7 @@ import yaml
 import gcluster
 
 from ....inventory.compile import Step
-from ....schemas.decoding import convert
+from ....schemas.structure.decoding import convert
 
 _MODULE = re.compile(rb"\bgcluster\.cluster\.(\w+):")
 _IMPORT = re.compile(rb"^from (?:\.|\.\.module_utils\.)(\w+) import", re.MULTILINE)

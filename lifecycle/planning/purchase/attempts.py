@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....schemas.decoding import convert
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.structure.decoding import convert
 from ....stacks.provider import ProviderError, PurchaseOption
 from ....stacks.pulumi.engine.events import first_line
 from ...cluster.outcome import Exit, LifecycleError

@@ -12,8 +12,8 @@ import msgspec
 
 from ...derived.hostlist import HostlistError, expand, fold
 from ...diagnostics import PathTuple
-from ...fix.edits import Remove
 from ...spec import Pool
+from ...structure.fix.edits import Remove
 from ..context import CheckContext, HostGroup
 from ..network.cidrs import (
     Placed,

@@ -58,7 +58,7 @@ _OWN = "one of your own: docs/machines.md, A machine of your own"
 
 def _sizes_of_family(catalog: Catalog, written: str) -> list[str]:
     """Return the machine types of the family that a name would be of; none: there is no such."""
-    from ...catalog.family import family_of  # noqa: PLC0415  # only for a name that is wrong
+    from ...catalog.model.family import family_of  # noqa: PLC0415  # only for a name that is wrong
 
     family = catalog.families.get(family_of(written) or "")
     return [] if family is None else family.names()

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Remove
 from ...spec import Option, Pool
 from ...spec.units import Duration
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .placement import zones_of_pool

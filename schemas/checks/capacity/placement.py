@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity, listing
-from ...fix.edits import Remove
 from ...spec import CloudSite, Option, Pool
+from ...structure.fix.edits import Remove
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check
 from .hosts import name_path

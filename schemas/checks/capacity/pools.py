@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...derived.hostlist import MAX_HOSTS
 from ...diagnostics import Severity
-from ...fix.edits import Remove, Replace
 from ...spec import Count, Pool, SimulatedSite
+from ...structure.fix.edits import Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...derived.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
 from ...diagnostics import PathTuple, Severity, listing
-from ...fix.edits import Replace
 from ...spec import AllReduce, Pool
 from ...spec.units import ByteSize
+from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
-from ...fix.edits import Remove, Replace
 from ...spec import AwsSite, CloudSite, GcpSite
+from ...structure.fix.edits import Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

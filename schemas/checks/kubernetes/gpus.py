@@ -34,7 +34,7 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or context.kubernetes.gpu.mig is None:
         return
-    from ...catalog.machine import profiles_of  # noqa: PLC0415  # only where MIG is asked
+    from ...catalog.model.machine import profiles_of  # noqa: PLC0415  # only where MIG is asked
 
     asked, path = context.kubernetes.gpu.mig, (*_GPU, "mig")
     for name, machine in _machines(context):

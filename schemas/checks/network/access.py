@@ -7,9 +7,9 @@ from ipaddress import IPv4Network
 
 from ...derived.links import gateway_pool, is_tunnel
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Remove
 from ...spec import CloudSite, LocalSite
 from ...spec.sites import Proxy
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .cidrs import admin_networks, parsed, readable

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from ...diagnostics import PathTuple
-from ...fix.edits import Replace
 from ...spec import CloudSite, LocalSite
 from ...spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

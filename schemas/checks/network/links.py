@@ -7,8 +7,8 @@ from ipaddress import ip_address
 
 from ...derived.links import gateway_pool, is_tunnel, networks_of
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Remove
 from ...spec import CloudSite, Link, Site
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from ..scheduler.services import controller_pools

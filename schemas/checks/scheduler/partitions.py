@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity, listing
-from ...fix.edits import Remove
 from ...spec import Partition
 from ...spec.units import Duration
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 

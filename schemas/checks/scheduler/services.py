@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Insert, Replace
 from ...spec import ObjectStorage, ScratchStorage
+from ...structure.fix.edits import Insert, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

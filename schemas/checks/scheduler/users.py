@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...fix.edits import Remove
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 

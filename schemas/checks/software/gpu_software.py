@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ...diagnostics import PathTuple, listing
-from ...fix.edits import Remove
 from ...spec import Software
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import every_stack, once, the_lock

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
-from ...fix.edits import Remove
 from ...spec import Pool
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import once, relies_on, slurm_of_pools, stacks, the_lock

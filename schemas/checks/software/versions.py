@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Replace
 from ...spec import ClusterSoftware, LustreStorage, Software
+from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ...derived.graph import cycles
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Remove
 from ...spec import LustreStorage, ObjectStorage
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .lustre import lustre

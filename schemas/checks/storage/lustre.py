@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Insert, Remove
 from ...spec import CloudSite, LustreStorage
+from ...structure.fix.edits import Insert, Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 

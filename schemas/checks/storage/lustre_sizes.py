@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Replace
 from ...spec import LustreStorage, NfsStorage
 from ...spec.units import ByteSize
+from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 from .lustre import lustre, source_of

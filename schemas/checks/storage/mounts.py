@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ...derived.storage import MountTable, mount_point
 from ...diagnostics import PathTuple, Severity
-from ...fix.edits import Remove
 from ...spec import NfsStorage, ObjectStorage, ScratchStorage
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..network.links import cut_off
 from ..registry import Finding, check

@@ -7,7 +7,7 @@ from typing import cast
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.catalog.machine import Market
+from ....schemas.catalog.model.machine import Market
 from ....schemas.derived.control_planes import managed_by
 from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool

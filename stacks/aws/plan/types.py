@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ....schemas.catalog.machine import Market
+from ....schemas.catalog.model.machine import Market
 from ....schemas.derived.links import RouteTo
 from ...pulumi.plan import BudgetPlan, CloudPlan, CloudPool, Plan
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ....schemas.decoding import decode_yaml
+from ....schemas.structure.decoding import decode_yaml
 from ...io import atomic
 from ...provider import ProviderError, provider_error
 from ..engine import INSTALL_ENGINE, Engine

@@ -8,7 +8,7 @@ from typing import cast
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.catalog.machine import Market
+from ....schemas.catalog.model.machine import Market
 from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
 from ....schemas.stack import resolved_software

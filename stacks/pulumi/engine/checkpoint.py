@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ....schemas.decoding import decode_json
+from ....schemas.structure.decoding import decode_json
 from ...provider import ControlPlaneAt, Leftover
 from ..recording.graph import RecordedGraph, RecordedResource
 

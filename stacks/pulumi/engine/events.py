@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from ....schemas.decoding import decode_yaml
 from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.structure.decoding import decode_yaml
 from ...provider import Effect, Resource, ResourceChange, SiteEvent
 from ..data import data_files
 

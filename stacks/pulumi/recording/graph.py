@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ....schemas.decoding import convert, decode_json
+from ....schemas.structure.decoding import convert, decode_json
 from ...provider import Resource, ResourceGraph
 from ..names import POOL
 

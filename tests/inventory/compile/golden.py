@@ -18,10 +18,10 @@ from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.compile.kubernetes import KubernetesAt
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget, pool_host_names
-from gcluster.schemas.bundle import decode_kubernetes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, KubernetesScheduler
+from gcluster.schemas.stack.bundle import decode_kubernetes
 
 CASES = Path(__file__).parents[2] / "cases" / "compile"
 NAMES = sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))

@@ -8,9 +8,9 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.lifecycle.cluster.sites import inventory, provider_name
-from gcluster.schemas.bundle import BundledRepository, BundleManifest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.schemas.stack.bundle import BundledRepository, BundleManifest
 from gcluster.stacks.registry import provider
 
 CATALOG = load_catalog()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gcluster.inventory.compile.slurm import nodes as slurm_nodes
 from gcluster.inventory.compile.slurm.nodes import machine_of
 from gcluster.schemas.catalog import Catalog, Cpu, Gpu, Machine, load_catalog
-from gcluster.schemas.catalog.machine import Nvlink
+from gcluster.schemas.catalog.model.machine import Nvlink
 from gcluster.schemas.load import load_text
 
 _CATALOG = load_catalog()

@@ -11,7 +11,7 @@ import pytest
 from gcluster.lifecycle.bundle.apt import Found
 from gcluster.lifecycle.bundle.keys import BundleKey
 from gcluster.lifecycle.bundle.write import Part, indexed, sign
-from gcluster.schemas.bundle import Asked, BundledFile, BundleManifest
+from gcluster.schemas.stack.bundle import Asked, BundledFile, BundleManifest
 
 PACKAGES = {"munge": b"munge's bytes", "slurmd": b"slurmd's bytes"}
 TARBALL = b"tarball"

@@ -22,9 +22,9 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.notes import bundled_images
 from gcluster.lifecycle.planning.preflight.offline import CATALOG
-from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.stack.bundle import BundledFile, BundledImage, BundleManifest
 
 ONE, TWO = ("sha256:" + digit * 64 for digit in "12")
 TEXT = """\

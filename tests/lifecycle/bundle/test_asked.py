@@ -11,10 +11,10 @@ from gcluster.lifecycle.bundle.apt import distributions
 from gcluster.lifecycle.bundle.requirements import PoolNeeds, needs_of, refuse_built_slurm
 from gcluster.lifecycle.bundle.role_tasks import FACTS
 from gcluster.lifecycle.cluster.outcome import LifecycleError
-from gcluster.schemas.bundle import Asked
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.stack.bundle import Asked
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

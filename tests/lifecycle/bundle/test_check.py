@@ -13,9 +13,9 @@ from gcluster.lifecycle.bundle.check import check_bundle, refuse_incomplete
 from gcluster.lifecycle.bundle.keys import BundleKey
 from gcluster.lifecycle.bundle.requirements import needs_of
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.schemas.bundle import BundleManifest, decode
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.schemas.stack.bundle import BundleManifest, decode
 
 Make = Callable[..., BundleManifest]
 SLURMD = "apt/debian-13/pool/slurmd_2.0-1_amd64.deb"

@@ -12,7 +12,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError, failure
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.release import build, golang
 from gcluster.lifecycle.kubernetes.release.build import recipe
-from gcluster.schemas.bundle import IMAGES, MANIFEST
+from gcluster.schemas.stack.bundle import IMAGES, MANIFEST
 
 
 def test_a_missing_bundle_is_built_and_found_again_without_building(compiled: list[str]) -> None:

@@ -25,9 +25,9 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
 from gcluster.lifecycle.kubernetes.release.release import Release
 from gcluster.lifecycle.kubernetes.release.source import bundled_at, describe_source
-from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, BundledImage, BundleManifest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES, BundledImage, BundleManifest
 
 from .release_double import VERSION, Servers
 from .spec import TEXT, hosts_of, spec_of

@@ -17,8 +17,8 @@ from gcluster.lifecycle.kubernetes.release.source import (
     takes_own_build,
 )
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.schemas.bundle import IMAGES
 from gcluster.schemas.load import load
+from gcluster.schemas.stack.bundle import IMAGES
 
 from .spec import TEXT, spec_of
 

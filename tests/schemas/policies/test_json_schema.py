@@ -30,7 +30,7 @@ def test_an_editor_accepts_the_example() -> None:
     document = compose(text, file="policies.yaml").document
     assert document is not None
     Draft202012Validator(policies_schema()).validate(document.data)
-    assert "# yaml-language-server: $schema=../../schemas/policies.schema.json" in text
+    assert "# yaml-language-server: $schema=../../schemas/structure/policies.schema.json" in text
 
 
 def test_without_write_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.cli.render.spec.ci import junit_xml
-from gcluster.schemas.checked import CheckedSpec, Report
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
+from gcluster.schemas.fleet.checked import CheckedSpec, Report
 from gcluster.schemas.load import Loaded
 
 SPAN = Span(line=6, column=21, end_line=6, end_column=27)

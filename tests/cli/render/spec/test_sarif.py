@@ -15,8 +15,8 @@ from tests.schemas.validate_cases import Case, all_cases
 
 from gcluster.cli.render.document import document
 from gcluster.cli.render.spec.ci import FINGERPRINT, sarif_log
-from gcluster.schemas.checked import CheckedSpec, Report, check, gather
 from gcluster.schemas.diagnostics import Diagnostic, Patch, Severity, Span
+from gcluster.schemas.fleet.checked import CheckedSpec, Report, check, gather
 from gcluster.schemas.load import Loaded, load_text
 
 CASES = Path(__file__).parents[3] / "cases"

@@ -19,7 +19,7 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.ready import ready
 from gcluster.lifecycle.status.observe import Observation
-from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
+from gcluster.schemas.stack.bundle import BundledFile, BundledImage, BundleManifest
 
 from .lab import NEEDED, SPEC, hosts_of, write
 

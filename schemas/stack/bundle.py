@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from .decoding import decode_json
+from ..structure.decoding import decode_json
 
 KUBERNETES_FORMAT: Final = "gcluster/kubernetes-bundle/v1"
 IMAGES: Final = "images.tar"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.fix.apply import apply_fixes
 from gcluster.schemas.load import load_text
+from gcluster.schemas.structure.fix.apply import apply_fixes
 
 SPEC = """\
 # A comment that stays.

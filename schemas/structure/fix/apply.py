@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from ..diagnostics import Diagnostic, Patch
-from ..load import Loaded, load_text
-from ..structure.compose import compose
-from ..structure.document import line_starts
+from ...diagnostics import Diagnostic, Patch
+from ...load import Loaded, load_text
+from ..compose import compose
+from ..document import line_starts
 
 ROUNDS = 5
 """Most times that a text is patched: a fix may bring a further mistake to light."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from ..spec.model import SpecModel
+from ...spec.model import SpecModel
 from .machine import Citation, Date, Market
 
 

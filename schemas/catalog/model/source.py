@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..spec.model import Fingerprint, SpecModel
+from ...spec.model import Fingerprint, SpecModel
 from .machine import Citation, Date
 
 RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from ..spec.model import SpecModel
-from ..spec.units import ByteSize
+from ...spec.model import SpecModel
+from ...spec.units import ByteSize
 from .machine import Citation, Date, NicKind
 
 

@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 from tests.schemas import written_yaml
 
 from gcluster.schemas.diagnostics import Diagnostic, Patch, Severity, Span
-from gcluster.schemas.fix.apply import fixed_text
-from gcluster.schemas.fix.edits import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
-from gcluster.schemas.fix.patches import patch_of
 from gcluster.schemas.structure.compose import compose
 from gcluster.schemas.structure.document import Document, line_starts
+from gcluster.schemas.structure.fix.apply import fixed_text
+from gcluster.schemas.structure.fix.edits import (
+    Fix,
+    Insert,
+    Quote,
+    Remove,
+    RenameKey,
+    Replace,
+    ReplaceWord,
+)
+from gcluster.schemas.structure.fix.patches import patch_of
 
 
 def _document(text: str) -> Document:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..decoding import convert
-from ..spec.model import SpecModel
-from ..structure.compose import compose
+from ...spec.model import SpecModel
+from ...structure.compose import compose
+from ...structure.decoding import convert
 
 Date: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
 """YYYY-MM or YYYY-MM-DD."""
@@ -52,7 +52,7 @@ class MigProfiles(SpecModel, frozen=True):
 @lru_cache(maxsize=1)
 def mig_profiles() -> MigProfiles:
     """Return the profiles that come with gcluster."""
-    path = Path(__file__).with_name("mig.yaml")
+    path = Path(__file__).parent.with_name("mig.yaml")
     composed = compose(path.read_text(encoding="utf-8"), file=path.name)
     return convert(composed.document and composed.document.data, MigProfiles)
 

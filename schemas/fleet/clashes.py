@@ -1,15 +1,19 @@
-"""What belongs to one cluster only: its name, its state and its bare-metal hosts."""
+"""What clashes between clusters: a name, a state, a bare-metal host or a network of two."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..derived.hostlist import fold
-from ..diagnostics import Diagnostic, Severity
+from ..diagnostics import Diagnostic, Severity, in_file_order
 from .member import Hosts, Member
+from .ordering import overlapping_networks
+
+if TYPE_CHECKING:
+    from ..load import Loaded
 
 _LONGEST_RANGE = 48
 """Characters of a host range that is written out in a message."""
@@ -28,6 +32,24 @@ class _Clash(NamedTuple):
     mine: _Claim
     first: _Claim
     names: list[str]
+
+
+def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
+    """Return what clashes between the clusters of several specs, in file order.
+
+    Each finding stands in the later file (in the order given) and names the earlier one. About
+    as much work as there are hosts and networks.
+    """
+    members = [Member(each) for each in loaded]
+    again = same_clusters(members)
+    clusters = [member for index, member in enumerate(members) if index not in again]
+    found = [
+        *names_given_twice(members),
+        *states_given_twice(clusters),
+        *hosts_claimed_twice(clusters),
+        *overlapping_networks(clusters),
+    ]
+    return in_file_order(found)
 
 
 def same_clusters(members: Sequence[Member]) -> dict[int, Member]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .diagnostics import Diagnostic, Severity, in_file_order
-from .load import Loaded, load, load_text
-from .policies import find_policies, judge, load_policies
-from .spec import ClusterSpec
+from ..diagnostics import Diagnostic, Severity, in_file_order
+from ..load import Loaded, load, load_text
+from ..policies import find_policies, judge, load_policies
+from ..spec import ClusterSpec
 
 if TYPE_CHECKING:
     # Reports are never read from JSON, and most specs have no policies to import this for.
-    from .policies.load import LoadedPolicies  # as above
+    from ..policies.load import LoadedPolicies  # as above
 
 STDIN = "-"
 """The name of standard input."""
@@ -116,7 +116,7 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
         if name == STDIN:
             loaded.append(load_text(read_stdin(), file="<stdin>"))
         elif _is_folder(name):
-            from .fleet.folder import load_folder  # noqa: PLC0415  # for folders
+            from .folder import load_folder  # noqa: PLC0415  # for folders
 
             folder = load_folder(Path(name))
             loaded += folder.specs
@@ -204,7 +204,7 @@ def _past_end(loaded: Loaded, today: date | None) -> Iterator[Diagnostic]:
 def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:
     clashes: dict[str, list[Diagnostic]] = {}
     if len(specs) > 1:
-        from .fleet import check_fleet  # noqa: PLC0415  # most often there is one spec
+        from .clashes import check_fleet  # noqa: PLC0415  # most often there is one spec
 
         for clash in check_fleet(specs):
             clashes.setdefault(clash.file, []).append(clash)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from ..spec.model import SpecModel
+from ...spec.model import SpecModel
 from .machine import Citation, Cpu, Date, Machine, Market, Nic, Placement, Price, Quota
 
 _AFTER_FAMILY = (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..diagnostics import PathTuple
-from ..fix.edits import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
-from ..fix.patches import yaml_text
+from ...diagnostics import PathTuple
+from .edits import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
+from .patches import yaml_text
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ..diagnostics import PathTuple
+from ...diagnostics import PathTuple
 
 
 class Replace(msgspec.Struct, frozen=True):

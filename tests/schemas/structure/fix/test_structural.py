@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.schemas.validate_cases import CODES, cases
 
-from gcluster.schemas.fix.apply import apply_fixes, fixed_text
 from gcluster.schemas.load import load, load_text
+from gcluster.schemas.structure.fix.apply import apply_fixes, fixed_text
 
 _SPEC = """\
 apiVersion: gcluster/v1

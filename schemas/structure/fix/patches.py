@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from ..diagnostics import Patch, PathTuple
-from ..structure.compose import resolve
-from ..structure.document import Document, Offsets
+from ...diagnostics import Patch, PathTuple
+from ..compose import resolve
+from ..document import Document, Offsets
 from .edits import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)+")

@@ -1,0 +1,1 @@
+"""What an entry of the catalog is: machine, family, fabric, provider, artefact source, add-on."""
