@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from timing import Result, arguments, report, with_bytecode
 
-from gcluster.lifecycle.gitops.pull.reports import Report, parse
+from gcluster.lifecycle.operations.gitops.pull.reports import Report, parse
 
 FEW, MORE = 1, 4
 MANY = 10_000

@@ -50,7 +50,7 @@ def live(folder: Path, nodes: int) -> dict[str, float]:
     from gcluster.lifecycle.cluster.progress import silent  # noqa: PLC0415
     from gcluster.lifecycle.cluster.sites import open_sites  # noqa: PLC0415
     from gcluster.lifecycle.down.down import down  # noqa: PLC0415
-    from gcluster.lifecycle.drift.observe import find_drift  # noqa: PLC0415
+    from gcluster.lifecycle.status.drift.observe import find_drift  # noqa: PLC0415
     from gcluster.lifecycle.up.up import up  # noqa: PLC0415
     from gcluster.stacks.simulated.fleet import cloud  # noqa: PLC0415
 

@@ -7,10 +7,10 @@ import typer
 
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.drift.accept import accept_drift
-from ...lifecycle.drift.fix import fix_drift
-from ...lifecycle.drift.observe import find_drift
 from ...lifecycle.planning.changes import Plan
+from ...lifecycle.status.drift.accept import accept_drift
+from ...lifecycle.status.drift.fix import fix_drift
+from ...lifecycle.status.drift.observe import find_drift
 from ..console import ask, emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes
 from ..render.document import answer, document

@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from ...lifecycle.burst.agent.calls import AgentEvent
-from ...lifecycle.burst.agent.run import run_agent
-from ...lifecycle.burst.agent.unit import unit_file
-from ...lifecycle.burst.explain import explain_job
-from ...lifecycle.burst.replay import replay
-from ...lifecycle.burst.saved_queue import read_queue, try_out
-from ...lifecycle.burst.simulate.scenario import Assumed
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.operations.burst.agent.calls import AgentEvent
+from ...lifecycle.operations.burst.agent.run import run_agent
+from ...lifecycle.operations.burst.agent.unit import unit_file
+from ...lifecycle.operations.burst.explain import explain_job
+from ...lifecycle.operations.burst.replay import replay
+from ...lifecycle.operations.burst.saved_queue import read_queue, try_out
+from ...lifecycle.operations.burst.simulate.scenario import Assumed
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group

@@ -10,12 +10,17 @@ import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit, failure
-from ...lifecycle.gitops.controller import controllers, own_state, run_controller
-from ...lifecycle.gitops.record import ControllerRecord, go_on, read_followed, read_record
-from ...lifecycle.gitops.record import pause as pause_cluster
-from ...lifecycle.gitops.round_record import ControllerEvent
-from ...lifecycle.gitops.rounds import Settings
-from ...lifecycle.gitops.unit import container_file, unit_file
+from ...lifecycle.operations.gitops.controller import controllers, own_state, run_controller
+from ...lifecycle.operations.gitops.record import (
+    ControllerRecord,
+    go_on,
+    read_followed,
+    read_record,
+)
+from ...lifecycle.operations.gitops.record import pause as pause_cluster
+from ...lifecycle.operations.gitops.round_record import ControllerEvent
+from ...lifecycle.operations.gitops.rounds import Settings
+from ...lifecycle.operations.gitops.unit import container_file, unit_file
 from ...lifecycle.state import StateStore
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration

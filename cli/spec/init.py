@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.cluster.outcome import Exit, failure
-from ...lifecycle.gitops.pipelines import Pipelines, write_pipelines
+from ...lifecycle.operations.gitops.pipelines import Pipelines, write_pipelines
 from ...schemas.spec.model import Name
 from ..console import say
 

@@ -11,7 +11,6 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.provider import Leftover, SiteEvent
-from ..burst.lock import LOCK as BURST_LOCK
 from ..cluster import places
 from ..cluster.cluster import Cluster
 from ..cluster.index import set_ended
@@ -23,6 +22,7 @@ from ..cluster.sites import OpenSite, at_each, open_sites
 from ..kubernetes.managed import release
 from ..kubernetes.managed.nodes import reach
 from ..nodes.ssh import SshSession
+from ..operations.burst.lock import LOCK as BURST_LOCK
 from ..operations.queue_state import saved_queue_objects
 from ..operations.repair.queue import forget as forget_repairs
 from ..secrets import makers as passphrase

@@ -33,7 +33,6 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import fold
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
-from ..gitops.pull.bundle import KEY_SECRET, signing_key
 from ..nodes.converge.pending import pending_steps
 from ..nodes.converge.run import converge
 from ..nodes.converge.stamps import read_stamps
@@ -45,6 +44,7 @@ from ..scheduler.slurm_build import vouch_for_packages
 from ..secrets.makers import maker, provided_secrets, rotate_tunnel_keys
 from ..secrets.vault import SecretVault, munge_key
 from ..up.run import Run
+from .gitops.pull.bundle import KEY_SECRET, signing_key
 from .rolling.roll import Clock
 from .service import wait_for_answers
 

@@ -18,7 +18,6 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.cluster import Cluster
 from ..cluster.sites import fallback_lists_of, open_sites
-from ..drift.asking import left_alone, see_changes
 from ..nodes.converge.pending import Pending, Scope, pending_steps
 from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
@@ -29,6 +28,7 @@ from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..state import Journal
 from ..state.audit.built import built, upgrade_lines
+from ..status.drift.asking import left_alone, see_changes
 from ..status.observe import Observation, observe
 from ..up.compiled import Compiled, compile_for
 from .changes import Disruption, Plan, RemovedNode, StepChange

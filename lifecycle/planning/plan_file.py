@@ -25,8 +25,8 @@ import gcluster
 from ...schemas.structure.decoding import decode_json
 from ...stacks.io import atomic
 from ...stacks.provider import Resource, ResourceChange
-from ..burst.lock import LOCK as BURST_LOCK
 from ..cluster.outcome import Exit, LifecycleError, failure
+from ..operations.burst.lock import LOCK as BURST_LOCK
 from ..state import Event
 from ..state.store import utc_now
 from .changes import Plan

@@ -130,7 +130,7 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
         return tunnel_key
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
-    from ..gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
+    from ..operations.gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
 
     vault.ensure(KEY_SECRET, signing_key)
     return lambda: signers(vault.reveal(KEY_SECRET), cluster)

@@ -23,15 +23,16 @@ from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .event_types import Body, DamageAccepted, Known, Unreadable
-from .integrity import DamageError, digest
 from .lock import epoch_key, is_current, lock_state
 from .process import who
 from .store import (
     IDENTITY_KEY,
     ClusterIdentity,
     DamagedObjectError,
+    DamageError,
     StateStore,
     damage,
+    digest,
     utc_now,
 )
 

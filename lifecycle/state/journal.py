@@ -22,8 +22,8 @@ from .event_types import (
 )
 from .events import PREFIX as EVENTS
 from .events import Event, EventFold, EventLog
-from .integrity import digest
 from .lock import is_held
+from .store import digest
 
 if TYPE_CHECKING:
     from .store import StateStore

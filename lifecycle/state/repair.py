@@ -14,19 +14,18 @@ from ...inventory.hosts import pool_host_names
 from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec
 from ...stacks.provider import Resource
-from ..burst.lock import LOCK as BURST_LOCK
 from ..cluster.cluster import Cluster, SpecError, StatePlace, find_state
 from ..cluster.index import forget, remembered
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.remains import find_remains
 from ..cluster.sites import OpenSite, open_sites
+from ..operations.burst.lock import LOCK as BURST_LOCK
 from .check import ENCRYPTED, Damage, check_state, damage_of, lost_epochs
 from .event_types import DamageAccepted
 from .events import EventLog, event_key, event_number
-from .integrity import digest
 from .journal import Applied, Journal, applied_key, applied_number, store_applied
 from .lock import RELEASED, acquire, epoch_key, lock_state, restore_epoch, write_end_again
-from .store import FORMAT_KEY, IDENTITY_KEY, ClusterIdentity, DamagedObjectError, StateStore
+from .store import FORMAT_KEY, IDENTITY_KEY, ClusterIdentity, DamagedObjectError, StateStore, digest
 
 
 class StateRepair(msgspec.Struct, frozen=True, kw_only=True):

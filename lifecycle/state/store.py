@@ -1,11 +1,15 @@
 """The state of one cluster as named objects: who it is, and which version of the layout it has.
 
-Every object carries its hash (`integrity`): what isn't as it was written is GC900, named, with the
-command that goes on from there, and is never taken for nothing.
+Every object carries its hash: what isn't as it was written is GC900, named, with the command that
+goes on from there, and is never taken for nothing. A JSON object gets the hash as its first member,
+`object_sha256`, and stays a JSON object; all other content gets it as a first line. The hash is of
+the object's key and content, so that a copy of another object is damage too.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,7 +21,6 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
-from .integrity import DamageError, has_hash, with_hash, without_hash
 
 IDENTITY_KEY = "cluster.json"
 FORMAT_KEY = "format.json"
@@ -29,6 +32,51 @@ ASIDE = "damaged"
 _AFTER_IDENTITY = ("applied", "events", "keyring")
 
 T = TypeVar("T")
+_MEMBER = re.compile(rb'\{"object_sha256":"([0-9a-f]{64})"')
+_LINE = re.compile(rb"sha256:([0-9a-f]{64})\n")
+
+
+class DamageError(ValueError):
+    """Bytes that aren't what was written under this key; the message says how that is known."""
+
+
+def digest(key: str, content: bytes) -> str:
+    """Return the hash of an object, in hex."""
+    return hashlib.sha256(key.encode() + b"\0" + content).hexdigest()
+
+
+def with_hash(key: str, content: bytes) -> bytes:
+    """Return the bytes that are stored for an object."""
+    hashed = digest(key, content).encode()
+    if not content.startswith(b"{"):
+        return b"sha256:" + hashed + b"\n" + content
+    rest = content[1:]
+    comma = b"" if rest.lstrip().startswith(b"}") else b","
+    return b'{"object_sha256":"' + hashed + b'"' + comma + rest
+
+
+def has_hash(stored: bytes) -> bool:
+    """Say whether bytes begin as those that carry a hash."""
+    return bool(_MEMBER.match(stored) or _LINE.match(stored))
+
+
+def without_hash(key: str, stored: bytes) -> bytes:
+    """Return an object's content; the inverse of `with_hash`.
+
+    Raises:
+        DamageError: the bytes are not those that were stored under this key.
+    """
+    if not stored:
+        raise DamageError("it is empty")
+    if found := _MEMBER.match(stored):
+        content = b"{" + stored[found.end() :].removeprefix(b",")
+    elif found := _LINE.match(stored):
+        content = stored[found.end() :]
+    else:
+        raise DamageError("it has no hash")
+    if found[1].decode() != digest(key, content):
+        raise DamageError("its content doesn't have its hash")
+    return content
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):

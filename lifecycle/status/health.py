@@ -17,11 +17,10 @@ from ..cluster.cluster import Cluster
 from ..cluster.sites import open_sites
 from ..down.data import kept_data
 from ..down.expiry.due import lifetime
-from ..drift.asking import Changes, described, see_changes
-from ..gitops.record import read_followed
 from ..kubernetes import kubectl
 from ..kubernetes import upkeep as keeping
 from ..nodes.ssh import SshSession
+from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
 from ..smoke.gate import last_certificate, reasons_against
@@ -30,6 +29,7 @@ from ..up.compiled import compile_for
 from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
+from .drift.asking import Changes, described, see_changes
 from .observe import Observation, observe
 from .slurm import SchedulerReport, SchedulerView, report_of
 

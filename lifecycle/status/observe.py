@@ -14,11 +14,11 @@ from ...stacks.provider import ProviderError, Resource, ResourceChange
 from ...stacks.simulated import stamps as simulated_stamps
 from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite, at_each, inventory
-from ..gitops.pull.reports import read_reported_stamps
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
 from ..kubernetes.managed.nodes import Seen, see, with_managed_nodes
 from ..nodes.converge.stamps import read_stamps
 from ..nodes.ssh import SshSession, Unreachable
+from ..operations.gitops.pull.reports import read_reported_stamps
 from ..operations.repair.queue import set_aside
 from ..planning.changes import SitePlan
 from ..planning.job_impact import removed_with

@@ -12,7 +12,6 @@ from ..cluster.progress import Finding, StageFinished, StageStarted
 from ..cluster.sites import at_each, fallback_lists_of
 from ..down.expiry.expiry_guard import postpone
 from ..down.ledger_check import close_missing
-from ..drift.asking import see_changes
 from ..nodes.images.golden import booting_sites, elastic_sites
 from ..operations.repair.queue import save_queue
 from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
@@ -21,6 +20,7 @@ from ..smoke.gate import pass_gate
 from ..smoke.run import UnprovenError
 from ..state import SpecApplied
 from ..state.audit.built import built
+from ..status.drift.asking import see_changes
 from ..status.observe import observe
 from .compiled import compile_for
 from .nodes import converge_nodes

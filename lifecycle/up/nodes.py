@@ -17,11 +17,11 @@ from ...schemas.spec import ClusterSpec
 from ..cluster.cluster import Cluster
 from ..cluster.progress import Reporter
 from ..cluster.sites import OpenSite
-from ..gitops.pull.converge import PullWork, withdraw
 from ..nodes.converge.pending import Scope, pending_steps, refuse_unknown_addresses, worn_out
 from ..nodes.converge.run import converge, converge_simulated
 from ..nodes.converge.watch import findings, reasons
 from ..nodes.ssh import SshSession
+from ..operations.gitops.pull.converge import PullWork, withdraw
 from ..operations.rolling.change import RollingChange
 from ..state import HostsConverged
 from ..status.observe import Observation

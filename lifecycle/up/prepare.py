@@ -15,7 +15,6 @@ from ..cluster.remains import refuse_lost
 from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
-from ..drift.asking import left_alone, see_changes
 from ..operations.repair.queue import queue, save_queue
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
@@ -24,6 +23,7 @@ from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
 from ..smoke.gate import cached_verdict
 from ..state import Journal, acquire
+from ..status.drift.asking import left_alone, see_changes
 from ..status.observe import Observation
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for

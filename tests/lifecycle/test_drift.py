@@ -7,11 +7,11 @@ import pytest
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import open_sites
-from gcluster.lifecycle.drift.fix import FixResult, fix_drift
-from gcluster.lifecycle.drift.observe import find_drift
-from gcluster.lifecycle.drift.values import DriftReport
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.state import StateStore
+from gcluster.lifecycle.status.drift.fix import FixResult, fix_drift
+from gcluster.lifecycle.status.drift.observe import find_drift
+from gcluster.lifecycle.status.drift.values import DriftReport
 from gcluster.stacks.provider import Leftover, provider_error
 from gcluster.stacks.simulated import fleet, stamps
 from gcluster.stacks.simulated.provider import SimulatedProvider

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.run import run_agent
-from gcluster.lifecycle.burst.explain import explain_job
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.down.expiry.jobs import Jobs, ask_jobs
-from gcluster.lifecycle.drift.observe import find_drift
+from gcluster.lifecycle.operations.burst.agent.run import run_agent
+from gcluster.lifecycle.operations.burst.explain import explain_job
 from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.status.drift.observe import find_drift
 from gcluster.lifecycle.status.health import read_status
 
 from .sample_cluster import SampleCluster

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.state.integrity import DamageError, without_hash
+from gcluster.lifecycle.state.store import DamageError, without_hash
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from ....lifecycle.drift.fix import FixResult
-from ....lifecycle.drift.values import Drift, DriftReport
+from ....lifecycle.status.drift.fix import FixResult
+from ....lifecycle.status.drift.values import Drift, DriftReport
 from ....schemas.derived.hostlist import fold
 from ...console import Console, printable
 from ..diagnostics import diagnostics_text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from ....lifecycle.burst.explain import Explained
-from ....lifecycle.burst.policy import WORDS, Decision
-from ....lifecycle.burst.saved_queue import Tried
-from ....lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
+from ....lifecycle.operations.burst.explain import Explained
+from ....lifecycle.operations.burst.policy import WORDS, Decision
+from ....lifecycle.operations.burst.saved_queue import Tried
+from ....lifecycle.operations.burst.simulate.report import CloudUse, Simulation, Waits
 from ...console import Console, printable
 from ..quantities import duration, plural
 from ..table import Column, tabulate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from ....lifecycle.gitops.record import ControllerRecord, Followed
 from ....lifecycle.nodes.images.ahead import Images
+from ....lifecycle.operations.gitops.record import ControllerRecord, Followed
 from ....lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ....lifecycle.operations.reboot import Pace, RebootResult
 from ....lifecycle.operations.repair.attempt import Intended, RepairResult

@@ -1,7 +1,7 @@
 """Seals: next to its stamp, what each step left on a node, as it was when the step had succeeded.
 
 A seal is a file "ROLE.PHASE" of lines KIND VALUE NAME that only root reads; hashes replace the
-contents of files. Drift detection asks the same questions and compares (`lifecycle.drift`).
+contents of files. Drift detection asks the same questions and compares (`lifecycle.status.drift`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster, Group
 from gcluster.inventory.compile.steps import Stage, Step
-from gcluster.lifecycle.gitops.pull.bundle import manifest, pool_bundles, runtime, signed
+from gcluster.lifecycle.operations.gitops.pull.bundle import manifest, pool_bundles, runtime, signed
 
 if TYPE_CHECKING:
     from testinfra.host import Host

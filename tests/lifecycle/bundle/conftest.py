@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.bundle.apt import Found
+from gcluster.lifecycle.bundle.collect import Part, indexed, sign
 from gcluster.lifecycle.bundle.keys import BundleKey
-from gcluster.lifecycle.bundle.write import Part, indexed, sign
 from gcluster.schemas.stack.bundle import Asked, BundledFile, BundleManifest
 
 PACKAGES = {"munge": b"munge's bytes", "slurmd": b"slurmd's bytes"}

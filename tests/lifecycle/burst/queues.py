@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gcluster.lifecycle.burst.policy import Ceiling, PendingJob, Rented, Rule, Situation, Target
-from gcluster.lifecycle.burst.policy.rule import PurchaseOption
+from gcluster.lifecycle.operations.burst.policy import (
+    Ceiling,
+    PendingJob,
+    Rented,
+    Rule,
+    Situation,
+    Target,
+)
+from gcluster.lifecycle.operations.burst.policy.rule import PurchaseOption
 
 HOUR = 3600.0
 NOW = 40 * 86400.0 + 17 * HOUR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcluster.lifecycle.burst.policy import (
+from gcluster.lifecycle.operations.burst.policy import (
     Ceiling,
     Home,
     PendingJob,
@@ -14,7 +14,7 @@ from gcluster.lifecycle.burst.policy import (
     going_back,
     to_release,
 )
-from gcluster.lifecycle.burst.policy.rule import PurchaseOption
+from gcluster.lifecycle.operations.burst.policy.rule import PurchaseOption
 
 
 def _rule(*, software: tuple[str, ...] = (), usd: float | None = 50.0, ceilings: int = 1) -> Rule:

@@ -10,8 +10,8 @@ import pytest
 from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
 from tests.lifecycle.burst.cases import CASE_FILE, case_files
 
-from gcluster.lifecycle.burst.policy import WORDS, Decision
-from gcluster.lifecycle.burst.saved_queue import Tried, read_queue, try_out
+from gcluster.lifecycle.operations.burst.policy import WORDS, Decision
+from gcluster.lifecycle.operations.burst.saved_queue import Tried, read_queue, try_out
 
 
 def _told(decision: Decision) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.lifecycle.burst.queues import (
     target,
 )
 
-from gcluster.lifecycle.burst.policy import (
+from gcluster.lifecycle.operations.burst.policy import (
     Ceiling,
     Decision,
     PendingJob,
@@ -29,7 +29,7 @@ from gcluster.lifecycle.burst.policy import (
     decide,
     decide_all,
 )
-from gcluster.lifecycle.burst.policy.commitments import GOING_S
+from gcluster.lifecycle.operations.burst.policy.commitments import GOING_S
 
 
 def _taken(rule: Rule, situation: Situation, decisions: tuple[Decision, ...]) -> list[Rented]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import gcluster.lifecycle.burst.policy
+import gcluster.lifecycle.operations.burst.policy
 
-_FOLDER = Path(gcluster.lifecycle.burst.policy.__file__).parent
+_FOLDER = Path(gcluster.lifecycle.operations.burst.policy.__file__).parent
 _FOREIGN = {"time", "os", "subprocess", "socket", "random", "gcluster.lifecycle.status.slurm"}
-_ALLOWED = ("gcluster.schemas.", "gcluster.lifecycle.burst.policy")
+_ALLOWED = ("gcluster.schemas.", "gcluster.lifecycle.operations.burst.policy")
 
 
 @pytest.mark.parametrize("path", sorted(_FOLDER.glob("*.py")), ids=lambda path: path.stem)

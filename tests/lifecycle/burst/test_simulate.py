@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lifecycle.burst.queues import rules
 
-from gcluster.lifecycle.burst.policy import Rule
-from gcluster.lifecycle.burst.simulate.engine import Engine
-from gcluster.lifecycle.burst.simulate.home import Home
-from gcluster.lifecycle.burst.simulate.outcomes import Outcome
-from gcluster.lifecycle.burst.simulate.report import simulate
-from gcluster.lifecycle.burst.simulate.scenario import Assumed, Scenario
-from gcluster.lifecycle.burst.simulate.swf import TraceJob
+from gcluster.lifecycle.operations.burst.policy import Rule
+from gcluster.lifecycle.operations.burst.simulate.engine import Engine
+from gcluster.lifecycle.operations.burst.simulate.home import Home
+from gcluster.lifecycle.operations.burst.simulate.outcomes import Outcome
+from gcluster.lifecycle.operations.burst.simulate.report import simulate
+from gcluster.lifecycle.operations.burst.simulate.scenario import Assumed, Scenario
+from gcluster.lifecycle.operations.burst.simulate.swf import TraceJob
 
 DAY = 86400.0
 _Told = tuple[float, float, float, int]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.golden_files import CASES, GoldenFiles, case_names, read_cases, unpack
 
-from gcluster.lifecycle.burst.simulate.swf import FIELDS, read_swf
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.operations.burst.simulate.swf import FIELDS, read_swf
 
 CASE_FILE = CASES / "burst" / "bad_traces.yaml"
 TRACE = """\

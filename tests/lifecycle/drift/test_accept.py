@@ -10,8 +10,8 @@ import pytest
 from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.drift import accept
-from gcluster.lifecycle.drift.values import Drift, DriftReport
+from gcluster.lifecycle.status.drift import accept
+from gcluster.lifecycle.status.drift.values import Drift, DriftReport
 
 THERE = (
     Drift(plane="node", where="gpu001", kind="entry", name="/etc/sudoers.d/site", now="new here"),

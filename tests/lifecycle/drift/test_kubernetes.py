@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from tests.lifecycle.kubernetes.spec import TEXT, hosts_of, spec_of, wanted_of
 
-from gcluster.lifecycle.drift.fix import restored_objects
-from gcluster.lifecycle.drift.scheduler import SlurmDrift, scheduler_drift
-from gcluster.lifecycle.drift.values import SchedulerFindings
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
+from gcluster.lifecycle.status.drift.fix import restored_objects
+from gcluster.lifecycle.status.drift.scheduler import SlurmDrift, scheduler_drift
+from gcluster.lifecycle.status.drift.values import SchedulerFindings
 from gcluster.schemas.catalog import load_catalog
 
 WANTED = wanted_of()

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import Stage
-from gcluster.lifecycle.drift.nodes import (
+from gcluster.lifecycle.nodes.converge.stamps import WORN
+from gcluster.lifecycle.nodes.ssh import Unreachable
+from gcluster.lifecycle.status.drift.nodes import (
     Change,
     NodeFindings,
     NodeReport,
@@ -19,8 +21,6 @@ from gcluster.lifecycle.drift.nodes import (
     judge,
     read_report,
 )
-from gcluster.lifecycle.nodes.converge.stamps import WORN
-from gcluster.lifecycle.nodes.ssh import Unreachable
 
 A, B = "a" * 64, "b" * 64
 KEY = "/etc/munge/munge.key"

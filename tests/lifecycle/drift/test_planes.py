@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gcluster.lifecycle.drift.observe import bandwidth_drift
-from gcluster.lifecycle.drift.scheduler import SlurmDrift
 from gcluster.lifecycle.state import Event, SmokeFinished, SpecApplied
 from gcluster.lifecycle.state.event_types import Known
+from gcluster.lifecycle.status.drift.observe import bandwidth_drift
+from gcluster.lifecycle.status.drift.scheduler import SlurmDrift
 
 NODES = {"gpu001": ["slurm.join"], "gpu002": ["slurm.join"]}
 SOUND = """\

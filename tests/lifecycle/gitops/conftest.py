@@ -10,10 +10,10 @@ import pytest
 
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit
-from gcluster.lifecycle.gitops.git import Repository
-from gcluster.lifecycle.gitops.record import ControllerRecord, Followed, read_record
-from gcluster.lifecycle.gitops.round_record import ControllerEvent
-from gcluster.lifecycle.gitops.rounds import Settings, World, have_round
+from gcluster.lifecycle.operations.gitops.git import Repository
+from gcluster.lifecycle.operations.gitops.record import ControllerRecord, Followed, read_record
+from gcluster.lifecycle.operations.gitops.round_record import ControllerEvent
+from gcluster.lifecycle.operations.gitops.rounds import Settings, World, have_round
 from gcluster.lifecycle.state import EventLog, Ledger, StateStore
 
 from .git_server import Author, GitServer

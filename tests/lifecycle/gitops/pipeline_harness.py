@@ -11,7 +11,12 @@ import yaml
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.sites import open_sites
-from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, Written, write_pipelines
+from gcluster.lifecycle.operations.gitops.pipelines import (
+    Forge,
+    Pipelines,
+    Written,
+    write_pipelines,
+)
 from gcluster.stacks.simulated import fleet, stamps
 
 from .conftest import SPEC

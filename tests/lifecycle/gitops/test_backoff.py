@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.gitops.act import FIRST_S, JITTER, MOST_S, pause_s
+from gcluster.lifecycle.operations.gitops.act import FIRST_S, JITTER, MOST_S, pause_s
 
 CHANCE = st.floats(0, 1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.gitops.git import Repository
+from gcluster.lifecycle.operations.gitops.git import Repository
 
 from .git_server import Author, GitServer, git
 

@@ -6,7 +6,7 @@ from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.down.down import down
-from gcluster.lifecycle.gitops.record import go_on, pause
+from gcluster.lifecycle.operations.gitops.record import go_on, pause
 from gcluster.lifecycle.state import acquire
 from gcluster.lifecycle.up.up import up
 

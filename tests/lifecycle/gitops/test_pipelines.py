@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, write_pipelines
+from gcluster.lifecycle.operations.gitops.pipelines import Forge, Pipelines, write_pipelines
 
 from .pipeline_harness import CLOUDS, GitHub, Repo, workflow_text
 

@@ -10,8 +10,8 @@ import pytest
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.cluster.progress import Reporter
-from gcluster.lifecycle.gitops import act
-from gcluster.lifecycle.gitops.record import read_followed
+from gcluster.lifecycle.operations.gitops import act
+from gcluster.lifecycle.operations.gitops.record import read_followed
 from gcluster.lifecycle.state import Journal, acquire
 from gcluster.lifecycle.up.phase import UpResult
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
-from gcluster.lifecycle.gitops.unit import container_file, unit_file
+from gcluster.lifecycle.operations.gitops.unit import container_file, unit_file
 
 OPTIONS = {
     "repo": "https://git.example.org/a%20b/specs.git",

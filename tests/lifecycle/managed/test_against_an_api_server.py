@@ -17,7 +17,6 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import existing_hosts
 from gcluster.lifecycle.down.down import DownResult, down
-from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.operations import service
@@ -26,6 +25,7 @@ from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.scheduler.select import scheduler_of
 from gcluster.lifecycle.smoke.gate import last_certificate
+from gcluster.lifecycle.status.drift.observe import find_drift
 from gcluster.lifecycle.status.health import read_status
 from gcluster.lifecycle.up.phase import UpResult
 from gcluster.lifecycle.up.up import up

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.down.down import down
+from gcluster.lifecycle.operations.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.state import (
     EventLog,
     StateStore,

@@ -8,8 +8,8 @@ import tarfile
 
 from gcluster.inventory.compile import CompiledCluster, Group
 from gcluster.inventory.compile.steps import Stage, Step
-from gcluster.lifecycle.gitops.pull.bundle import PoolBundle, pool_bundles
 from gcluster.lifecycle.nodes.converge.pending import step_digests
+from gcluster.lifecycle.operations.gitops.pull.bundle import PoolBundle, pool_bundles
 
 VERSIONS = {"munge": "munge@1.abc"}
 INSTALL = Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={})

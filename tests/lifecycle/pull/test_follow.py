@@ -10,9 +10,9 @@ import json
 import msgspec
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.gitops.pull.follow import SILENT_S, Ask, Follow, Followed
-from gcluster.lifecycle.gitops.pull.reports import Report, Reports, Stopped, parse
 from gcluster.lifecycle.nodes.ssh import Unreachable
+from gcluster.lifecycle.operations.gitops.pull.follow import SILENT_S, Ask, Follow, Followed
+from gcluster.lifecycle.operations.gitops.pull.reports import Report, Reports, Stopped, parse
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 

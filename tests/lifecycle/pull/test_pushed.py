@@ -9,8 +9,8 @@ from tests.lifecycle.controller import HEAD
 from gcluster.inventory.compile import CompiledCluster, Group
 from gcluster.inventory.compile.steps import Stage, Step
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.gitops.pull.converge import pushed_and_pulled
 from gcluster.lifecycle.nodes.converge.pending import pending_steps
+from gcluster.lifecycle.operations.gitops.pull.converge import pushed_and_pulled
 
 
 def step(key: str, **secrets: str) -> Step:

@@ -23,7 +23,7 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state.bucket import Bucket
-from gcluster.lifecycle.state.integrity import digest
+from gcluster.lifecycle.state.store import digest
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 DONE = StageDone(stage="nodes", ok=True)

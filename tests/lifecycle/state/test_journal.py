@@ -18,7 +18,7 @@ from gcluster.lifecycle.state import (
     StateStore,
     acquire,
 )
-from gcluster.lifecycle.state.integrity import digest
+from gcluster.lifecycle.state.store import digest
 
 UP = RunStarted(command="up", spec_hash="abc")
 

@@ -22,8 +22,8 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state.bucket import Bucket, connect
-from gcluster.lifecycle.state.integrity import with_hash, without_hash
 from gcluster.lifecycle.state.lock import Heartbeat, Seen, age, last_seen
+from gcluster.lifecycle.state.store import with_hash, without_hash
 
 
 def test_a_lock_is_taken_for_the_body_and_released_after_it(store: StateStore) -> None:

@@ -13,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.gitops.pull.bundle import PoolBundle, manifest, signed, signers, signing_key
+from gcluster.lifecycle.operations.gitops.pull.bundle import (
+    PoolBundle,
+    manifest,
+    signed,
+    signers,
+    signing_key,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles/self_converge/files"))
 from self_converge import bundle, node, settings, slurm, stamps  # the path comes first

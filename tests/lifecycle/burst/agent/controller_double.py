@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Request, Seen
-from gcluster.lifecycle.burst.policy import PendingJob
+from gcluster.lifecycle.operations.burst.agent.scheduler import JobSeen, NodeSeen, Request, Seen
+from gcluster.lifecycle.operations.burst.policy import PendingJob
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

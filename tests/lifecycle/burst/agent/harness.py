@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.calls import AgentEvent
-from gcluster.lifecycle.burst.agent.ledger import BurstLedger
-from gcluster.lifecycle.burst.agent.loop import Agent
-from gcluster.lifecycle.burst.agent.setup import always_there, elastic_pools, spillings
-from gcluster.lifecycle.burst.agent.work import ProviderWork
-from gcluster.lifecycle.burst.policy import PendingJob
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.ssh import SshSession
+from gcluster.lifecycle.operations.burst.agent.calls import AgentEvent
+from gcluster.lifecycle.operations.burst.agent.ledger import BurstLedger
+from gcluster.lifecycle.operations.burst.agent.loop import Agent
+from gcluster.lifecycle.operations.burst.agent.setup import always_there, elastic_pools, spillings
+from gcluster.lifecycle.operations.burst.agent.work import ProviderWork
+from gcluster.lifecycle.operations.burst.policy import PendingJob
 from gcluster.lifecycle.state import EventLog
 
 from .controller_double import ControllerDouble, DoubleJob, DoubleNode, Told
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.calls import CallPool
+    from gcluster.lifecycle.operations.burst.agent.calls import CallPool
 
 SPEC = """\
 apiVersion: gcluster/v1

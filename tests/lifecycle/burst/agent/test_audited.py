@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.lifecycle.burst.agent.harness import Harness
 
-from gcluster.lifecycle.burst.agent import run
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.nodes.ssh import SshSession
+from gcluster.lifecycle.operations.burst.agent import run
 from gcluster.lifecycle.state.audit.history import history
 from gcluster.lifecycle.state.audit.trail import audit_lines
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.ledger import BurstFold, NodeRecord
-from gcluster.lifecycle.burst.agent.operations import Places
-from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
+from gcluster.lifecycle.operations.burst.agent.ledger import BurstFold, NodeRecord
+from gcluster.lifecycle.operations.burst.agent.operations import Places
+from gcluster.lifecycle.operations.burst.agent.scheduler import NodeSeen, Seen
 
 from .harness import BEGIN, Harness
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gcluster.lifecycle.burst.agent.decide import ElasticPool, GiveUp, acts
-from gcluster.lifecycle.burst.agent.ledger import BurstFold
-from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
+from gcluster.lifecycle.operations.burst.agent.decide import ElasticPool, GiveUp, acts
+from gcluster.lifecycle.operations.burst.agent.ledger import BurstFold
+from gcluster.lifecycle.operations.burst.agent.scheduler import NodeSeen, Seen
 
 NOW = 1_767_225_600.0
 NAMES = tuple(f"spill{n:04}" for n in range(1, 1001))

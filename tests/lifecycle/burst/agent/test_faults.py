@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.calls import CallPool
-from gcluster.lifecycle.burst.agent.ledger import BurstLedger
-from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
-from gcluster.lifecycle.burst.agent.run import run_agent
-from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
-from gcluster.lifecycle.burst.agent.work import Made, bought_by
-from gcluster.lifecycle.burst.lock import LOCK
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.operations.burst.agent.calls import CallPool
+from gcluster.lifecycle.operations.burst.agent.ledger import BurstLedger
+from gcluster.lifecycle.operations.burst.agent.loop import Agent, is_fault
+from gcluster.lifecycle.operations.burst.agent.run import run_agent
+from gcluster.lifecycle.operations.burst.agent.setup import elastic_pools, spillings
+from gcluster.lifecycle.operations.burst.agent.work import Made, bought_by
+from gcluster.lifecycle.operations.burst.lock import LOCK
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.calls import CallPool
+    from gcluster.lifecycle.operations.burst.agent.calls import CallPool
     from gcluster.schemas.spec import ClusterSpec
 
     from .controller_double import Told

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gcluster.inventory.compile.slurm.elastic import elastic_nodes
-from gcluster.lifecycle.burst.agent.ledger import BurstFold
-from gcluster.lifecycle.burst.agent.work import with_room_for
+from gcluster.lifecycle.operations.burst.agent.ledger import BurstFold
+from gcluster.lifecycle.operations.burst.agent.work import with_room_for
 from gcluster.lifecycle.state import BurstStepped, RunStarted
 from gcluster.lifecycle.state.events import Event
 from gcluster.schemas.load import load_text

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.burst.agent import loop
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerRefused
+from gcluster.lifecycle.operations.burst.agent import loop
+from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerRefused
 
 from .harness import Harness
 

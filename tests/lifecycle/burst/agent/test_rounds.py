@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
+from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerSilent
 
 from .harness import Harness
 

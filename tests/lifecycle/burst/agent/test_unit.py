@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.unit import unit_file
 from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.operations.burst.agent.unit import unit_file
 
 
 def test_the_unit_runs_the_agent_of_the_spec(

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerRefused, SchedulerSilent
-from gcluster.lifecycle.burst.slurm import SlurmController
 from gcluster.lifecycle.nodes.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerRefused, SchedulerSilent
+from gcluster.lifecycle.operations.burst.slurm import SlurmController
 
 PROGRAMS = Path(__file__).parents[4] / "roles/slurm/files/libexec"
 SCONTROL = """\
@@ -129,7 +129,7 @@ def test_a_move_that_comes_while_slurm_schedules_the_job_is_tried_again(shell: S
 def test_waiting_ends_with_a_request_or_with_its_time(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcluster.lifecycle.burst.slurm.controller.SPOOL", str(tmp_path))
+    monkeypatch.setattr("gcluster.lifecycle.operations.burst.slurm.controller.SPOOL", str(tmp_path))
     controller(shell).wait(1)
     (tmp_path / "1-1-resume.request").write_text("resume")
 
@@ -155,7 +155,7 @@ def test_what_slurm_refuses_of_one_node_is_an_error_and_holds_up_no_other(shell:
 def test_very_many_jobs_are_told_in_several_execs(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcluster.lifecycle.burst.slurm.controller._AT_ONCE", 2)
+    monkeypatch.setattr("gcluster.lifecycle.operations.burst.slurm.controller._AT_ONCE", 2)
 
     controller(shell).annotate({str(number): "stays" for number in range(5)})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.burst.slurm.reading import CutShortError, read
+from gcluster.lifecycle.operations.burst.slurm.reading import CutShortError, read
 
 MARK = "c0ffee"
 NODE = (

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from tests.lifecycle.publisher import Publisher, published
 
-from gcluster.lifecycle.drift.kubernetes import WHOLE, judge
 from gcluster.lifecycle.kubernetes.addons import changes as together
 from gcluster.lifecycle.kubernetes.addons.changes import (
     AddonChanges,
@@ -26,6 +25,7 @@ from gcluster.lifecycle.kubernetes.addons.record import (
     records_of,
 )
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
+from gcluster.lifecycle.status.drift.kubernetes import WHOLE, judge
 
 from . import charts
 from .lab import NEEDED, entry, facts_of, write

@@ -17,11 +17,11 @@ from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.drift.kubernetes import KubernetesDrift
-from gcluster.lifecycle.drift.values import Drift
 from gcluster.lifecycle.kubernetes.addons.ready import ready
 from gcluster.lifecycle.kubernetes.objects import desired_objects
 from gcluster.lifecycle.kubernetes.settle import objects_plan, settle_objects
+from gcluster.lifecycle.status.drift.kubernetes import KubernetesDrift
+from gcluster.lifecycle.status.drift.values import Drift
 from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.diagnostics import Diagnostic
 

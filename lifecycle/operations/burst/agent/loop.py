@@ -1,0 +1,286 @@
+"""Round after round: look, decide, and have calls made beside it, so that none waits for another.
+
+The order within each step is what survives a kill: on record first, then the call, then what came
+of it. A call whose end isn't on record is made again, under the same names and the same token.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection
+from functools import partial
+
+import msgspec
+
+from .....schemas.derived.hostlist import fold as folded
+from .....stacks.provider import ProviderError
+from ....cluster.outcome import LifecycleError
+from ....state import BurstStepped, JobMoved
+from ..policy import Rule
+from ..slurm.controller import SlurmController
+from .budget import Prices, affordable_options
+from .calls import AgentEvent, CallPool
+from .decide import (
+    Act,
+    Ask,
+    ElasticPool,
+    Forget,
+    GiveUp,
+    GoOn,
+    Joined,
+    Leave,
+    Release,
+    acts,
+    grouped,
+)
+from .ledger import NO_OPTION, BurstLedger
+from .operations import NodeOperations
+from .scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
+from .setup import out_of_spec
+from .spill import Spilling, closed_reason, come, judge
+from .work import ProviderWork
+
+MOVE_AGAIN_S = 120.0
+"""Seconds until a job is moved again whose move the scheduler refused."""
+LOGGED_AT_ONCE = 400
+"""Jobs that are told something in one round: each is a change of the scheduler's records."""
+SOON_S = 2.0
+"""Seconds between two looks while nodes are on their way: what they wait for is seconds long."""
+
+
+class Agent:
+    """What goes on between a scheduler and the providers of its rented nodes."""
+
+    def __init__(
+        self,
+        *,
+        pools: Collection[ElasticPool],
+        spills: Collection[Spilling],
+        always: Collection[str],
+        scheduler: SlurmController,
+        work: ProviderWork,
+        ledger: BurstLedger,
+        call_pool: CallPool,
+        say: Callable[[AgentEvent], None],
+        token: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        """Hold the parts; nothing is asked yet."""
+        self._pools = tuple(pools)
+        self._spills = tuple(spills)
+        self._always = frozenset(always)
+        self._scheduler = scheduler
+        self._work = work
+        self._ledger = ledger
+        self._call_pool = call_pool
+        self._say = say
+        self._token = token
+        self._logged: dict[str, str] = {}
+        self._stay: dict[str, tuple[float, str]] = {}
+        """Job -> when the scheduler refused to move it, and why."""
+        self._making = NodeOperations(
+            scheduler=scheduler, work=work, ledger=ledger, call_pool=call_pool, say=say
+        )
+        self._prices = Prices()
+        self._on_the_way = False
+
+    def round(self) -> bool:
+        """Look once and act; say whether anything was done. Calls that take long go on beside.
+
+        Raises:
+            LifecycleError: the lock was lost: nothing more may be written.
+        """
+        try:
+            return self._round()
+        except SchedulerSilent as error:
+            self._say(AgentEvent(what="silent", reason=str(error)))
+            return False
+
+    def once(self, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
+        """Have one round, and wait for the calls that it began; say whether it did anything.
+
+        Raises:
+            SchedulerSilent: it doesn't answer, and there is no other round in which it may.
+            LifecycleError: as `round`.
+        """
+        did = self._round()
+        while self._call_pool.busy():
+            pause()
+        self._call_pool.raise_failures()
+        return did
+
+    def _round(self) -> bool:
+        self._call_pool.raise_failures()
+        seen = self._scheduler.observe()
+        did = False
+        busy = self._call_pool.busy()  # before the ledger: a call is on record when it ends
+        fold = self._ledger.read()
+        left = out_of_spec(self._pools, self._always, fold, busy)
+        for act in (*left, *acts(self._pools, fold, seen, busy)):
+            self._unless_refused(partial(self._do, act, seen))
+            did = True
+        for spilling in self._spills:
+            did = self._spill(spilling, seen) or did
+        if seen.requests:
+            self._scheduler.taken([request.id for request in seen.requests])
+            did = True
+        self._unless_refused(partial(self._making.place, seen))
+        self._log_reasons(come(seen))
+        there = {each.job.id for each in seen.jobs}
+        self._logged = {job: text for job, text in self._logged.items() if job in there}
+        self._stay = {job: why for job, why in self._stay.items() if job in there}
+        nodes = self._ledger.nodes().values()
+        self._on_the_way = any(r.is_live and r.step != "joined" for r in nodes)
+        return did
+
+    def _unless_refused(self, act: Callable[[], None]) -> None:
+        """Do one thing; where the scheduler refuses it, say so, and leave it to the next round."""
+        try:
+            act()
+        except SchedulerRefused as error:
+            self._say(AgentEvent(what="not-done", reason=str(error)))
+
+    def pause(self, seconds: float) -> None:
+        """Wait for the next round: for a request, or briefly while nodes are on their way."""
+        if self._on_the_way:
+            time.sleep(min(seconds, SOON_S))
+            return
+        began = time.monotonic()
+        try:
+            self._scheduler.wait(seconds)
+        except SchedulerSilent:  # the next look tells
+            time.sleep(max(0.0, seconds - (time.monotonic() - began)))
+
+    def _do(self, act: Act, seen: Seen) -> None:
+        match act:
+            case Ask():
+                self._ask(act, seen)
+            case GoOn(records=records):
+                self._making.go_on(records)
+            case Joined(records=records):
+                self._making.step(records, "joined")
+            case Leave(records=records, reason=reason):
+                self._making.step(records, "leaving", reason)
+                left = (msgspec.structs.replace(r, step="leaving", reason=reason) for r in records)
+                for group in grouped(left):
+                    self._making.go_on(group)
+            case GiveUp(nodes=nodes, reason=reason):
+                self._say(AgentEvent(what="gave-up", nodes=folded(nodes), reason=reason))
+                lost = frozenset(nodes)
+                on = [each.job.id for each in seen.jobs if not lost.isdisjoint(each.nodes)]
+                self._scheduler.give_up(nodes, f"{MARK}{reason}")
+                self._log_reasons(dict.fromkeys(on, f"its nodes don't come: {reason}"))
+            case Forget(nodes=nodes):
+                self._say(AgentEvent(what="may-come-again", nodes=folded(nodes)))
+                self._scheduler.forget(nodes)
+            case Release(nodes=nodes):
+                self._say(AgentEvent(what="let-go", nodes=folded(nodes)))
+                self._scheduler.release(nodes)
+
+    def _ask(self, ask: Ask, seen: Seen) -> None:
+        """Put an ask on record and make it, or say to the jobs why not."""
+        rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
+        if not self._knows_prices(ask, rules):
+            return
+        pool, fold = self._prices.of(ask.pool), self._ledger.read()
+        allowed, why = affordable_options(
+            rules, pool, fold, seen, nodes=len(ask.nodes), seconds=ask.seconds
+        )
+        purchase_options = [option for option in ask.purchase_options if option in allowed]
+        if not purchase_options:
+            reason = why or "the ways to buy it that the ceilings allow gave nothing lately"
+            self._ledger.ask(self._refusal(ask, reason))
+            self._say(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
+            self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
+            self._log_reasons(dict.fromkeys(ask.jobs, f"refused: {reason}"))
+            return
+        longest = [rule.longest(ask.seconds) for rule in rules]
+        step = BurstStepped(
+            site=pool.site,
+            pool=pool.pool,
+            step="asked",
+            nodes=folded(ask.nodes),
+            burst=self._token(),
+            option=purchase_options[0],
+            usd_per_hour=pool.prices.get(purchase_options[0], 0.0),
+            until=seen.now + max(longest) if longest and ask.seconds is not None else None,
+            alone=ask.alone,
+        )
+        self._ledger.ask(step)
+        self._say(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
+        nodes = self._ledger.nodes()
+        self._making.go_on(tuple(nodes[name] for name in ask.nodes))
+
+    def _knows_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
+        """Say whether the money can be judged; have the provider asked where it can't yet."""
+        pool = ask.pool
+        if not any(rule.ceilings for rule in rules) or self._prices.is_fresh(pool.pool):
+            return True
+
+        def call() -> None:
+            asked = {
+                option: self._work.price(pool.site, pool.pool, option)
+                for option in pool.purchase_options
+            }
+            known = {option: usd for option, usd in asked.items() if usd is not None}
+            self._prices.learn(pool.pool, known)
+
+        self._call_pool.start(ask.nodes, call)
+        return self._prices.is_fresh(pool.pool)
+
+    def _refusal(self, ask: Ask, reason: str) -> BurstStepped:
+        return BurstStepped(
+            site=ask.pool.site,
+            pool=ask.pool.pool,
+            step="refused",
+            nodes=folded(ask.nodes),
+            burst=self._token(),
+            option=NO_OPTION,
+            reason=reason,
+        )
+
+    def _spill(self, spilling: Spilling, seen: Seen) -> bool:
+        fold = self._ledger.read()
+        closed = closed_reason(self._pools, spilling, fold, seen)
+        verdict = judge(spilling, fold, seen, closed)
+        for move in verdict.moves:
+            if seen.now - self._stay.get(move.job, (-MOVE_AGAIN_S, ""))[0] >= MOVE_AGAIN_S:
+                self._move(move, seen)
+        if verdict.promise is not None:
+            self._ledger.record(verdict.promise)
+        stay = {
+            m.job: f"stays: {self._stay[m.job][1]}" for m in verdict.moves if m.job in self._stay
+        }
+        self._log_reasons(verdict.reasons | stay)
+        return bool(verdict.moves)
+
+    def _move(self, move: JobMoved, seen: Seen) -> None:
+        self._ledger.record(move)
+        try:
+            self._scheduler.move(move.job, move.to, move.reason)
+        except SchedulerRefused as error:
+            self._stay[move.job] = (seen.now, f"its move to {move.to} was refused: {error}")
+            self._say(AgentEvent(what="not-moved", job=move.job, pool=move.to, reason=str(error)))
+            return
+        self._stay.pop(move.job, None)
+        self._say(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
+
+    def _log_reasons(self, sentences: dict[str, str]) -> None:
+        """Tell jobs what is new to them; of very many, those first that know nothing yet."""
+        new = [job for job, text in sentences.items() if self._logged.get(job) != text]
+        new.sort(key=self._logged.__contains__)
+        logged = {job: sentences[job] for job in new[:LOGGED_AT_ONCE]}
+        if logged:
+            self._scheduler.annotate(logged)
+            self._logged |= logged
+
+
+_STATE_CODES = frozenset({"GC900", "GC901", "GC902", "GC903", "GC904"})
+"""What may be wrong with the cluster's state (`lifecycle.state`): nothing may be written then."""
+
+
+def is_fault(error: BaseException) -> bool:
+    """Say whether a call's error ends the agent; what it stopped is otherwise tried again."""
+    if isinstance(error, LifecycleError):
+        return any(found.code in _STATE_CODES for found in error.diagnostics)
+    return not isinstance(error, ProviderError | SchedulerSilent)

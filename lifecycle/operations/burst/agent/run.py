@@ -1,0 +1,136 @@
+"""The agent of a cluster that is up: opened, locked, and run until somebody ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ....cluster.cluster import Cluster, open_cluster
+from ....cluster.outcome import Exit, LifecycleError, failure
+from ....cluster.sites import existing_hosts, open_sites
+from ....nodes.ssh import SshSession
+from ....state import acquire, applied_number
+from ....up.run import Run
+from ...selection import refuse_kubernetes
+from ..lock import LOCK
+from ..slurm import SlurmController
+from .calls import AgentEvent, CallPool
+from .ledger import BurstLedger
+from .loop import Agent, is_fault
+from .scheduler import SchedulerSilent
+from .setup import (
+    always_there,
+    elastic_pools,
+    gpu_models,
+    spillings,
+)
+from .work import ProviderWork
+
+
+def run_agent(
+    target: str, *, once: bool, interval_s: float, say: Callable[[AgentEvent], None]
+) -> bool:
+    """Run rounds until the process is ended, or the cluster's spec was applied again.
+
+    Args:
+        target: path of a spec, or name of a cluster.
+        once: have one round, and wait for the calls that it begins.
+        interval_s: seconds between two looks at the scheduler.
+        say: told of all that happens.
+
+    Returns:
+        Whether the spec changed: whoever started the agent starts it again.
+
+    Raises:
+        LifecycleError: the cluster isn't up, has nothing that comes and goes, or another agent is
+            at work (exit code LOCKED). With `once` also: the scheduler doesn't answer.
+    """
+    cluster = open_cluster(target, running=True)
+    refuse_without_pools(cluster)
+    began = applied_number(cluster.store)
+    with (
+        SshSession(cluster.workdir) as session,
+        acquire(cluster.store, [LOCK], reason="burst agent") as lock,
+        Run(cluster, "burst agent", lock) as run,
+    ):
+        for note in lock.notes:
+            say(AgentEvent(what="note", reason=note.summary))
+        with _call_pool(say) as call_pool:
+            agent = Agent(
+                pools=elastic_pools(cluster.spec, cluster.catalog),
+                spills=spillings(cluster.spec, cluster.catalog),
+                always=always_there(cluster.spec),
+                scheduler=scheduler_of(cluster, session),
+                work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
+                ledger=BurstLedger(cluster.events),
+                call_pool=call_pool,
+                say=say,
+            )
+            changed = _rounds(agent, cluster, began, once=once, interval_s=interval_s)
+        run.finish(Exit.OK)
+        if changed:
+            say(AgentEvent(what="spec-changed"))
+        return changed
+
+
+def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_s: float) -> bool:
+    if once:
+        try:
+            agent.once()
+        except SchedulerSilent as error:
+            raise silent(error) from error
+        return False
+    while applied_number(cluster.store) == began:
+        agent.round()
+        agent.pause(interval_s)
+    return True
+
+
+@contextmanager
+def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[CallPool]:
+    call_pool = CallPool(
+        is_fault=is_fault, on_error=lambda error: say(AgentEvent(what="failed", reason=str(error)))
+    )
+    try:
+        yield call_pool
+    finally:
+        call_pool.close()
+
+
+def refuse_without_pools(cluster: Cluster) -> None:
+    """Refuse a cluster that was never brought up, or has no pool whose nodes come and go.
+
+    Raises:
+        LifecycleError: GC908 or GC941; GC1031 where Kubernetes schedules: nothing there asks for
+            nodes that aren't there.
+    """
+    refuse_kubernetes(
+        cluster.spec,
+        "has no nodes that come and go: nothing asks for them under Kubernetes",
+        hint="give its pools the nodes that they are to have: count, then gcluster up",
+    )
+    if not cluster.was_applied:
+        hint = f"gcluster up {cluster.spec_path}"
+        raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
+    if not elastic_pools(cluster.spec, cluster.catalog):
+        raise failure(
+            "GC941",
+            f"no pool of {cluster.name} has nodes that come and go",
+            hint="count: {min: 0, max: 16} in a pool",
+            exit_code=Exit.USAGE,
+        )
+
+
+def silent(error: SchedulerSilent) -> LifecycleError:
+    """Return the error for a scheduler that does not answer whoever asks it once."""
+    return failure("GC921", f"the scheduler doesn't answer: {error}")
+
+
+def scheduler_of(cluster: Cluster, session: SshSession) -> SlurmController:
+    """Return the cluster's scheduler, asked on its controller; raises LifecycleError."""
+    hosts = existing_hosts(cluster)
+    controllers = hosts.with_role("controller")
+    if not controllers:
+        raise failure("GC908", f"{cluster.name} has no controller that can be asked")
+    session.trust(hosts.hosts)
+    return SlurmController(session, controllers, gpu_models(cluster.spec, cluster.catalog))

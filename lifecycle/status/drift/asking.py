@@ -1,0 +1,168 @@
+"""What nodes say of what their steps left there: for `drift`, and for the plans of `up`.
+
+One SSH exec a node, all at once. `up` does again what somebody changed since, before the steps that
+would wait for it: a stopped service, another key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from ....inventory.compile import CompiledCluster, Step
+from ....inventory.compile.node import pulls
+from ....inventory.hosts import Host
+from ....schemas.derived.hostlist import fold
+from ....schemas.diagnostics import Diagnostic, Severity
+from ...cluster.cluster import Cluster
+from ...nodes.converge.pending import step_digests
+from ...nodes.converge.role_files import merged, traces_of
+from ...nodes.converge.stamps import CHANGED_HERE, DOUBTED
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from ..observe import Observation
+from .nodes import NodeReport, judge, observe_script, read_report
+from .values import Drift
+
+Wanted: TypeAlias = dict[str, tuple[Step, str]]
+"""Step -> the step and the stamp that it leaves, in the order they run."""
+_LIMIT_S = 30
+_AT_ONCE = 64
+_NAMED = 10
+"""Differences that are told one by one."""
+
+
+def wanted_steps(
+    compiled: CompiledCluster, secret_versions: Mapping[str, str]
+) -> dict[str, Wanted]:
+    """Return host -> what it is to run."""
+    found: dict[str, Wanted] = {}
+    for group in compiled.groups:
+        steps = {step.key: (step, digest) for step, digest in step_digests(group, secret_versions)}
+        found |= dict.fromkeys(group.hosts, steps)
+    return found
+
+
+def ask_nodes(
+    session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted], words: str = ""
+) -> list[tuple[Host, NodeReport | Unreachable]]:
+    """Ask each host what it carries and what is there of it.
+
+    Args:
+        session: how they are reached.
+        hosts: those with an address.
+        wanted: host -> what it is to run.
+        words: what controllers are asked of their scheduler besides; "": nothing.
+    """
+    if not hosts:
+        return []
+    session.trust(hosts)
+    scripts: dict[tuple[str, bool], str] = {}
+    for host in hosts:
+        key = host.pool, host.role == "controller"
+        if key not in scripts:
+            traces = merged(traces_of(step) for step, _ in wanted[host.name].values())
+            scripts[key] = observe_script(traces, words if key[1] else "")
+
+    def ask(host: Host) -> tuple[Host, NodeReport | Unreachable]:
+        script = scripts[host.pool, host.role == "controller"]
+        answer = session.run(host, as_root(host, ["sh", "-s"]), stdin=script, timeout_s=_LIMIT_S)
+        return host, answer if isinstance(answer, Unreachable) else read_report(answer.stdout)
+
+    with ThreadPoolExecutor(min(_AT_ONCE, len(hosts))) as pool:
+        return list(pool.map(ask, hosts))
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What was changed on nodes since their steps were done."""
+
+    observation: Observation
+    """With the steps that put it right as pending."""
+    fixed_by_steps: tuple[Drift, ...] = ()
+    left: tuple[Drift, ...] = ()
+    """What no step puts right."""
+    is_known: bool = True
+    """False: the nodes converge themselves, and only their controller was asked."""
+    asked: int = 0
+    """How many nodes answered."""
+
+    @property
+    def every(self) -> tuple[Drift, ...]:
+        """All of it."""
+        return (*self.left, *self.fixed_by_steps)
+
+
+def see_changes(
+    cluster: Cluster, observation: Observation, compiled: CompiledCluster, session: SshSession
+) -> Changes:
+    """Ask the nodes that answered what is otherwise there than their steps left it."""
+    if pulls(cluster.spec, observation.desired):
+        return Changes(observation=observation, is_known=False)
+    wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
+    hosts = [
+        host
+        for host in observation.existing.hosts
+        if host.connection == "ssh" and observation.stamps.get(host.name) and host.name in wanted
+    ]
+    stamps = dict(observation.stamps)
+    found: list[Drift] = []
+    asked = 0
+    for host, answer in ask_nodes(session, hosts, wanted):
+        if isinstance(answer, Unreachable):
+            continue
+        asked += 1
+        drifts = judge(host.name, wanted[host.name], answer).drifts
+        found += [drift for drift in drifts if drift.kind != "health"]
+        stamps[host.name] = _disbelieved(stamps[host.name], [d for d in drifts if d.fixable])
+    return Changes(
+        observation=replace(observation, stamps=stamps),
+        fixed_by_steps=tuple(drift for drift in found if drift.fixable),
+        left=tuple(drift for drift in found if not drift.fixable),
+        asked=asked,
+    )
+
+
+def _disbelieved(carried: Mapping[str, str], drifts: Iterable[Drift]) -> dict[str, str]:
+    """Return a node's stamps, with those of changed steps replaced by what was changed."""
+    found = dict(carried)
+    changed: dict[str, list[str]] = {}
+    for drift in drifts:
+        first, *later = drift.steps
+        changed.setdefault(first, []).append(described(drift))
+        for step in later:
+            if step in found:
+                found[step] = DOUBTED
+    for step, what in changed.items():
+        if step in found:
+            found[step] = CHANGED_HERE + ", ".join(what)
+    return found
+
+
+def described(drift: Drift) -> str:
+    """Return what differs, in words: "unit slurmctld: enabled,inactive"."""
+    return f"{drift.kind} {drift.name}: {drift.now}"
+
+
+def left_alone(cluster: str, drifts: Collection[Drift]) -> tuple[Diagnostic, ...]:
+    """Return the finding for what differs on nodes and what no step puts right."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for drift in drifts:
+        alike.setdefault((described(drift), drift.hint), []).append(drift.where)
+    if not alike:
+        return ()
+    lines = [f"{fold(nodes)}: {what} ({hint})" for (what, hint), nodes in alike.items()]
+    more = [f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else []
+    nodes = {drift.where for drift in drifts}
+    return (
+        Diagnostic(
+            code="GC1103",
+            severity=Severity.WARNING,
+            summary=f"{fold(nodes)} changed since up, and no step puts it right",
+            detail="\n".join([*lines[:_NAMED], *more]),
+            hint=f"gcluster drift {cluster} says since when and by whom, as far as that is known",
+        ),
+    )

@@ -1,0 +1,95 @@
+"""Drift as values: what differs, where, since when and by whom as far as that is known."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ...cluster.outcome import Exit
+from ...state.repair_queue import Repair
+
+Plane: TypeAlias = Literal["cloud", "node", "fabric", "scheduler"]
+PLANES: tuple[Plane, ...] = ("cloud", "node", "fabric", "scheduler")
+
+IN_THE_API = frozenset({"object", "label"})
+"""Kinds of drift that are fixed in Kubernetes' API and by no step on a host."""
+
+
+def stamp_of(seconds: float) -> str:
+    """Return RFC 3339 in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is not as `up` left it."""
+
+    plane: Plane
+    where: str
+    """Host, or site."""
+    kind: str
+    """"stamp", "file", "key", "mode", "block", "package", "mount", "sysctl", "kernel", "unit",
+    "link", "user" (a person's account), "entry" (a file that decides who gets in and that no role
+    wrote), "account" (of nobody in the spec), "health", "bandwidth", "state", "partition",
+    "object", "label", or the kind of a resource of a site."""
+    name: str
+    """Path, package, setting, resource."""
+    was: str = ""
+    """"" where the content is not to be shown, or it wasn't there."""
+    now: str = ""
+    when: str = ""
+    """RFC 3339, UTC; "" when it isn't known."""
+    who: str = ""
+    steps: tuple[str, ...] = ()
+    """What `--fix` does again on the host."""
+    fixable: bool = False
+    """Whether `--fix` fixes it."""
+    hint: str = ""
+    """What to do about it otherwise."""
+
+
+class SchedulerFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler's answer comes to."""
+
+    drifts: tuple[Drift, ...] = ()
+    problem: str = ""
+    """Why it gave no answer; "" when it did."""
+
+
+class Behind(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that has not been done as it is compiled now, and that nobody has touched."""
+
+    host: str
+    step: str
+    reason: str
+
+
+class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `gcluster drift`."""
+
+    cluster: str
+    drifts: tuple[Drift, ...]
+    behind: tuple[Behind, ...] = ()
+    """Left by an `up` that was not finished, by a restart, or by another version of gcluster."""
+    silent: dict[str, str] = {}
+    """Host, site or scheduler -> why it could not be asked."""
+    unsealed: dict[str, int] = {}
+    """Host -> steps of which nothing was noted when they were done: they can't be compared."""
+    repairs: tuple[Repair, ...] = ()
+    """Nodes that the cluster does without: nothing is said of them here."""
+    hosts: int = 0
+    """How many were looked at."""
+    seconds: float = 0.0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything answered and nothing differs."""
+        return not self.drifts and not self.silent
+
+    @property
+    def exit_code(self) -> Exit:
+        """PENDING where something differs; FAILED where somebody gave no answer."""
+        if self.drifts:
+            return Exit.PENDING
+        return Exit.FAILED if self.silent else Exit.OK
