@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ...inventory.compile.kubernetes_objects.network import cni
+from ...inventory.compile.kubernetes_objects.addons import cni
 from ...inventory.compile.kubernetes_objects.objects import pause_image
 from ...inventory.hosts import ClusterInventory
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity

@@ -3,23 +3,26 @@
 InfiniBand and EFA need devices only: a pod gets them from a device plugin and keeps its network.
 RoCE needs the rail's interface itself, with an address: one network a rail where the spec gives
 pods addresses there (`rdma.pods`), else the host's network. Google's fabrics run on the host's
-network, where their interfaces have the names that the fabric class knows.
+network, where their interfaces have the names that the fabric class knows; on GKE its installers
+bring their libraries.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..gpu.nccl import job_environment
+from ..network.cloud_fabrics import DAEMON
 from ..steps import Json
-from . import network as google_fabrics
 from .objects import Object, new
 
 if TYPE_CHECKING:
+    from ....schemas.catalog import Addon
     from .facts import KubernetesFacts
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
@@ -38,6 +41,16 @@ _HOST_PATHS = {
 up: the plugin, the daemon's sockets and devices."""
 _MELLANOX = "15b3"
 """PCI vendor of ConnectX adapters."""
+
+INSTALLERS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}
+"""Fabric class -> add-on that puts its libraries on GKE's nodes."""
+HOST_LIBRARIES = "/home/kubernetes/bin"
+"""Where the installers put nvidia/lib64 and gib: gpudirect-tcpxo/nccl-tcpxo-installer.yaml and
+gpudirect-rdma/nccl-rdma-installer.yaml of container-engine-accelerators (read 2026-11)."""
+_GKE_NVIDIA, _GKE_GIB = "/usr/local/nvidia", "/usr/local/gib"
+_GOOGLE_DEVICES = {"gpudirect-tcpxo": ("/dev/aperture_devices",), "gib": ("/dev/infiniband",)}
+_TUNED = ("NCCL_TUNER_CONFIG_PATH", "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE")
+"""Settings that are a file beside the plugin's libraries."""
 
 
 class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,15 +93,15 @@ def _googles(
     facts: KubernetesFacts, fabric: str, count: int, environment: dict[str, str]
 ) -> FabricAccess:
     """Return what pods need of a fabric of Google's: from our roles, or from GKE's installers."""
-    if fabric not in google_fabrics.INSTALLERS or facts.scheduler.control_plane != "gke":
+    if fabric not in INSTALLERS or facts.scheduler.control_plane != "gke":
         paths = _HOST_PATHS[fabric]
         return FabricAccess(host_network=True, host_paths=paths, environment=environment)
     return FabricAccess(
         host_network=True,
-        host_paths=google_fabrics.devices(fabric),
-        libraries=google_fabrics.libraries(fabric),
-        daemon=google_fabrics.daemon(fabric, facts.catalog.addons),
-        environment=google_fabrics.environment(fabric, count, environment),
+        host_paths=google_devices(fabric),
+        libraries=google_libraries(fabric),
+        daemon=google_daemon(fabric, facts.catalog.addons),
+        environment=google_environment(fabric, count, environment),
     )
 
 
@@ -245,3 +258,44 @@ def _rail_network(name: str) -> Object:
         "ipam": _json({"type": "nv-ipam", "poolName": name}),
     }
     return new("mellanox.com/v1alpha1", "HostDeviceNetwork", name, spec=spec)
+
+
+def google_devices(fabric: str) -> tuple[str, ...]:
+    """Return the paths of a fabric's devices, the same on the node and in pods."""
+    return _GOOGLE_DEVICES.get(fabric, ())
+
+
+def google_libraries(fabric: str) -> dict[str, str]:
+    """Return folder on the node -> folder in pods, as Google's own tests mount them."""
+    folders = {f"{HOST_LIBRARIES}/nvidia": _GKE_NVIDIA}
+    return folders | ({f"{HOST_LIBRARIES}/gib": _GKE_GIB} if fabric == "gib" else {})
+
+
+def google_environment(fabric: str, interfaces: int, given: dict[str, str]) -> dict[str, str]:
+    """Return a fabric's settings by the names that GKE's nodes have.
+
+    Args:
+        fabric: gpudirect-tcpxo or gib.
+        interfaces: network interfaces beside the node's own, for TCPXO.
+        given: the fabric class's settings, as Slurm's nodes have them.
+    """
+    folder = f"{_GKE_NVIDIA}/lib64"
+    if fabric == "gib":
+        named = {"NCCL_SOCKET_IFNAME": "eth0,eth1"}
+        return given | named | {"LD_LIBRARY_PATH+": f"{_GKE_GIB}/lib64:{folder}"}
+    ours = ",".join(f"eth{number}" for number in range(1, interfaces + 1))
+    named = {
+        "NCCL_FASTRAK_CTRL_DEV": "eth0",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "NCCL_FASTRAK_IFNAME": ours,
+        "LD_LIBRARY_PATH+": folder,
+    }
+    tuned = {name: f"{folder}/{given[name].rpartition('/')[2]}" for name in _TUNED if name in given}
+    return given | named | tuned
+
+
+def google_daemon(fabric: str, addons: Mapping[str, Addon]) -> str:
+    """Return the image of the receive daemon of a fabric's installer; "": it has none."""
+    images = addons[INSTALLERS[fabric]].images
+    found = [(name, digest) for name, digest in images.items() if f"/{DAEMON}:" in name]
+    return "".join(f"{name}@{digest}" if digest else name for name, digest in found)

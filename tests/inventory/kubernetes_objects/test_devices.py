@@ -12,8 +12,12 @@ import yaml
 
 from gcluster.inventory.compile.gpu.nccl import job_environment
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access, rail_subnets
-from gcluster.inventory.compile.kubernetes_objects.network import environment, libraries
+from gcluster.inventory.compile.kubernetes_objects.fabric import (
+    fabric_access,
+    google_environment,
+    google_libraries,
+    rail_subnets,
+)
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 
 from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
@@ -134,9 +138,11 @@ def test_gkes_nodes_call_their_interfaces_otherwise_than_slurms() -> None:
     told = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
     assert told["NCCL_FASTRAK_IFNAME"] == ",".join(f"eth{number}" for number in range(1, 9))
     assert told["NCCL_TUNER_CONFIG_PATH"].startswith("/usr/local/nvidia/lib64/")
-    gib = environment("gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"})
+    gib = google_environment(
+        "gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"}
+    )
     assert (gib["NCCL_SOCKET_IFNAME"], gib["NCCL_NET"]) == ("eth0,eth1", "gIB")
-    assert set(libraries("gib").values()) == {"/usr/local/gib", "/usr/local/nvidia"}
+    assert set(google_libraries("gib").values()) == {"/usr/local/gib", "/usr/local/nvidia"}
 
 
 def test_nodes_of_ours_have_googles_fabric_from_the_roles() -> None:
