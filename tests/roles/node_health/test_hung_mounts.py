@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_health import storage
+from node_health import host
 from node_health.expected import Mount
 from node_health.probe import Probe, start_of
 
@@ -23,12 +23,12 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probe:
     asker.write_text(f"#!/bin/sh\necho $$ >>{tmp_path}/asked\nexec sleep 600\n")
     asker.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(asker))
-    monkeypatch.setattr(storage, "MOUNT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(host, "MOUNT_TIMEOUT_S", 0.5)
     return Probe(tmp_path)
 
 
 def found(probe: Probe, memory: dict[str, Any]) -> list[str]:
-    return [f.code for f in storage.check_mounts([Mount("/home", "nfs")], probe, memory)]
+    return [f.code for f in host.check_mounts([Mount("/home", "nfs")], probe, memory)]
 
 
 def test_a_mount_that_does_not_answer_is_told_and_the_asker_is_ended(

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from .amd import check_amd
 from .finding import CheckIncomplete, Finding
-from .host import check_clock, check_memory
-from .kernel_log import check_kernel_log
+from .gpu.amd import check_amd
+from .gpu.kernel_log import check_kernel_log
+from .gpu.nvidia import check_nvidia
+from .gpu.nvlink import check_nvlink
+from .host import check_clock, check_disks, check_memory, check_mounts, check_smart
 from .network import check_nics
-from .nvidia import check_nvidia
-from .nvlink import check_nvlink
 from .parts import parts_of
-from .storage import check_disks, check_mounts, check_smart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,8 +1,22 @@
-"""What a check says: a finding keeps the node from jobs, a note does not."""
+"""What a check says, where a finding keeps the node from jobs and a note does not; and the report.
+
+The report of one run is a line for Slurm and people, and JSON for status and monitoring.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .checks import CheckRun
+    from .expected import Expected
+    from .state import NodeState
 
 
 @dataclass(frozen=True)
@@ -24,3 +38,37 @@ class CheckIncomplete(Exception):  # noqa: N818  # no error of the program: the 
 def note(code: str, message: str) -> Finding:
     """Return a finding that keeps no job away."""
     return Finding(code=code, message=message, drains=False)
+
+
+def reason_of(findings: Sequence[Finding]) -> str:
+    """Return one line with all that drains, "" when nothing does."""
+    return "; ".join(f"{f.code}: {f.message}" for f in findings if f.drains)
+
+
+def report_of(
+    expected: Expected, found: CheckRun, findings: Sequence[Finding], state: NodeState
+) -> dict[str, Any]:
+    """Return the report as a JSON object."""
+    reason = reason_of(findings)
+    return {
+        "node": expected.node,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "verdict": "unfit" if reason else "fit",
+        "simulated": expected.simulated,
+        "reason": reason,
+        "state": {"name": state.state, "reason": state.reason},
+        "findings": [asdict(finding) for finding in findings],
+        "checks": {result.check: result.seconds for result in found.results},
+    }
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Leave the report where others read it; it is no secret. A full /run is told elsewhere."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(report, indent=1) + "\n")
+        new.chmod(0o644)
+        new.replace(path)
+    except OSError:
+        return

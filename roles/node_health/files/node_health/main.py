@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import kubernetes, slurm
-from .burn_in import diagnose
 from .checks import CheckRun, run_checks
 from .expected import Expected, load
-from .finding import CheckIncomplete, Finding, note
+from .finding import CheckIncomplete, Finding, note, reason_of, report_of, write_report
 from .parts import check_parts, parts_of
 from .probe import Probe
-from .report import reason_of, report_of, write_report
 from .state import (
     STATES,
     NodeState,
     StateRefusedError,
     after_checks,
     changed,
+    diagnose,
     read_state,
     write_state,
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .amd import gpus_of as amd_gpus
 from .finding import Finding, note
-from .nvidia import gpus_of as nvidia_gpus
+from .gpu.amd import gpus_of as amd_gpus
+from .gpu.nvidia import gpus_of as nvidia_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,11 +1,13 @@
 """The life of a node: in service, spare, in RMA, in burn-in; and the way back into service.
 
 A node that was spare or in RMA comes back through burn-in only: clean runs in a row over some
-time, and DCGM's diagnostics where the cluster asks for them.
+time, and DCGM's diagnostics where the cluster asks for them; these take hours, so they have a unit
+of their own.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,11 +15,17 @@ from typing import TYPE_CHECKING, Any
 from .finding import CheckIncomplete, Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .expected import BurnIn
+    from .probe import Probe
     from .store import Store
 
 STATES = ("in-service", "spare", "rma", "burn-in")
 FILE = "state"
+DIAGNOSE_TIMEOUT_S = 4 * 3600.0
+"""Level 3 takes about half an hour and level 4 up to two hours on eight GPUs (NVIDIA, DCGM User
+Guide, DCGM Diagnostics; read 2026-11)."""
 _MOST_HISTORY = 50
 
 
@@ -110,3 +118,42 @@ def _moved(before: NodeState, to: str, reason: str) -> NodeState:
     line = {"at": now, "from": before.state, "to": to, "reason": reason}
     history = [*before.history, line][-_MOST_HISTORY:]
     return NodeState(state=to, since=now, reason=reason, history=history)
+
+
+def diagnose(level: int, probe: Probe) -> str:
+    """Run `dcgmi diag` and return "passed", or in words what did not pass."""
+    try:
+        # It ends with another code than 0 when a test fails; the JSON says which.
+        text = probe.run(
+            "dcgmi",
+            "diag",
+            "-r",
+            str(level),
+            "-j",
+            timeout_s=DIAGNOSE_TIMEOUT_S,
+            accept=tuple(range(256)),
+        )
+        answer = json.loads(text[text.index("{") :])
+    except CheckIncomplete as error:
+        return str(error)
+    except ValueError:
+        return "dcgmi diag answers what can't be read"
+    results = list(_results(answer))
+    failed = sorted({name for name, status in results if status.lower() == "fail"})
+    if failed:
+        return f"failed: {', '.join(failed)}"
+    passed = [name for name, status in results if status.lower() == "pass"]
+    return "passed" if passed else "dcgmi diag ran no test"
+
+
+def _results(answer: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield test and status; DCGM 3 and 4 nest them differently, the words are the same."""
+    if isinstance(answer, dict):
+        name = str(answer.get("name") or answer.get("test_name") or name)
+        if isinstance(answer.get("status"), str):
+            yield name, answer["status"]
+        for value in answer.values():
+            yield from _results(value, name)
+    elif isinstance(answer, list):
+        for item in answer:
+            yield from _results(item, name)

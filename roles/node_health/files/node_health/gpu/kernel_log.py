@@ -11,12 +11,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .finding import CheckIncomplete, Finding, note
+from ..finding import CheckIncomplete, Finding, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .probe import Probe
+    from ..probe import Probe
 
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): ([0-9]+)")
 _AMD = re.compile(r"amdgpu ([0-9a-fA-F:.]+): .*(uncorrectable hardware errors|GPU reset begin)")

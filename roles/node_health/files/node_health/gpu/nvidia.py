@@ -12,13 +12,13 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from .finding import CheckIncomplete, Finding, note
+from ..finding import CheckIncomplete, Finding, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .expected import Gpus
-    from .probe import Probe
+    from ..expected import Gpus
+    from ..probe import Probe
 
 MEMORY_SHARE = 0.9
 """nvidia-smi tells less than the nominal memory: ECC and the driver keep some (an 80 GB H100 has

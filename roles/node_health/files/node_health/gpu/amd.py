@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .finding import Finding
+from ..finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .expected import Gpus
-    from .probe import Probe
+    from ..expected import Gpus
+    from ..probe import Probe
 
 VENDOR = "0x1002"
 MEMORY_SHARE = 0.95

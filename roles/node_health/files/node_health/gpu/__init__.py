@@ -1,0 +1,1 @@
+"""GPUs: what the drivers, NVLink and the kernel's log say of them."""
