@@ -43,7 +43,7 @@ test-unit: environment ## run the tests that need no nodes
 .PHONY: test-wheel
 test-wheel: environment ## the same against the wheel as people install it (CI's stage unit)
 	@.ci/wheel
-	@PYTHONPATH=$(CURDIR)/.cache/wheel/site pytest -q $(PARALLEL) -m $(UNIT) -o pythonpath= \
+	@PYTHONPATH=$(CURDIR)/.cache/wheel/site pytest -q $(PARALLEL) -m $(UNIT) -o pythonpath=. \
 		-p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT)
 	@pytest -q $(PARALLEL) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) $(REPORT:.xml=-checkout.xml)
 
@@ -155,7 +155,7 @@ test-bundle: environment bundle-kubernetes ## bundle specs, and bring nodes with
 
 .PHONY: test-scale
 test-scale: environment ## run 1,008 slurmd with the compiled configuration: sinfo under a second
-	@python bench/slurm_scale.py
+	@python -m bench.simulated.slurm_scale
 
 .PHONY: search
 search: environment ## search freely for cases that break a law (CI's are always the same ones)
@@ -260,11 +260,11 @@ sbom: environment ## write the bill of materials of what an installation brings 
 
 .PHONY: bench
 bench: environment ## measure what the README claims about speed (RATIOS=1: only what holds on any machine)
-	@python bench/run.py $(if $(RATIOS),--ratios)
+	@python -m bench.run $(if $(RATIOS),--ratios)
 
 .PHONY: bench-write
 bench-write: environment ## measure, with local nodes too, and write the figures into README and docs
-	@python bench/run.py --nodes --write
+	@python -m bench.run --nodes --write
 
 .PHONY: pictures
 pictures: environment ## record the terminal pictures of the documentation from real runs (needs tmux)

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import Result, arguments, cpu_seconds, fitted_exponent, report, with_bytecode
+from .timing import Result, arguments, cpu_seconds, fitted_exponent, report, with_bytecode
 
 JOBS = 100_000
 FEWER = 25_000

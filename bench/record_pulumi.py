@@ -66,7 +66,8 @@ def main() -> None:
     print("machines  import s  applied s  preview s  ms each  memory MB")
     totals: dict[int, float] = {}
     for size in SIZES:
-        command = [sys.executable, __file__, "--one", str(size), *(["--gc"] if given.gc else [])]
+        command = [sys.executable, "-m", "bench.record_pulumi", "--one", str(size)]
+        command += ["--gc"] if given.gc else []
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         seen: dict[str, float] = json.loads(done.stdout)
         totals[size] = seen["applied"]

@@ -18,15 +18,15 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 QUICK = (
-    "validate_cold",
-    "validate_folder",
-    "validate_errors",
-    "scale",
+    "spec.validate_cold",
+    "spec.validate_folder",
+    "spec.validate_errors",
+    "spec.scale",
     "smoke_log",
     "burst_simulate",
-    "simulated",
+    "simulated.up",
 )
-WITH_NODES = ("local_up", "join", "drift")
+WITH_NODES = ("nodes.local_up", "nodes.join", "nodes.drift")
 IN_README = {
     "gcluster validate examples/local.yaml": "`gcluster validate` on a small spec, cold process",
     "validate / hello": "the same, against a bare typer program in the same run",
@@ -45,13 +45,18 @@ def measure(name: str, *, ratios: bool) -> tuple[dict[str, Any], bool]:
     Raises:
         ValueError: it printed no report.
     """
-    command = [sys.executable, str(HERE / f"{name}.py"), "--json", *(["--ratios"] * ratios)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    command = [sys.executable, "-m", f"bench.{name}", "--json", *(["--ratios"] * ratios)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except json.JSONDecodeError:
         raise ValueError(f"{name} failed with exit code {done.returncode}: {done.stdout}") from None
     return found, done.returncode == 0
+
+
+def path_of(name: str) -> str:
+    """Return where a benchmark is, for the docs."""
+    return f"bench/{name.replace('.', '/')}.py"
 
 
 def shown(result: dict[str, Any], *, limit: bool = False) -> str:
@@ -91,7 +96,7 @@ def write(reports: dict[str, dict[str, Any]]) -> None:
         table([(IN_README[name], figures[name]) for name in IN_README if name in figures]),
     )
     blocks = [
-        f"**{found['benchmark']}** (`bench/{name}.py`, {found['date']}, {found['machine']})\n\n"
+        f"**{found['benchmark']}** (`{path_of(name)}`, {found['date']}, {found['machine']})\n\n"
         + table([(r["name"], r) for r in found["results"]])
         for name, found in kept.items()
     ]

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import Result, arguments, cpu_seconds, fitted_exponent, report, with_bytecode
+from .timing import Result, arguments, cpu_seconds, fitted_exponent, report, with_bytecode
 
 MEGABYTES = 64
 FEWER = 16

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from bench import timing
+from bench.spec import generate
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-def _load(name: str) -> ModuleType:
-    """Load a script of bench/, which is a folder of scripts and no package."""
-    path = Path(__file__).parents[2] / "bench" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-timing = _load("timing")
 
 
 @given(
@@ -71,6 +54,5 @@ def test_the_json_report_names_the_machine_and_the_verdict(
 
 
 def test_generated_specs_have_as_many_hosts_and_pools_as_asked() -> None:
-    generate = _load("generate")
     assert generate.bare_metal_hosts(300).count("name: gpu") == 300
     assert generate.linked_pools(40).count("machine: sim.h100x8") == 40

@@ -64,7 +64,7 @@ def test_every_make_verb_and_script_a_document_names_exists(
         ]
         missing += [
             f"{page.name}: {script}"
-            for script in re.findall(r"(?<![\w/.])(\.ci/[\w.]+|bench/[\w.]+)", code)
+            for script in re.findall(r"(?<![\w/.])(\.ci/[\w.]+|bench/[\w./]+)", code)
             if not (root / script).exists()
         ]
     assert missing == []

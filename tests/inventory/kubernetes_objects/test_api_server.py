@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bench_script import bench
+from bench.simulated.api_server import ApiServer
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kubernetes_api
 @pytest.fixture(scope="module")
 def api() -> Iterator[Any]:
     """Give a running API server, with nothing in it."""
-    with bench("api_server").ApiServer() as server:
+    with ApiServer() as server:
         yield server
 
 

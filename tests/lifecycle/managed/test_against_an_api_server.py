@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bench_script import bench
+from bench.simulated.api_server import ApiServer
 from tests.lifecycle.smoke.kubernetes_cluster import RECORDED
 
 from gcluster.lifecycle.cluster import sites
@@ -107,7 +107,7 @@ class Eks:
 def eks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Eks]:
     """Give a cluster that is not up yet, on an API server with its scheduler and controllers."""
     folder = tmp_path_factory.mktemp("eks")
-    with pytest.MonkeyPatch.context() as patch, bench("api_server").ApiServer() as api:
+    with pytest.MonkeyPatch.context() as patch, ApiServer() as api:
         api.run_scheduler()
         patch.setenv("PATH", put_programs(api, folder / "bin"))
         for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +50,3 @@ class Kubelet:
                     *("patch", "pod", name, f"--namespace={namespace}", "--subresource=status"),
                     *("--type=merge", f"--patch={status}"),
                 )
-
-
-def bench(name: str) -> Any:
-    """Load a script of bench/, which is a folder of scripts and no package."""
-    path = Path(__file__).parents[4] / "bench" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from bench.simulated.api_server import ApiServer
 
 from gcluster.lifecycle.cluster.places import cache_home
-
-from .api import bench
 
 HELM = "helm.sh/helm/v4/cmd/helm@v4.1.4"
 NAMESPACES = ("gcluster-system", "widgets-system")
@@ -34,7 +33,7 @@ def helm() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server(helm: None) -> Iterator[Any]:  # noqa: ARG001  # its programs are looked for on PATH
     """Give a running API server; its processes end with the tests."""
-    with bench("api_server").ApiServer() as running:
+    with ApiServer() as running:
         running.run_scheduler()
         for name in NAMESPACES:
             running.kubectl("create", "namespace", name)

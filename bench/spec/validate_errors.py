@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import generate
-from timing import Result, arguments, cpu_seconds, fitted_exponent, interleaved, report
+from ..timing import Result, arguments, cpu_seconds, fitted_exponent, interleaved, report
+from . import generate
 
 ROUNDS = 5
 HOSTS = 10_000

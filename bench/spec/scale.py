@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import generate
-from timing import Result, arguments, fitted_exponent, report, with_bytecode
+from ..timing import Result, arguments, fitted_exponent, report, with_bytecode
+from . import generate
 
 HOSTS = 10_000
 POOLS = (100, 300, 1_000, 3_000)
@@ -60,7 +60,7 @@ def compile_in_this_process(spec_path: Path) -> dict[str, float]:
 def in_fresh_process(spec_path: Path) -> dict[str, float]:
     """Run the worker in a process of its own, so that peak memory is this spec's alone."""
     done = subprocess.run(
-        [sys.executable, __file__, "--worker", str(spec_path)],
+        [sys.executable, "-m", "bench.spec.scale", "--worker", str(spec_path)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

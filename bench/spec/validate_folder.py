@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from timing import Result, arguments, cpu_seconds, fitted_exponent, interleaved, report
+from ..timing import Result, arguments, cpu_seconds, fitted_exponent, interleaved, report
 
 ROUNDS = 5
 SPECS = 200

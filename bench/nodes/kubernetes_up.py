@@ -12,14 +12,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from local_up import measure
-from timing import Result, arguments, report, with_bytecode
+from ..timing import Result, arguments, report, with_bytecode
+from .local_up import measure
 
 NODES = 2
 UP_SECONDS = 90.0
 AGAIN_SECONDS = 3.0
 BUNDLE_SECONDS = 720.0
-_BUILD = Path(__file__).parents[1] / ".ci" / "bundle_kubernetes.py"
+_BUILD = Path(__file__).parents[2] / ".ci" / "bundle_kubernetes.py"
 
 
 def spec_text(name: str) -> str:

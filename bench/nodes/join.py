@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from local_up import run, spec_text
-from timing import Result, arguments, report, with_bytecode
+from ..timing import Result, arguments, report, with_bytecode
+from .local_up import run, spec_text
 
 JOIN_SECONDS = 10.0
 GIVE_UP_SECONDS = 120.0

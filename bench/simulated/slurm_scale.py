@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_up import spec_text
-from timing import Result, arguments, report, with_bytecode
+from ..nodes.local_up import spec_text
+from ..timing import Result, arguments, report, with_bytecode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NODES = 1_008
 UNIT = 32
 """Nodes of a scalable unit, a block of the topology (NVIDIA's reference architecture, HGX H100)."""

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from api_server import ApiServer
-from slurm_scale import hall_spec
-from timing import Result, arguments, report, with_bytecode
+
+from ..timing import Result, arguments, report, with_bytecode
+from .api_server import ApiServer
+from .slurm_scale import hall_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

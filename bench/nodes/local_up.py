@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import Result, arguments, report, with_bytecode
+from ..timing import Result, arguments, report, with_bytecode
 
 NODES = 4
 UP_SECONDS = 60.0

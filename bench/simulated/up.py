@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timing import Result, arguments, fitted_exponent, report, with_bytecode
+from ..timing import Result, arguments, fitted_exponent, report, with_bytecode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def in_fresh_process(nodes: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         own = {f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("DATA", "CONFIG", "CACHE")}
         done = subprocess.run(
-            [sys.executable, __file__, "--worker", f"{folder}:{nodes}"],
+            [sys.executable, "-m", "bench.simulated.up", "--worker", f"{folder}:{nodes}"],
             check=True,
             stdout=subprocess.PIPE,
             text=True,

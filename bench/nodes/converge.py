@@ -18,9 +18,10 @@ import time
 from pathlib import Path
 
 import msgspec
-from timing import Result, arguments, report, with_bytecode
 
 from gcluster.lifecycle.operations.gitops.pull.reports import Report, parse
+
+from ..timing import Result, arguments, report, with_bytecode
 
 FEW, MORE = 1, 4
 MANY = 10_000

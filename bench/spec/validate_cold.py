@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from timing import Result, arguments, interleaved, report
+from ..timing import Result, arguments, interleaved, report
 
 ROUNDS = 21
 SECONDS = 0.25
@@ -25,7 +25,11 @@ def main() -> int:
         {
             "python -c pass": [sys.executable, "-c", "pass"],
             "typer hello": [sys.executable, str(HERE / "hello.py"), "world"],
-            "gcluster validate": [gcluster, "validate", str(HERE.parent / "examples/local.yaml")],
+            "gcluster validate": [
+                gcluster,
+                "validate",
+                str(HERE.parents[1] / "examples/local.yaml"),
+            ],
         },
         ROUNDS,
     )

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from local_up import NODES, run, spec_text
-from timing import Result, arguments, report, with_bytecode
+from ..timing import Result, arguments, report, with_bytecode
+from .local_up import NODES, run, spec_text
 
 DRIFT_SECONDS = 2.0
 ROUNDS = 5

@@ -1,0 +1,1 @@
+"""Benchmarks: what is claimed about speed, as programs; `python -m bench.run` runs them."""

@@ -1,0 +1,1 @@
+"""Clusters at size, where nodes are simulated: up, Slurm, Kubernetes."""

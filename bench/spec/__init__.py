@@ -1,0 +1,1 @@
+"""Specs: validate, load, check and compile, in cold processes and at size."""
