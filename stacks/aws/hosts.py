@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host, Placement, SshTarget
-from ..io.ssh import reached_through
+from ...inventory.hosts import Placement
+from ..pulumi.hosts import Machine
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, AwsError, filters, tagged
 
@@ -144,85 +144,39 @@ _NO_TOPOLOGY = {"UnsupportedOperation", "UnauthorizedOperation", "InvalidParamet
                 "InvalidAction", "NotImplemented"}  # fmt: skip
 
 
-def to_hosts(
-    plan: SitePlan,
-    machines: Iterable[Instance],
-    *,
-    key_file: str | None,
-    keys: Mapping[str, tuple[str, ...]],
-    placements: Mapping[str, Placement],
-    entry_pool: str | None,
-    tunnel: Callable[[Instance], tuple[str, ...]] | None = None,
-) -> tuple[Host, ...]:
-    """Return machines as hosts, in the order of the spec's pools, then by name.
+def seen(
+    plan: SitePlan, machine: Instance, place: Placement | None = None, *, tunnel: str | None = None
+) -> Machine:
+    """Return a machine as hosts are made of it.
 
     Args:
         plan: the site.
-        machines: as read back; those without a name or of no pool of the spec are left out.
-        key_file: the cluster's private key.
-        keys: instance -> host keys.
-        placements: instance -> where it stands.
-        entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
-        tunnel: returns the program that leads to the way in; None: it is reached by its address.
+        machine: one of its machines.
+        place: where it stands; None: AWS doesn't say.
+        tunnel: as the site names it.
     """
-    named = [machine for machine in machines if machine.host]
-    entry = _entry_machine(plan, named, entry_pool)
-    found: list[Host] = []
-    for pool in plan.pools:
-        for machine in sorted(named, key=lambda m: m.host):
-            if machine.pool != pool.name:
-                continue
-            through = reached_through(
-                machine,
-                entry,
-                is_public=bool(machine.public_ip_address),
-                is_tunnel=tunnel is not None,
-            )
-            found.append(
-                Host(
-                    name=machine.host,
-                    site=plan.labels.site,
-                    pool=pool.name,
-                    role=pool.role,
-                    machine=machine.instance_type or pool.machine,
-                    address=machine.private_ip_address,
-                    public_address=machine.public_ip_address,
-                    ssh=SshTarget(
-                        user=pool.image.user,
-                        key_file=key_file,
-                        host_keys=keys.get(machine.instance_id, ()),
-                        bastion=_bastion(plan, through),
-                        bastion_host_keys=keys.get(through.instance_id, ()) if through else (),
-                        bastion_proxy=tunnel(through) if tunnel and through else (),
-                    ),
-                    placement=placements.get(machine.instance_id, Placement()),
-                    image=machine.image_id or None,
-                )
-            )
-    return tuple(found)
-
-
-def _entry_machine(
-    plan: SitePlan, machines: list[Instance], entry_pool: str | None
-) -> Instance | None:
-    """Return the machine through which the others are reached."""
-    roles = {pool.name: pool.role for pool in plan.pools}
-    order = {"login": 0, "controller": 1}
-    entries = [
-        machine
-        for machine in machines
-        if (machine.pool == entry_pool if entry_pool else roles.get(machine.pool) in order)
-    ]
-    return min(
-        entries,
-        key=lambda m: (not m.public_ip_address, order.get(roles.get(m.pool, ""), 2), m.host),
-        default=None,
+    users = {pool.name: pool.image.user for pool in plan.pools}
+    return Machine(
+        id=machine.id,
+        host=machine.host,
+        pool=machine.pool,
+        user=users.get(machine.pool, ""),
+        address=machine.private_ip_address,
+        public_address=machine.public_ip_address,
+        type=machine.instance_type,
+        placement=place or Placement(),
+        image=machine.image_id or None,
+        tunnel=_tunnel(tunnel, plan.region, machine.id) if tunnel else (),
     )
 
 
-def _bastion(plan: SitePlan, through: Instance | None) -> str | None:
-    """Return the jump through a machine, as ssh -J takes it."""
-    if through is None:
-        return None
-    user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")
-    return f"{user}@{through.public_ip_address or through.private_ip_address}"
+def _tunnel(kind: str, region: str, instance: str) -> tuple[str, ...]:
+    """Return the program that leads to a machine's SSH; ssh puts in the port."""
+    where = ("--region", region)
+    if kind == "ssm":
+        words = ("--document-name", "AWS-StartSSHSession", "--parameters", "portNumber=%p")
+        return ("aws", "ssm", "start-session", *where, "--target", instance, *words)
+    return (
+        *("aws", "ec2-instance-connect", "open-tunnel", *where),
+        *("--instance-id", instance, "--remote-port", "%p"),
+    )

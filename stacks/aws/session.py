@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..io.ssh import host_keys
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
+from ..pulumi.hosts import Machine
 from ..pulumi.preflight import finding
-from ..pulumi.session import Keys, ListingSession
+from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
-from .hosts import Instance, console, instances, places, to_hosts
+from .hosts import Instance, console, instances, places, seen
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import site_plan
@@ -161,29 +161,9 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return console(self.api, machine.id)
 
-    def _to_hosts(
-        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
-    ) -> Iterable[Host]:
-        return to_hosts(
-            self.plan,
-            machines,
-            key_file=str(self.private_key),
-            keys=keys,
-            placements=places(self.api, wanted),
-            entry_pool=self._site.ssh.via,
-            tunnel=self._tunnel if self._site.tunnel else None,
-        )
-
-    def _tunnel(self, machine: Instance) -> tuple[str, ...]:
-        """Return the program that leads to a machine's SSH; ssh puts in the port."""
-        where = ("--region", self.plan.region)
-        if self._site.tunnel == "ssm":
-            words = ("--document-name", "AWS-StartSSHSession", "--parameters", "portNumber=%p")
-            return ("aws", "ssm", "start-session", *where, "--target", machine.id, *words)
-        return (
-            *("aws", "ec2-instance-connect", "open-tunnel", *where),
-            *("--instance-id", machine.id, "--remote-port", "%p"),
-        )
+    def _seen(self, machines: Sequence[Instance], asked: Sequence[Instance]) -> Iterable[Machine]:
+        there, tunnel = places(self.api, asked), self._site.tunnel
+        return [seen(self.plan, one, there.get(one.id), tunnel=tunnel) for one in machines]
 
     def _end(self, machines: Sequence[Instance]) -> None:
         terminate(self.api, [machine.id for machine in machines])

@@ -7,15 +7,15 @@ network: so the first SSH connection already knows whom it must meet.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import msgspec
 from azure.core.exceptions import HttpResponseError
 from azure.mgmt.compute.models import RunCommandInput
 
-from ...inventory.hosts import Host, Placement, SshTarget
-from ..io.ssh import reached_through
+from ...inventory.hosts import Placement
+from ..pulumi.hosts import Machine
 from ..pulumi.names import CLUSTER, HOST, POOL, SITE
 from .api import Answer, Api, refusals
 from .plan.identifiers import parse
@@ -219,59 +219,18 @@ def read_keys(message: str) -> tuple[str, ...]:
     return tuple(sorted(keys))
 
 
-def to_hosts(
-    plan: SitePlan,
-    machines: Iterable[Node],
-    keys: dict[str, tuple[str, ...]],
-    *,
-    key_file: str,
-    via: str | None,
-) -> tuple[Host, ...]:
-    """Return the machines as hosts of the inventory.
+def seen(plan: SitePlan, node: Node) -> Machine:
+    """Return a machine as hosts are made of it.
 
-    A scale set is one InfiniBand, so it is the hosts' block; Azure doesn't say which switch.
-    Private machines are reached through the first host of `via`, else a login, else a controller.
+    A scale set is one InfiniBand, so it is the host's block; Azure doesn't say which switch.
     """
-    every = tuple(machines)
-    entry = _entry_machine(plan, every, via)
-    return tuple(
-        Host(
-            name=node.host,
-            site=plan.site,
-            pool=node.pool,
-            role=pool.role,
-            machine=pool.machine,
-            address=node.address,
-            public_address=node.public_address,
-            ssh=SshTarget(
-                user=plan.user,
-                key_file=key_file,
-                bastion=_bastion(plan, through),
-                bastion_host_keys=keys.get(through.vm_id, ()) if through else (),
-                host_keys=keys.get(node.vm_id, ()),
-            ),
-            placement=Placement(block=node.part if pool.single_placement else None),
-        )
-        for node in every
-        for pool in [plan.pool(node.pool)]
-        for through in [reached_through(node, entry, is_public=bool(node.public_address))]
+    together = {pool.name for pool in plan.pools if pool.single_placement}
+    return Machine(
+        id=node.vm_id,
+        host=node.host,
+        pool=node.pool,
+        user=plan.user,
+        address=node.address,
+        public_address=node.public_address,
+        placement=Placement(block=node.part if node.pool in together else None),
     )
-
-
-def _bastion(plan: SitePlan, through: Node | None) -> str | None:
-    """Return the jump through a machine, as ssh -J takes it."""
-    if through is None:
-        return None
-    return f"{plan.user}@{through.public_address or through.address}"
-
-
-def _entry_machine(plan: SitePlan, machines: Iterable[Node], via: str | None) -> Node | None:
-    order = [via] if via is not None else []
-    order += [p.name for role in ("login", "controller") for p in plan.pools if p.role == role]
-    by_pool: dict[str, Node] = {}
-    for node in sorted(machines, key=lambda node: not node.public_address):
-        by_pool.setdefault(node.pool, node)
-    doors = [by_pool[name] for name in order if name in by_pool]
-    if via is not None:
-        return next(iter(doors), None)
-    return min(doors, key=lambda node: not node.public_address, default=None)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ..io.ssh import with_silence
 from ..provider import Leftover, Offer, provider_error
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
-from .hosts import host_keys, nodes, to_hosts
+from .hosts import host_keys, nodes, seen
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import site_plan
@@ -169,11 +168,6 @@ class Session(SiteSession):
         aks = self.plan.control_plane
         run = frozenset() if aks is None else aks.pools
         machines = [n for n in nodes(self.api, self.sets(), self.plan) if n.pool not in run]
-        wanted = [node for node in machines if of is None or node.host in of]
-        by_id = {node.vm_id: node for node in wanted}
-        shown = self._await_host_keys(by_id, lambda id_: host_keys(self.api, by_id[id_]))
-        via = self._site.ssh.via
-        found = to_hosts(self.plan, machines, shown.keys, key_file=str(self.private_key), via=via)
-        named = {node.host: node.vm_id for node in wanted}
-        silent = {n: shown.silent[id_] for n, id_ in named.items() if id_ in shown.silent}
-        return with_silence((h for h in found if h.name in named), silent, self.title)
+        wanted = {n.vm_id: n for n in machines if of is None or n.host in of}
+        keys = self._await_host_keys(wanted, lambda id_: host_keys(self.api, wanted[id_]))
+        return self._as_hosts([seen(self.plan, node) for node in machines], keys, wanted)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 import msgspec
 
-from ...inventory.hosts import Host, Placement, SshTarget
-from ..io.ssh import reached_through
+from ...inventory.hosts import Placement
+from ..pulumi.hosts import Machine
 from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
@@ -122,57 +120,30 @@ def host_of(plan: SitePlan, machine: Instance) -> str:
     return machine.labels.get(HOST) or (_hosts_by_name(plan).get(machine.name, ""))
 
 
-def to_hosts(
-    plan: SitePlan,
-    machines: Sequence[Instance],
-    *,
-    key_file: str | None,
-    keys: Mapping[str, tuple[str, ...]],
-    entry_pool: str | None,
-    tunnel: Callable[[Instance], tuple[str, ...]] | None = None,
-) -> tuple[Host, ...]:
-    """Return machines as hosts, in the order of the spec's pools, then by name.
+def seen(plan: SitePlan, machine: Instance, *, tunnel: bool = False) -> Machine:
+    """Return a machine as hosts are made of it; `tunnel`: it is reached through IAP."""
+    pools = {label_value(pool.name): pool for pool in plan.pools}
+    pool = pools.get(machine.pool)
+    one_domain = pool is not None and pool.placement.domain_nodes is not None
+    return Machine(
+        id=machine.id,
+        host=host_of(plan, machine),
+        pool=machine.pool if pool is None else pool.name,
+        user=plan.user,
+        address=machine.address,
+        public_address=machine.public_address,
+        type=machine.machine_type.rpartition("/")[2],
+        placement=placement(machine, one_domain=one_domain),
+        tunnel=_tunnel(plan, machine) if tunnel else (),
+    )
 
-    Args:
-        plan: the site.
-        machines: as read back; those without a name or of no pool of the spec are left out.
-        key_file: the cluster's private key.
-        keys: machine id -> host keys.
-        entry_pool: pool whose first host leads to the others; None: logins, then controllers.
-        tunnel: returns the program that leads to the way in; None: it is reached by its address.
-    """
-    named = {host: machine for machine in machines if (host := host_of(plan, machine))}
-    entry = _entry_machine(plan, named, entry_pool)
-    return tuple(
-        Host(
-            name=host,
-            site=plan.site,
-            pool=pool.name,
-            role=pool.role,
-            machine=machine.machine_type.rpartition("/")[2] or pool.machine,
-            address=machine.address,
-            public_address=machine.public_address,
-            ssh=SshTarget(
-                user=plan.user,
-                key_file=key_file,
-                host_keys=keys.get(machine.id, ()),
-                bastion=_bastion(plan, through),
-                bastion_host_keys=keys.get(through.id, ()) if through else (),
-                bastion_proxy=tunnel(through) if tunnel and through else (),
-            ),
-            placement=placement(machine, one_domain=pool.placement.domain_nodes is not None),
-        )
-        for pool in plan.pools
-        for host, machine in sorted(named.items())
-        if machine.pool == label_value(pool.name)
-        for through in [
-            reached_through(
-                machine,
-                entry,
-                is_public=bool(machine.public_address),
-                is_tunnel=tunnel is not None,
-            )
-        ]
+
+def _tunnel(plan: SitePlan, machine: Instance) -> tuple[str, ...]:
+    """Return the program that leads to a machine's SSH; ssh puts in the port."""
+    return (
+        *("gcloud", "compute", "start-iap-tunnel", machine.name, "%p", "--listen-on-stdin"),
+        *(f"--project={plan.project}", f"--zone={machine.zone_name}"),
+        "--verbosity=warning",
     )
 
 
@@ -216,25 +187,3 @@ def serial_port(api: Api, machine: Instance) -> str:
         return api.ask(_SerialPort, path).contents
     except GoogleError:
         return ""
-
-
-def _entry_machine(
-    plan: SitePlan, named: Mapping[str, Instance], entry_pool: str | None
-) -> Instance | None:
-    """Return the machine through which the others are reached."""
-    order = {"login": 0, "controller": 1}
-    entries = [
-        (not named[host].public_address, order.get(pool.role, 2), host)
-        for pool in plan.pools
-        for host in named
-        if named[host].pool == label_value(pool.name)
-        and (pool.name == entry_pool if entry_pool else pool.role in order)
-    ]
-    return named[min(entries)[2]] if entries else None
-
-
-def _bastion(plan: SitePlan, through: Instance | None) -> str | None:
-    """Return the jump through a machine, as ssh -J takes it."""
-    if through is None:
-        return None
-    return f"{plan.user}@{through.public_address or through.address}"

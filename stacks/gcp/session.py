@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
+from ..pulumi.hosts import Machine
 from ..pulumi.names import label_value
-from ..pulumi.session import Keys, ListingSession
+from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import delete, grow, name_queued, shrink
-from .hosts import ALIVE, Instance, guest_keys, host_of, instances, serial_port, to_hosts
+from .hosts import ALIVE, Instance, guest_keys, host_of, instances, seen, serial_port
 from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import SitePlan, site_plan
@@ -120,23 +121,10 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return serial_port(self.api, machine)
 
-    def _to_hosts(
-        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
-    ) -> Iterable[Host]:
-        del wanted
-        key, entry_pool = str(self.private_key), self._site.ssh.via
-        tunnel = self._tunnel if self._site.tunnel else None
-        return to_hosts(
-            self.plan, machines, key_file=key, keys=keys, entry_pool=entry_pool, tunnel=tunnel
-        )
-
-    def _tunnel(self, machine: Instance) -> tuple[str, ...]:
-        """Return the program that leads to a machine's SSH; ssh puts in the port."""
-        return (
-            *("gcloud", "compute", "start-iap-tunnel", machine.name, "%p", "--listen-on-stdin"),
-            *(f"--project={self.plan.project}", f"--zone={machine.zone_name}"),
-            "--verbosity=warning",
-        )
+    def _seen(self, machines: Sequence[Instance], asked: Sequence[Instance]) -> Iterable[Machine]:
+        del asked
+        tunnel = self._site.tunnel is not None
+        return [seen(self.plan, machine, tunnel=tunnel) for machine in machines]
 
     def _token(self, token: str) -> str:
         return label_value(token)

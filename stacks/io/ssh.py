@@ -16,7 +16,6 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 import msgspec
 
@@ -343,21 +342,3 @@ def missing_programs(site: str, tunnel: str | None) -> tuple[Diagnostic, ...]:
         for program in _PROGRAMS.get(tunnel or "", ())
         if shutil.which(program) is None
     )
-
-
-MachineT = TypeVar("MachineT")
-
-
-def reached_through(
-    machine: MachineT, entry: MachineT | None, *, is_public: bool, is_tunnel: bool = False
-) -> MachineT | None:
-    """Return what a machine is reached through: nodes know each other by private addresses.
-
-    A machine with a public address is reached through that address of its own, and a tunnel leads
-    to one machine, which then leads to itself, too.
-    """
-    if is_tunnel:
-        return entry
-    if is_public:
-        return machine
-    return None if entry == machine else entry

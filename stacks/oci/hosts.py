@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...inventory.hosts import Host, Placement, SshTarget
-from ..io.ssh import reached_through
+from ...inventory.hosts import Placement
+from ..pulumi.hosts import Machine
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import NOT_FOUND, Answer, Api, OciError
 
@@ -186,84 +186,25 @@ def places(api: Api, plan: SitePlan) -> dict[str, Placement]:
     }
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read back of a site's machines, by instance."""
-
-    addresses: Mapping[str, tuple[str, str]]
-    keys: Mapping[str, tuple[str, ...]]
-    places: Mapping[str, Placement]
-
-
-def to_hosts(
-    plan: SitePlan,
-    machines: Iterable[Instance],
-    found: Found,
-    *,
-    key_file: str | None,
-    entry_pool: str | None,
-) -> tuple[Host, ...]:
-    """Return machines as hosts, in the order of the spec's pools, then by name.
+def seen(
+    plan: SitePlan, machine: Instance, addresses: tuple[str, str], place: Placement | None = None
+) -> Machine:
+    """Return a machine as hosts are made of it.
 
     Args:
         plan: the site.
-        machines: as read back; those without a name or of no pool of the spec are left out.
-        found: what is known of them.
-        key_file: the cluster's private key.
-        entry_pool: pool whose first host leads to the others; None: login pools, then controllers.
+        machine: one of its machines.
+        addresses: its private and its public one.
+        place: where it stands; None: OCI doesn't say.
     """
-    named = sorted((m for m in machines if m.host), key=lambda m: m.host)
-    entry = _entry_machine(plan, named, found, entry_pool)
-    return tuple(
-        Host(
-            name=machine.host,
-            site=plan.labels.site,
-            pool=pool.name,
-            role=pool.role,
-            machine=pool.machine,
-            address=found.addresses.get(machine.id, NO_ADDRESSES)[0],
-            ssh=SshTarget(
-                user=pool.image.user,
-                key_file=key_file,
-                host_keys=found.keys.get(machine.id, ()),
-                bastion=_bastion(plan, through, found),
-                bastion_host_keys=found.keys.get(through.id, ()) if through else (),
-            ),
-            placement=found.places.get(machine.id, Placement()),
-            image=machine.source_details.image_id or None,
-        )
-        for pool in plan.pools
-        for machine in named
-        if machine.pool == pool.name
-        for through in [
-            reached_through(
-                machine,
-                entry,
-                is_public=bool(found.addresses.get(machine.id, NO_ADDRESSES)[1]),
-            )
-        ]
+    users = {pool.name: pool.image.user for pool in plan.pools}
+    return Machine(
+        id=machine.id,
+        host=machine.host,
+        pool=machine.pool,
+        user=users.get(machine.pool, ""),
+        address=addresses[0],
+        public_address=addresses[1],
+        placement=place or Placement(),
+        image=machine.source_details.image_id or None,
     )
-
-
-def _entry_machine(
-    plan: SitePlan, machines: list[Instance], found: Found, entry_pool: str | None
-) -> Instance | None:
-    """Return the machine through which the others are reached."""
-    rank = {"login": 0, "controller": 1, "compute": 2}
-    ranks = {pool.name: rank[pool.role] for pool in plan.pools}
-    if entry_pool is None:
-        entries = [m for m in machines if ranks.get(m.pool, 2) < rank["compute"]]
-    else:
-        entries = [m for m in machines if m.pool == entry_pool]
-    public = {m.id for m in entries if found.addresses.get(m.id, NO_ADDRESSES)[1]}
-    return min(
-        entries, key=lambda m: (m.id not in public, ranks.get(m.pool, 2), m.host), default=None
-    )
-
-
-def _bastion(plan: SitePlan, through: Instance | None, found: Found) -> str | None:
-    """Return the jump through a machine, as ssh -J takes it."""
-    if through is None:
-        return None
-    private, public = found.addresses.get(through.id, NO_ADDRESSES)
-    user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")
-    return f"{user}@{public or private}"

@@ -6,22 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..io.ssh import host_keys
 from ..provider import Leftover, Offer
-from ..pulumi.session import Keys, ListingSession
+from ..pulumi.hosts import Machine
+from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
-from .hosts import (
-    Found,
-    Instance,
-    addresses,
-    instances,
-    places,
-    read_console,
-    to_hosts,
-)
+from .hosts import Instance, addresses, instances, places, read_console, seen
 from .leftovers import leftovers
 from .naming import give_back, name_nodes
 from .offers import offers
@@ -130,17 +122,10 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return read_console(self.api, machine.id)
 
-    def _to_hosts(
-        self, machines: Sequence[Instance], wanted: Sequence[Instance], keys: Keys
-    ) -> Iterable[Host]:
-        del wanted
-        found = Found(
-            addresses=addresses(self.api, self.plan, machines),
-            keys=keys,
-            places=places(self.api, self.plan),
-        )
-        key, entry_pool = str(self.private_key), self._site.ssh.via
-        return to_hosts(self.plan, machines, found, key_file=key, entry_pool=entry_pool)
+    def _seen(self, machines: Sequence[Instance], asked: Sequence[Instance]) -> Iterable[Machine]:
+        del asked
+        where, there = addresses(self.api, self.plan, machines), places(self.api, self.plan)
+        return [seen(self.plan, one, where[one.id], there.get(one.id)) for one in machines]
 
     def _end(self, machines: Sequence[Instance]) -> None:
         terminate(self.api, [machine.id for machine in machines])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
@@ -44,8 +44,9 @@ from .engine.checkpoint import (
     read_output,
     resources,
 )
+from .hosts import Machine, to_hosts
 from .names import FILE_SYSTEMS
-from .plan import volume_plans
+from .plan import CloudPlan, volume_plans
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -77,6 +78,11 @@ class SiteSession(ABC):
     @property
     def _site(self) -> CloudSite:
         return cast("CloudSite", self._context.spec.sites[self._context.site])
+
+    @property
+    @abstractmethod
+    def plan(self) -> CloudPlan[Any]:
+        """The site's plan."""
 
     @property
     def folder(self) -> Path:
@@ -224,6 +230,32 @@ class SiteSession(ABC):
         cache = self.folder / "host-keys.json"
         return await_host_keys(machines, read, cache=cache, waiting=waiting)
 
+    def _as_hosts(
+        self,
+        machines: Iterable[Machine],
+        shown: HostKeys,
+        asked: Collection[str],
+        console: Callable[[str], str] = lambda _: "",
+    ) -> tuple[Host, ...]:
+        """Return machines as hosts; those that showed no key say so.
+
+        Args:
+            machines: all of the site, for the way in is among them.
+            shown: the host keys that were read.
+            asked: ids of those that are wanted.
+            console: returns what the console of one shows, by its id.
+        """
+        every = tuple(machines)
+        via, file = self._site.ssh.via, str(self.private_key)
+        ids = {machine.host: machine.id for machine in every if machine.id in asked}
+        hosts = to_hosts(self.plan, every, shown.keys, key_file=file, via=via)
+        return with_silence(
+            (host for host in hosts if host.name in ids),
+            {name: shown.silent[id_] for name, id_ in ids.items() if id_ in shown.silent},
+            self.title,
+            lambda name: last_lines(console(ids[name])),
+        )
+
     def _show_keys(self, done: int, total: int) -> None:
         what = f"{done} of {total} machines have shown their host key"
         self._context.emit(SiteEvent(site=self._context.site, done=done, total=total, what=what))
@@ -343,8 +375,6 @@ class ListedMachine(Protocol):
 
 
 MachineT = TypeVar("MachineT", bound=ListedMachine)
-Keys: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Public host keys by the id of their machine."""
 
 
 class ListingSession(SiteSession, Generic[MachineT]):
@@ -371,10 +401,8 @@ class ListingSession(SiteSession, Generic[MachineT]):
         """Return what a machine's console shows; "" where it can't be read."""
 
     @abstractmethod
-    def _to_hosts(
-        self, machines: Sequence[MachineT], wanted: Sequence[MachineT], keys: Keys
-    ) -> Iterable[Host]:
-        """Return machines as hosts: all of the site, for the way in is among them."""
+    def _seen(self, machines: Sequence[MachineT], asked: Sequence[MachineT]) -> Iterable[Machine]:
+        """Return all machines of the site as hosts are made of them, `asked` with their places."""
 
     @abstractmethod
     def _end(self, machines: Sequence[MachineT]) -> None:
@@ -395,17 +423,10 @@ class ListingSession(SiteSession, Generic[MachineT]):
         return self._hosts(there, [machine for machine in there if machine.id in ids])
 
     def _hosts(self, machines: Sequence[MachineT], asked: Iterable[MachineT]) -> tuple[Host, ...]:
-        wanted = [machine for machine in asked if self._is_node(machine)]
-        by_id = {machine.id: machine for machine in wanted}
-        found = self._await_host_keys(by_id, lambda id_: self._read_keys(by_id[id_]))
-        named = {self.host_name(machine): machine for machine in wanted}
-        hosts = self._to_hosts(machines, wanted, found.keys)
-        return with_silence(
-            (host for host in hosts if host.name in named),
-            {name: found.silent[m.id] for name, m in named.items() if m.id in found.silent},
-            self.title,
-            lambda name: last_lines(self._console(named[name])),
-        )
+        wanted = {machine.id: machine for machine in asked if self._is_node(machine)}
+        keys = self._await_host_keys(wanted, lambda id_: self._read_keys(wanted[id_]))
+        seen = self._seen(machines, list(wanted.values()))
+        return self._as_hosts(seen, keys, wanted, lambda id_: self._console(wanted[id_]))
 
     def existing_hosts(self, pool: str) -> Collection[str]:
         """Return the names of all machines that exist."""

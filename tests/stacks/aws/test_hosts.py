@@ -8,10 +8,11 @@ from gcluster.inventory.hosts import Host, Placement
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.cloud_init import host_keys
-from gcluster.stacks.aws.hosts import Instance, State, Tag, console, instances, places, to_hosts
+from gcluster.stacks.aws.hosts import Instance, State, Tag, console, instances, places, seen
 from gcluster.stacks.aws.leftovers import leftovers
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.pulumi.hosts import to_hosts
 
 from .conftest import BASE, CASES, SITE, Recorded, spec_of
 
@@ -38,7 +39,8 @@ def machine(name: str, pool: str, *, number: int, public: str = "") -> Instance:
 
 def hosts(plan: SitePlan, *machines: Instance, way_in: str | None = None) -> dict[str, Host]:
     keys = {"i-2": ("ssh-ed25519 AAAA",), "i-4": ("ssh-ed25519 BBBB",)}
-    found = to_hosts(plan, machines, key_file="id", keys=keys, placements={}, entry_pool=way_in)
+    there = [seen(plan, machine) for machine in machines]
+    found = to_hosts(plan, there, keys, key_file="id", via=way_in)
     return {host.name: host for host in found}
 
 
@@ -162,10 +164,9 @@ def test_a_private_login_is_not_the_way_in_where_the_controller_is_public(plan: 
 
 def test_a_tunnel_leads_to_the_login_and_through_it_to_all_others(plan: SitePlan) -> None:
     machines = [machine("head", "head", number=3), machine("door", "door", number=4)]
-    found = to_hosts(
-        plan, machines, key_file="id", keys={"i-4": ("ssh-ed25519 BBBB",)}, placements={},
-        entry_pool=None, tunnel=lambda one: ("aws", one.id, "%p"),
-    )  # fmt: skip
+    there = [seen(plan, machine, tunnel="ssm") for machine in machines]
+    found = to_hosts(plan, there, {"i-4": ("ssh-ed25519 BBBB",)}, key_file="id", via=None)
     for host in found:
-        assert host.ssh.bastion_proxy == ("aws", "i-4", "%p")
+        assert host.ssh.bastion_proxy[:3] == ("aws", "ssm", "start-session")
+        assert "i-4" in host.ssh.bastion_proxy
         assert host.ssh.bastion_host_keys == ("ssh-ed25519 BBBB",)

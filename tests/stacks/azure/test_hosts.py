@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.azure.hosts import Node, host_keys, nodes, read_keys, to_hosts
+from gcluster.stacks.azure.hosts import Node, host_keys, nodes, read_keys, seen
 from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.scale_sets import ScaleSets
 from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.hosts import to_hosts
 
 from .azure_double import GROUP, SETS, AzureDouble
 from .recorded_cases import spec_of
@@ -88,7 +89,9 @@ def test_nodes_are_reached_through_the_controller_and_pinned(
 ) -> None:
     machines = found(azure)
     keys = {node.vm_id: host_keys(azure.api(), node) for node in machines}
-    head, first, _ = to_hosts(PLAN, machines, keys, key_file="/k", via=None)
+    head, first, _ = to_hosts(
+        PLAN, [seen(PLAN, n) for n in machines], keys, key_file="/k", via=None
+    )
     assert head.ssh.bastion is None
     assert first.ssh.bastion == "azureuser@10.60.192.4"
     assert first.ssh.host_keys == (f"{KEY}0",)
@@ -100,7 +103,8 @@ def test_a_public_address_is_the_way_in() -> None:
                 public_address="203.0.113.9")  # fmt: skip
     node = Node(host="train001", pool="train", id="", vm_id="t", address="10.0.0.5", part="train")
     keys = {"h": (KEY,), "t": (f"{KEY}0",)}
-    head, first = to_hosts(PLAN, (door, node), keys, key_file="/k", via=None)
+    there = [seen(PLAN, door), seen(PLAN, node)]
+    head, first = to_hosts(PLAN, there, keys, key_file="/k", via=None)
     assert head.ssh.bastion_host_keys == first.ssh.bastion_host_keys == (KEY,)
     assert head.address == "10.0.0.4", "nodes know each other by private addresses"
     assert head.ssh.bastion == first.ssh.bastion == "azureuser@203.0.113.9"

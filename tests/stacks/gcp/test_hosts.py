@@ -13,8 +13,9 @@ from gcluster.inventory.hosts import Placement
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.elastic import name_queued
-from gcluster.stacks.gcp.hosts import guest_keys, instances, placement, to_hosts
+from gcluster.stacks.gcp.hosts import guest_keys, instances, placement, seen
 from gcluster.stacks.gcp.plan.layout import SitePlan, site_plan
+from gcluster.stacks.pulumi.hosts import to_hosts
 from gcluster.stacks.pulumi.names import HOST, POOL, TOKEN
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
@@ -59,7 +60,7 @@ def test_hosts_come_in_spec_order_and_are_reached_through_the_login(google: Goog
     google.add("tcpx-east-head", "us-east4-a", labels(plan, "head", "head"))
     machines = instances(google.api(), plan)
     keys = {machine.id: (f"ssh-ed25519 {machine.name}",) for machine in machines}
-    hosts = to_hosts(plan, machines, key_file="/k", keys=keys, entry_pool=None)
+    hosts = to_hosts(plan, [seen(plan, m) for m in machines], keys, key_file="/k", via=None)
     assert [host.name for host in hosts] == ["head", "login", "train001", "train002"]
     assert {host.ssh.bastion_host_keys for host in hosts} == {("ssh-ed25519 tcpx-east-login",)}
     assert {host.ssh.bastion for host in hosts} == {"gcluster@198.51.100.7"}
@@ -70,7 +71,8 @@ def test_hosts_come_in_spec_order_and_are_reached_through_the_login(google: Goog
 def test_elastic_machines_are_called_by_their_own_names(google: Google) -> None:
     plan = plan_of("a3-ultragpu-8g")
     google.add("gib-west-train007", "us-central1-b", labels(plan, "train", **{TOKEN: "t"}))
-    [host] = to_hosts(plan, instances(google.api(), plan), key_file=None, keys={}, entry_pool=None)
+    there = [seen(plan, machine) for machine in instances(google.api(), plan)]
+    [host] = to_hosts(plan, there, {}, key_file=None, via=None)
     assert (host.name, host.pool) == ("train007", "train")
 
 
@@ -145,10 +147,8 @@ def test_a_tunnel_leads_to_the_login_and_through_it_to_all_others(google: Google
         google.add(f"tcpx-east-{name}", "us-east4-a", labels(plan, name.rstrip("01"), name))
     machines = instances(google.api(), plan)
     keys = {machine.id: (f"ssh-ed25519 {machine.name}",) for machine in machines}
-    hosts = to_hosts(
-        plan, machines, key_file="/k", keys=keys, entry_pool=None,
-        tunnel=lambda machine: ("gcloud", machine.name, "%p"),
-    )  # fmt: skip
+    there = [seen(plan, machine, tunnel=True) for machine in machines]
+    hosts = to_hosts(plan, there, keys, key_file="/k", via=None)
     for host in hosts:
-        assert host.ssh.bastion_proxy == ("gcloud", "tcpx-east-login", "%p")
+        assert host.ssh.bastion_proxy[2:5] == ("start-iap-tunnel", "tcpx-east-login", "%p")
         assert host.ssh.bastion_host_keys == ("ssh-ed25519 tcpx-east-login",)

@@ -9,9 +9,10 @@ from oci_double import HOST_KEY
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.io.ssh import host_keys
-from gcluster.stacks.oci.hosts import Found, addresses, instances, read_console, to_hosts
+from gcluster.stacks.oci.hosts import addresses, instances, read_console, seen
 from gcluster.stacks.oci.leftovers import leftovers
 from gcluster.stacks.oci.naming import give_back, name_nodes
+from gcluster.stacks.pulumi.hosts import to_hosts
 
 if TYPE_CHECKING:
     from oci_double import Oracle
@@ -63,10 +64,11 @@ def test_nodes_are_reached_through_the_login_node_at_its_public_address(oracle: 
     oracle.add({**POOL, "gcluster-host": "train001"})
     machines = instances(oracle.api(), plan)
     keys = {machine.id: (f"ssh-ed25519 {machine.host}",) for machine in machines}
-    found = Found(addresses=addresses(oracle.api(), plan, machines), keys=keys, places={})
-    hosts = {
-        host.name: host for host in to_hosts(plan, machines, found, key_file=None, entry_pool=None)
-    }
+    where = addresses(oracle.api(), plan, machines)
+    there = [seen(plan, machine, where[machine.id]) for machine in machines]
+    found = to_hosts(plan, there, keys, key_file=None, via=None)
+    hosts = {host.name: host for host in found}
+    assert hosts["login"].public_address == "192.0.2.7"
     assert hosts["train001"].address == "10.60.0.3"
     assert hosts["train001"].ssh.bastion == "ubuntu@192.0.2.7"
     assert hosts["train001"].image == "ocid1.image.oc1.iad.booted"
