@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
+from ..pulumi.elastic import no_capacity, open_offers, to_end
 from ..pulumi.engine.events import NO_CAPACITY, translate
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, AwsError, tagged
@@ -79,7 +80,7 @@ def grow(
             terminate(api, started)
         if not started and any(finding.code != NO_CAPACITY for finding in findings_here):
             break  # another option won't help against a missing right or a wrong template
-    raise ProviderError(*(findings or [_none(pool, missing)]))
+    raise ProviderError(*(findings or [no_capacity(pool, missing)]))
 
 
 def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
@@ -88,11 +89,8 @@ def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
     Raises:
         ProviderError: GC917, a name is of a node that the spec lists.
     """
-    fixed = {node for pool in plan.pools for node in pool.nodes}
-    wanted = set(names)
-    if kept := wanted & fixed:
-        raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
-    gone = {m.host: m.instance_id for m in instances(api, plan) if m.host in wanted and m.token}
+    there = {m.host: m.id for m in instances(api, plan) if m.token and m.host}
+    gone = to_end(plan, set(names), there)
     terminate(api, tuple(gone.values()))
     return gone
 
@@ -131,16 +129,9 @@ def _settled(
 
 
 def _open_offers(api: Api, plan: SitePlan, pool: PoolPlan) -> tuple[OfferPlan, ...]:
-    """Return the offers to try: none that buys a block, and none beside the one that is in use.
-
-    A pool's nodes stand in one fabric domain, so those that come later are bought by the same
-    option in the same zone as those that are there, unless the spec allows a mix.
-    """
-    offers = tuple(offer for offer in pool.offers if offer.option.buy_hours is None)
-    used = {m.offer for m in instances(api, plan, **{POOL: pool.name}) if m.offer}
-    if not used or pool.mixed:
-        return offers
-    return tuple(offer for offer in offers if offer.key in used)
+    """Return the offers to try: none that buys a block."""
+    used = {machine.offer for machine in instances(api, plan, **{POOL: pool.name})}
+    return tuple(o for o in open_offers(pool, used) if o.option.buy_hours is None)
 
 
 def _launch(
@@ -258,10 +249,3 @@ def _await_names(
         if len(there) >= len(names) or time.monotonic() >= until:
             return there
         time.sleep(1)
-
-
-def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
-    error = provider_error(
-        NO_CAPACITY, f'pool "{pool.name}": no offer has {len(missing)} machines of {pool.machine}'
-    )
-    return error.diagnostics[0]

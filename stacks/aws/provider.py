@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
-from ..pulumi.recording.graph import RecordedGraph
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 
@@ -34,6 +32,7 @@ class AwsProvider(CloudProvider):
 
     name = "aws"
     managed_kubernetes = EKS
+    sells_blocks = True
 
     def _login_user(self, spec: ClusterSpec, pool: str) -> str:
         return pool_plan(spec, pool, self._catalog()).image.user
@@ -57,17 +56,3 @@ class AwsProvider(CloudProvider):
         from .session import Session  # noqa: PLC0415  # it brings AWS' API
 
         return Session
-
-    def _record(
-        self,
-        spec: ClusterSpec,
-        site: str,
-        *,
-        preview: bool = False,
-        purchased: Mapping[str, str] | None = None,
-        buys: Collection[str] | None = None,
-    ) -> RecordedGraph:
-        from .program.site import record_site  # noqa: PLC0415  # 0.7 s
-
-        catalog = self._catalog()
-        return record_site(spec, site, catalog, preview=preview, purchased=purchased, buys=buys)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
-from ..io.ssh import host_keys
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
 from ..pulumi.hosts import Machine
+from ..pulumi.plan import data_names
 from ..pulumi.preflight import finding
 from ..pulumi.session import ListingSession
 from .api import Answer, Api
@@ -24,9 +23,6 @@ from .plan.purchase import bought_blocks
 from .plan.types import SitePlan
 from .preflight.blocks import block_offering
 from .preflight.questions import preflight
-
-if TYPE_CHECKING:
-    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _LustreConfiguration(Answer, frozen=True):
@@ -107,10 +103,6 @@ class Session(ListingSession[Instance]):
         """Return the machines that exist."""
         return instances(self.api, self.plan)
 
-    def host_name(self, machine: Instance) -> str:
-        """Return its tag."""
-        return machine.host
-
     def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
         """Launch what is missing through EC2 Fleet."""
         started = grow(self.api, self.plan, self.plan.pool(pool), wanted, token)
@@ -135,16 +127,10 @@ class Session(ListingSession[Instance]):
             offerings=context.offerings,
         )
 
-    def _record(self) -> RecordedGraph:
-        from .program.site import record_site  # noqa: PLC0415  # 0.7 s
-
-        return record_site(self._context.spec, self._context.site, self._catalog)
-
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
-        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
-        named |= {plan.names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}
-        return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
+        lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
+        return data_names(plan, lustre=lustre, buckets=buckets)
 
     def _existing_device(self, identifier: str) -> str:
         asked = {"FileSystemIds": [identifier]}
@@ -154,9 +140,6 @@ class Session(ListingSession[Instance]):
 
     def _is_node(self, machine: Instance) -> bool:
         return machine.pool not in {pool.name for pool in self.plan.pools if pool.joins_eks}
-
-    def _read_keys(self, machine: Instance) -> tuple[str, ...]:
-        return host_keys(self._console(machine))
 
     def _console(self, machine: Instance) -> str:
         return console(self.api, machine.id)

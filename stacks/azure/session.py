@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ..provider import Leftover, Offer, provider_error
+from ..provider import Leftover, Offer
+from ..pulumi.elastic import to_end
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
@@ -21,10 +21,6 @@ from .plan.storage import FSNAME, data_names
 from .plan.types import LivePool, LiveState, SitePlan
 from .preflight.questions import preflight
 from .scale_sets import ScaleSets
-
-if TYPE_CHECKING:
-    from ..pulumi.recording.graph import RecordedGraph
-
 
 _STORAGE_CACHE = "2024-07-01"
 """Version of Microsoft.StorageCache that is asked."""
@@ -113,11 +109,6 @@ class Session(SiteSession):
         context = self._context
         return program(context.spec, context.site, self._catalog, self.live_state())
 
-    def _record(self) -> RecordedGraph:
-        from .program.site import record_site  # noqa: PLC0415  # 1 s
-
-        return record_site(self._context.spec, self._context.site, self._catalog)
-
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         return data_names(self._context.spec, self.plan)
 
@@ -147,9 +138,7 @@ class Session(SiteSession):
 
     def shrink(self, names: set[str]) -> dict[str, str]:
         """End elastic machines; raises ProviderError (GC917) for nodes of the spec."""
-        for pool in self.plan.pools:
-            if kept := names.intersection(pool.nodes):
-                raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
+        to_end(self.plan, names, dict[str, str]())
         sets, gone = self.sets(), dict[str, str]()
         for pool in self.plan.pools:
             if pool.elastic:

@@ -15,6 +15,7 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
+from ..pulumi.elastic import open_offers, to_end
 from ..pulumi.engine.events import NO_CAPACITY
 from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
@@ -90,15 +91,8 @@ def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
     Raises:
         ProviderError: GC917, a name is of a machine that the spec lists.
     """
-    fixed = {host for pool in plan.pools for host in pool.nodes}
-    wanted = set(names)
-    if kept := wanted & fixed:
-        raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
-    gone = {
-        host: machine
-        for machine in instances(api, plan)
-        if machine.token and (host := host_of(plan, machine)) in wanted
-    }
+    there = {host_of(plan, m): m for m in instances(api, plan) if m.token}
+    gone = to_end(plan, set(names), there)
     delete(api, gone.values())
     return {host: machine.id for host, machine in gone.items()}
 
@@ -133,12 +127,11 @@ def _alive(api: Api, plan: SitePlan, pool: PoolPlan) -> dict[str, Instance]:
     }
 
 
-def _open_options(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[OfferPlan]:
-    """Yield the options that may be tried: what stands in the pool now binds it, unless mixed."""
-    bound = {machine.labels.get(OPTION, "") for machine in there} - {""}
-    for option in pool.offers:
-        if pool.mixed or not bound or label_value(option.key) in bound:
-            yield option
+def _open_options(pool: PoolPlan, there: Iterable[Instance]) -> tuple[OfferPlan, ...]:
+    """Return the options that may be tried; labels hold their keys in their own spelling."""
+    spelled = {label_value(option.key): option.key for option in pool.offers}
+    used = [label for machine in there if (label := machine.labels.get(OPTION, ""))]
+    return open_offers(pool, {spelled.get(label, label) for label in used})
 
 
 def _insert(

@@ -66,6 +66,11 @@ class Instance(Answer, frozen=True):
         return next((address for address in configs if address), "")
 
     @property
+    def host(self) -> str:
+        """Label with its name in the cluster; "" while it has none."""
+        return self.labels.get(HOST, "")
+
+    @property
     def pool(self) -> str:
         """Label of its pool."""
         return self.labels.get(POOL, "")
@@ -117,7 +122,7 @@ def host_of(plan: SitePlan, machine: Instance) -> str:
     Machines of the stack carry it as a label. Elastic ones are made in bulk, where labels are the
     same for all: theirs follows from their own name.
     """
-    return machine.labels.get(HOST) or (_hosts_by_name(plan).get(machine.name, ""))
+    return machine.host or _hosts_by_name(plan).get(machine.name, "")
 
 
 def seen(plan: SitePlan, machine: Instance, *, tunnel: bool = False) -> Machine:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.hosts import Machine
 from ..pulumi.names import label_value
+from ..pulumi.plan import data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import delete, grow, name_queued, shrink
@@ -19,9 +19,6 @@ from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import SitePlan, site_plan
 from .preflight.questions import preflight
-
-if TYPE_CHECKING:
-    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _FileSystem(Answer, frozen=True):
@@ -95,17 +92,10 @@ class Session(ListingSession[Instance]):
             purchased=context.purchased,
         )
 
-    def _record(self) -> RecordedGraph:
-        from .program.site import record_site  # noqa: PLC0415  # 2 s
-
-        return record_site(self._context.spec, self._context.site, self._catalog)
-
     def _data_names(self) -> Mapping[str, Iterable[str]]:
-        plan, names = self.plan, self.plan.names
-        made = [item.name for item in plan.buckets if item.create]
-        named = {names(f"bucket-{name}"): (name,) for name in made}
-        named |= {names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}
-        return named | {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        plan = self.plan
+        lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets if b.create)
+        return data_names(plan, lustre=lustre, buckets=buckets)
 
     def _existing_device(self, identifier: str) -> str:
         return self.api.ask(_FileSystem, identifier, service="lustre").mount_point

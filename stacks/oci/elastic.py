@@ -17,6 +17,7 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
+from ..pulumi.elastic import no_capacity, open_offers, to_end
 from ..pulumi.engine.events import NO_CAPACITY
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, OciError
@@ -66,7 +67,7 @@ def grow(
         return mine
     ended = Counter(m.host for m in known if not m.is_alive and m.token == token)
     findings: list[Diagnostic] = []
-    for offer in _open_offers(pool, there):
+    for offer in open_offers(pool, {machine.offer for machine in there}):
         burst = _Burst(api, plan, pool, offer, token=token, ended=ended)
         started, refused = burst.launch(missing)
         if not refused:
@@ -76,26 +77,19 @@ def grow(
         findings += refused
         if any(finding.code != NO_CAPACITY for finding in refused):
             break  # another option won't help against a missing right or a wrong configuration
-    raise ProviderError(_none(pool, missing), *dict.fromkeys(findings))
+    raise ProviderError(no_capacity(pool, missing), *dict.fromkeys(findings))
 
 
 def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
     """End elastic nodes; return name -> instance of those that were there.
 
     Raises:
-        ProviderError: GC978, one of them is a node of the spec; then nothing was ended.
+        ProviderError: GC917, one of them is a node of the spec; then nothing was ended.
     """
-    wanted = set(names)
-    there = [machine for machine in instances(api, plan) if machine.host in wanted]
-    fixed = [machine.host for machine in there if not machine.token]
-    if fixed:
-        raise provider_error(
-            "GC978",
-            f"{', '.join(fixed)} are nodes of the spec, not elastic ones",
-            hint="lower the pool's count in the spec and run `gcluster up`",
-        )
-    terminate(api, [machine.id for machine in there])
-    return {machine.host: machine.id for machine in there}
+    there = {m.host: m.id for m in instances(api, plan) if m.token and m.host}
+    gone = to_end(plan, set(names), there)
+    terminate(api, gone.values())
+    return gone
 
 
 def terminate(api: Api, machines: Iterable[str]) -> None:
@@ -167,7 +161,7 @@ class _Burst:
         except OciError as error:
             return error
         if made.lifecycle_state in ENDED:
-            return OciError(NO_CAPACITY, _none(self._pool, [host]))
+            return OciError(NO_CAPACITY, no_capacity(self._pool, [host]))
         return made
 
     def _tags(self, host: str) -> dict[str, str]:
@@ -191,19 +185,3 @@ class _Burst:
             f'pool "{self._pool.name}" has no instance configuration for {self._offer.key}',
             hint="run `gcluster up`: it makes the configurations that elastic nodes start from",
         )
-
-
-def _open_offers(pool: PoolPlan, there: Sequence[Instance]) -> tuple[OfferPlan, ...]:
-    """Return the offers to try: only that in use, where the pool has nodes and no mix is allowed.
-
-    The RDMA network of a pool is in one availability domain, and a fabric domain is of one option.
-    """
-    used = {machine.offer for machine in there if machine.offer}
-    if not used or pool.mixed:
-        return pool.offers
-    return tuple(offer for offer in pool.offers if offer.key in used)
-
-
-def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
-    summary = f'pool "{pool.name}": no offer has {len(missing)} machines of {pool.machine}'
-    return provider_error(NO_CAPACITY, summary).diagnostics[0]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
-from ..io.ssh import host_keys
 from ..provider import Leftover, Offer
 from ..pulumi.hosts import Machine
+from ..pulumi.plan import data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import grow, shrink, terminate
@@ -20,9 +19,6 @@ from .offers import offers
 from .plan.layout import site_plan
 from .plan.types import SitePlan
 from .preflight.questions import preflight
-
-if TYPE_CHECKING:
-    from ..pulumi.recording.graph import RecordedGraph
 
 
 class _FileSystem(Answer, frozen=True):
@@ -64,10 +60,6 @@ class Session(ListingSession[Instance]):
         """Return the machines that exist."""
         return instances(self.api, self.plan)
 
-    def host_name(self, machine: Instance) -> str:
-        """Return its tag."""
-        return machine.host
-
     def grow(self, pool: str, wanted: list[str], token: str) -> dict[str, str]:
         """Launch what is missing, one call a machine."""
         started = grow(self.api, self.plan, self.plan.pool(pool), wanted, token)
@@ -98,16 +90,10 @@ class Session(ListingSession[Instance]):
             purchased=context.purchased,
         )
 
-    def _record(self) -> RecordedGraph:
-        from .program.site import record_site  # noqa: PLC0415  # 1 s
-
-        return record_site(self._context.spec, self._context.site, self._catalog)
-
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
-        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
-        named |= {plan.names(f"volume-{item.storage}"): (item.storage,) for item in plan.volumes}
-        return named | {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
+        lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
+        return data_names(plan, lustre=lustre, buckets=buckets)
 
     def _existing_device(self, identifier: str) -> str:
         there = self.api.ask(_FileSystem, "lustre", "get_lustre_file_system", identifier)
@@ -115,9 +101,6 @@ class Session(ListingSession[Instance]):
 
     def _is_node(self, machine: Instance) -> bool:
         return bool(machine.host)
-
-    def _read_keys(self, machine: Instance) -> tuple[str, ...]:
-        return host_keys(self._console(machine))
 
     def _console(self, machine: Instance) -> str:
         return read_console(self.api, machine.id)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.derived.links import RouteTo
 from ...schemas.derived.storage import is_on_volume, volume_gib
 from ...schemas.spec import CloudSite, ClusterSpec, NfsStorage, Pool, PoolRole
 from .names import Labels, Names, spec_hash
@@ -113,6 +114,39 @@ def site_labels(spec: ClusterSpec, site: str) -> Labels:
 def disk_gib(pool: Pool, default: int) -> int:
     """Return the size of a pool's boot disks in GiB."""
     return default if pool.disk is None else math.ceil(pool.disk.value / _GIB)
+
+
+def data_names(
+    plan: CloudPlan[Any], *, lustre: Iterable[str], buckets: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return component -> the storage that it is made for.
+
+    Args:
+        plan: the site, which has the disks.
+        lustre: storage that it makes file systems for.
+        buckets: storage that it makes buckets for.
+    """
+    made = {"lustre": lustre, "volume": (v.storage for v in plan.volumes), "bucket": buckets}
+    return {plan.names(f"{kind}-{name}"): (name,) for kind, of in made.items() for name in of}
+
+
+ValueT = TypeVar("ValueT")
+
+
+def made_gateways(
+    plan: CloudPlan[Any], routes: Iterable[RouteTo], made: Mapping[str, ValueT]
+) -> dict[str, ValueT]:
+    """Return network of another site -> what stands for the gateway there, where one is made.
+
+    Args:
+        plan: the site.
+        routes: to networks of other sites, with the pools whose first host leads there.
+        made: host -> what a route names it by.
+    """
+    first = {pool.name: pool.nodes[0] for pool in plan.pools if pool.gateway and pool.nodes}
+    return {
+        route.network: made[first[route.pool]] for route in routes if first.get(route.pool) in made
+    }
 
 
 class BudgetPlan(Plan, frozen=True):

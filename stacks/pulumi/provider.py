@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
@@ -76,6 +75,8 @@ class CloudProvider(Provider):
     has_stack: ClassVar[bool] = True
     has_purchase_options: ClassVar[bool] = True
     replaces_nodes: ClassVar[bool] = True
+    sells_blocks: ClassVar[bool] = False
+    """Whether capacity is bought ahead: its program is told which pools may."""
     ready_limit_s: ClassVar[float] = 900.0  # beside the wait for its host key; our choice
 
     def __init__(self, catalog: Catalog | None = None, api: Any = None) -> None:
@@ -255,13 +256,13 @@ class CloudProvider(Provider):
     ) -> RecordedGraph:
         """Record the site's program offline; the extra is there.
 
-        `buys` says which pools buy ahead, where a cloud sells that (`AwsProvider`).
+        `buys` says which pools buy ahead, where a cloud sells that.
         """
-        del buys
-        program = import_module(f"..{self.name}.program.site", __package__)
-        return cast(
-            "RecordedGraph",
-            program.record_site(spec, site, self._catalog(), preview=preview, purchased=purchased),
+        from .program import record_site  # noqa: PLC0415  # it brings Pulumi
+
+        choices = {"buys": buys} if self.sells_blocks else {}
+        return record_site(
+            spec, site, self._catalog(), preview=preview, purchased=purchased, **choices
         )
 
     def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from ..io.ssh import (
     Waiting,
     await_host_keys,
     ensure_client_key,
+    host_keys,
     last_lines,
     public_text,
     with_silence,
@@ -179,9 +180,11 @@ class SiteSession(ABC):
     def _program(self) -> Callable[[], None]:
         """Return the site's program, its machines on the options that were taken."""
 
-    @abstractmethod
     def _record(self) -> RecordedGraph:
         """Return the site's program as recorded offline."""
+        from .program import record_site  # noqa: PLC0415  # it brings Pulumi
+
+        return record_site(self._context.spec, self._context.site, self._catalog)
 
     @abstractmethod
     def _data_names(self) -> Mapping[str, Iterable[str]]:
@@ -369,6 +372,11 @@ class ListedMachine(Protocol):
         ...
 
     @property
+    def host(self) -> str:
+        """Its name in the cluster, as it is marked; "" while it is not."""
+        ...
+
+    @property
     def token(self) -> str:
         """The burst it belongs to; "" for fixed nodes."""
         ...
@@ -384,17 +392,17 @@ class ListingSession(SiteSession, Generic[MachineT]):
     def machines(self) -> tuple[MachineT, ...]:
         """Return the machines that exist."""
 
-    @abstractmethod
     def host_name(self, machine: MachineT) -> str:
         """Return a machine's name in the cluster; "" while it has none."""
+        return machine.host
 
     @abstractmethod
     def _is_node(self, machine: MachineT) -> bool:
         """Say whether somebody logs in to it: not where the cloud's control plane runs it."""
 
-    @abstractmethod
     def _read_keys(self, machine: MachineT) -> tuple[str, ...]:
         """Return the host keys that a machine shows; () while it shows none."""
+        return host_keys(self._console(machine))
 
     @abstractmethod
     def _console(self, machine: MachineT) -> str:

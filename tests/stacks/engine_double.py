@@ -13,7 +13,7 @@ import msgspec
 
 from gcluster.stacks.aws.program.control_plane import RECORDED_ZONES, ZONES
 from gcluster.stacks.aws.program.storage import RECORDED_SUBNET, SUBNET
-from gcluster.stacks.azure.program.site import ANSWERS
+from gcluster.stacks.azure.program.site import answers
 from gcluster.stacks.provider import ResourceChange, SiteEvent
 from gcluster.stacks.pulumi.engine import checkpoint
 from gcluster.stacks.pulumi.engine.command import StackPlace
@@ -104,7 +104,7 @@ class EngineDouble:
             self._program,
             project=self._place.project,
             stack=self._place.stack,
-            answers={ZONES: RECORDED_ZONES, SUBNET: RECORDED_SUBNET, **ANSWERS},
+            answers={ZONES: RECORDED_ZONES, SUBNET: RECORDED_SUBNET, **answers("")},
         )
         stack[:] = [self._entry(resource) for resource in made.resources]
         self._world.outputs = {**made.outputs, **self._world.outputs}

@@ -10,10 +10,10 @@ import pulumi_aws as aws
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.component import tag_everything, wait_for_slow_kinds
 from ...pulumi.names import FILE_SYSTEMS
-from ...pulumi.recording.graph import RecordedGraph
-from ...pulumi.recording.record import record
+from ...pulumi.plan import made_gateways
+from ...pulumi.program import begin
+from ...pulumi.recording.monitor import Answers
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import OfferPlan, PoolPlan, SitePlan
@@ -100,8 +100,7 @@ class _Site:
 
     def build(self) -> None:
         plan = self._plan
-        tag_everything(plan.labels)
-        wait_for_slow_kinds("aws")
+        begin(plan)
         accounts = None if plan.account is None else [plan.account]
         region = aws.Provider(plan.names("aws"), region=plan.region, allowed_account_ids=accounts)
         self._opts = pulumi.ResourceOptions(provider=region)
@@ -230,16 +229,12 @@ class _Site:
     def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
         """Make the routes to other sites, through the gateways that are made."""
         plan = self._plan
-        first = {pool.name: next(iter(pool.nodes), "") for pool in plan.pools if pool.gateway}
-        gateways = {
-            route.network: pools[route.pool].interfaces[first[route.pool]]
-            for route in plan.network.routes
-            if first.get(route.pool, "") in pools[route.pool].interfaces
+        made: dict[str, pulumi.Input[str]] = {
+            host: door for pool in pools.values() for host, door in pool.interfaces.items()
         }
+        gateways = made_gateways(plan, plan.network.routes, made)
         if gateways:
-            args = SiteRoutesArgs(
-                names=plan.names, tables=self._network.tables, gateways=dict(gateways)
-            )
+            args = SiteRoutesArgs(names=plan.names, tables=self._network.tables, gateways=gateways)
             SiteRoutes(plan.names("site-routes"), args, self._opts)
 
     def _make_names(self, pools: Mapping[str, NodePool]) -> None:
@@ -304,7 +299,7 @@ class _Site:
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
         for volume in plan.volumes:
-            pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+            pool = plan.pool(volume.pool)
             of_volume = VolumeArgs(
                 names=plan.names,
                 plan=volume,
@@ -320,6 +315,12 @@ class _Site:
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
 
 
+def answers(region: str) -> Answers:
+    """Return what stands for AWS' answers while a program is recorded."""
+    del region
+    return {ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE, SUBNET: RECORDED_SUBNET}
+
+
 def _exported(pool: NodePool) -> dict[str, dict[str, pulumi.Output[str]]]:
     return {
         "templates": pool.templates,
@@ -331,22 +332,3 @@ def _exported(pool: NodePool) -> dict[str, dict[str, pulumi.Output[str]]]:
 
 def _without_hash(plan: SitePlan) -> dict[str, str]:
     return msgspec.structs.replace(plan.labels, spec_hash="").tags()
-
-
-def record_site(
-    spec: ClusterSpec,
-    site: str,
-    catalog: Catalog,
-    *,
-    preview: bool = False,
-    purchased: Mapping[str, str] | None = None,
-    buys: Collection[str] | None = None,
-) -> RecordedGraph:
-    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
-    return record(
-        program(spec, site, catalog, purchased=purchased, buys=buys),
-        project=f"gcluster-{spec.name}",
-        stack=site,
-        preview=preview,
-        answers={ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE, SUBNET: RECORDED_SUBNET},
-    )

@@ -141,7 +141,7 @@ class Machines:
         )
 
     def _volume(self, volume: VolumePlan, data: Data) -> Volume:
-        pool = next(pool for pool in self._pools if pool.name == volume.pool)
+        pool = self._plan.pool(volume.pool)
         args = VolumeArgs(
             names=self._names,
             region=self._plan.region,

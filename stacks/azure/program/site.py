@@ -9,11 +9,11 @@ from pulumi_azure_native import resources
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.component import Args, Component, tag_everything, wait_for_slow_kinds
+from ...pulumi.component import Args, Component
 from ...pulumi.names import FILE_SYSTEMS, Names
-from ...pulumi.recording.graph import RecordedGraph
+from ...pulumi.plan import made_gateways
+from ...pulumi.program import begin
 from ...pulumi.recording.monitor import Answers
-from ...pulumi.recording.record import record
 from ..plan.identifiers import parse
 from ..plan.layout import site_plan
 from ..plan.types import LiveState, SitePlan
@@ -33,15 +33,23 @@ from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteR
 
 
 def program(
-    spec: ClusterSpec, site: str, catalog: Catalog, live_state: LiveState | None = None
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    live_state: LiveState | None = None,
+    *,
+    purchased: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of a site; without `live_state` for a recording, which needs no world.
+
+    `purchased` is told in `live_state` too: host -> key of the offer that it is bought by.
 
     Raises:
         ProviderError: GC990, the spec asks for what Azure does not make.
     """
     plan = site_plan(spec, site, catalog)
-    return lambda: build(plan, live_state or LiveState())
+    state = live_state or LiveState(purchased=dict(purchased or {}))
+    return lambda: build(plan, state)
 
 
 class GroupsArgs(Args, frozen=True, kw_only=True):
@@ -83,8 +91,7 @@ class Groups(Component[GroupsArgs]):
 
 def build(plan: SitePlan, live_state: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
-    tag_everything(plan.labels)
-    wait_for_slow_kinds("azure")
+    begin(plan)
     here = program_context(plan)
     names, options = here.plan.names, here.options
     held = GroupsArgs(
@@ -151,12 +158,10 @@ def _site_routes(
     here: ProgramContext, groups: Groups, network: Network, machines: Machines
 ) -> None:
     """Make the routes to other sites, through the gateways that are made."""
-    first = {pool.name: pool.nodes[0] for pool in here.plan.pools if pool.gateway}
-    gateways: dict[str, pulumi.Input[str]] = {
-        route.network: machines.named[first[route.pool]].private_address
-        for route in here.plan.network.routes
-        if first.get(route.pool) in machines.named
+    made: dict[str, pulumi.Input[str]] = {
+        host: machine.private_address for host, machine in machines.named.items()
     }
+    gateways = made_gateways(here.plan, here.plan.network.routes, made)
     if gateways:
         args = SiteRoutesArgs(
             names=here.plan.names,
@@ -188,24 +193,7 @@ def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machi
     Dns(here.plan.names("dns"), args, here.options)
 
 
-ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
-"""What is asked of Azure while a program runs."""
-
-
-def record_site(
-    spec: ClusterSpec,
-    site: str,
-    catalog: Catalog,
-    *,
-    preview: bool = False,
-    purchased: Mapping[str, str] | None = None,
-) -> RecordedGraph:
-    """Return what the site's program asks for; needs no login. Raises RecordError."""
-    run = program(spec, site, catalog, LiveState(purchased=dict(purchased or {})))
-    return record(
-        run,
-        project=f"gcluster-{spec.name}",
-        stack=site,
-        preview=preview,
-        answers=ANSWERS,
-    )
+def answers(region: str) -> Answers:
+    """Return what stands for Azure's answers while a program is recorded."""
+    del region
+    return {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}

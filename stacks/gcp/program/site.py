@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pulumi
 
-from ....schemas.spec import ClusterSpec, GcpSite
-from ...pulumi.component import tag_everything, wait_for_slow_kinds
+from ....schemas.spec import ClusterSpec
 from ...pulumi.names import CLUSTER, FILE_SYSTEMS, label_value
-from ...pulumi.recording.graph import RecordedGraph, Values
-from ...pulumi.recording.record import record
+from ...pulumi.plan import made_gateways
+from ...pulumi.program import begin
+from ...pulumi.recording.graph import Values
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.facts import facts
@@ -42,7 +42,7 @@ from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
-    from ...pulumi.recording.monitor import Answer, Json
+    from ...pulumi.recording.monitor import Answers, Json
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""
@@ -68,8 +68,7 @@ def program(
     plan = site_plan(spec, site, catalog)
 
     def run() -> None:
-        tag_everything(plan.labels)
-        wait_for_slow_kinds("gcp")
+        begin(plan)
         _Site(plan, cloud_init.metadata(plan.user, login_key), dict(purchased or {})).make()
 
     return run
@@ -209,13 +208,10 @@ class _Site:
     def _site_routes(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
         """Make the routes to other sites, through the gateways that are made."""
         plan = self.plan
-        on = {host for pool in pools.values() for host in pool.machine_ids}
-        made = {p.name for p in plan.pools if p.nodes and p.nodes[0] in on}
-        gateways: dict[str, pulumi.Input[str]] = {
-            route.network: pools[route.pool].gateway_link
-            for route in plan.network.routes
-            if route.pool in made
+        made: dict[str, pulumi.Input[str]] = {
+            host: pool.gateway_link for pool in pools.values() for host in pool.machine_ids
         }
+        gateways = made_gateways(plan, plan.network.routes, made)
         if gateways:
             args = SiteRoutesArgs(
                 names=self.names,
@@ -251,7 +247,7 @@ class _Site:
             )
             systems[lustre.name] = made.mount_point
         for volume in plan.volumes:
-            pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+            pool = plan.pool(volume.pool)
             kept_disk = Volume(
                 self.names(f"volume-{volume.storage}"),
                 VolumeArgs(
@@ -309,30 +305,12 @@ class _Site:
         )
 
 
-def record_site(
-    spec: ClusterSpec,
-    site: str,
-    catalog: Catalog,
-    *,
-    preview: bool = False,
-    purchased: Mapping[str, str] | None = None,
-) -> RecordedGraph:
-    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
-    return record(
-        program(spec, site, catalog, purchased=purchased),
-        project=f"gcluster-{spec.name}",
-        stack=site,
-        preview=preview,
-        answers=answers(cast("GcpSite", spec.sites[site]).region),
-    )
-
-
 _SUBNETS = 16
 """More than any machine has NICs: which there really are is told by Google."""
 
 
-def answers(region: str) -> dict[str, Answer]:
-    """Return the answers for a site's region."""
+def answers(region: str) -> Answers:
+    """Return what stands for Google's answers while a program is recorded."""
 
     def network(arguments: Values) -> dict[str, Json]:
         project, name = arguments.get("project"), arguments.get("name")

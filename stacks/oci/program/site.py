@@ -10,12 +10,11 @@ import pulumi_oci as oci
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.component import tag_everything, wait_for_slow_kinds
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import VolumePlan
-from ...pulumi.recording.graph import RecordedGraph, Values
-from ...pulumi.recording.monitor import Answer, Json
-from ...pulumi.recording.record import record
+from ...pulumi.program import begin
+from ...pulumi.recording.graph import Values
+from ...pulumi.recording.monitor import Answers, Json
 from .. import cloud_init
 from ..plan.layout import site_plan
 from ..plan.types import PoolPlan, SitePlan
@@ -59,8 +58,7 @@ class _Site:
 
     def build(self) -> None:
         plan = self._plan
-        tag_everything(plan.labels)
-        wait_for_slow_kinds("oci")
+        begin(plan)
         region = oci.Provider(plan.names("oci"), region=plan.region)
         self._opts = pulumi.ResourceOptions(provider=region)
         self._asks = pulumi.InvokeOutputOptions(provider=region)
@@ -148,7 +146,7 @@ class _Site:
     def _make_volume(self, volume: VolumePlan, pools: Mapping[str, NodePool]) -> pulumi.Output[str]:
         """Make a disk of its own for what a host serves; return where the host finds it."""
         plan = self._plan
-        pool = next(pool for pool in plan.pools if pool.name == volume.pool)
+        pool = plan.pool(volume.pool)
         args = VolumeArgs(
             names=plan.names,
             compartment=plan.compartment,
@@ -220,7 +218,7 @@ def _domain(arguments: Values) -> dict[str, Json]:
     return {"adNumber": number, "name": f"${{availability domain {number}}}"}
 
 
-ANSWERS: dict[str, Answer] = {
+_ANSWERS: Answers = {
     "oci:Identity/getAvailabilityDomain:getAvailabilityDomain": _domain,
     "oci:Core/getServices:getServices": {
         "services": [
@@ -234,22 +232,9 @@ ANSWERS: dict[str, Answer] = {
     },
     "oci:ObjectStorage/getNamespace:getNamespace": {"namespace": "${namespace of the tenancy}"},
 }
-"""Placeholders for what the program asks: no question is asked while recording."""
 
 
-def record_site(
-    spec: ClusterSpec,
-    site: str,
-    catalog: Catalog,
-    *,
-    preview: bool = False,
-    purchased: Mapping[str, str] | None = None,
-) -> RecordedGraph:
-    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
-    return record(
-        program(spec, site, catalog, purchased=purchased),
-        project=f"gcluster-{spec.name}",
-        stack=site,
-        preview=preview,
-        answers=ANSWERS,
-    )
+def answers(region: str) -> Answers:
+    """Return what stands for OCI's answers while a program is recorded."""
+    del region
+    return _ANSWERS

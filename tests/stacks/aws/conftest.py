@@ -20,8 +20,8 @@ from gcluster.schemas.structure.fit import fit
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import SitePlan
-from gcluster.stacks.aws.program.site import record_site
 from gcluster.stacks.pulumi.preflight import nothing_exists
+from gcluster.stacks.pulumi.program import record_site
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
-from gcluster.stacks.aws.program.site import record_site
+from gcluster.stacks.pulumi.program import record_site
 
 if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec

@@ -13,7 +13,7 @@ from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.aws.cloud_init import with_node_config
 from gcluster.stacks.aws.program.control_plane import node_config_text
-from gcluster.stacks.aws.program.site import record_site
+from gcluster.stacks.pulumi.program import record_site
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 from ..graph_comparison import agrees

@@ -14,9 +14,10 @@ from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.purchase import bought_blocks, purchase_options, purchases
 from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
-from gcluster.stacks.aws.program.site import program, record_site
+from gcluster.stacks.aws.program.site import program
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import SiteContext
+from gcluster.stacks.pulumi.program import record_site
 from gcluster.stacks.pulumi.recording.record import record
 
 from ..graph_comparison import GraphDiff, diff

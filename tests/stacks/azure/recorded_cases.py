@@ -11,7 +11,7 @@ from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
-from gcluster.stacks.azure.program.site import ANSWERS, program
+from gcluster.stacks.azure.program.site import answers, program
 from gcluster.stacks.pulumi.recording.record import record
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def recorded(
     [site] = spec.sites
     run = program(spec, site, load_catalog(), live_state)
     project = f"gcluster-{spec.name}"
-    return record(run, project=project, stack=site, preview=preview, answers=ANSWERS)
+    return record(run, project=project, stack=site, preview=preview, answers=answers(""))
 
 
 @cache

@@ -12,7 +12,7 @@ from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.stacks.oci.plan.layout import site_plan
 from gcluster.stacks.oci.plan.types import SitePlan
-from gcluster.stacks.oci.program.site import ANSWERS, program
+from gcluster.stacks.oci.program.site import answers, program
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph, RecordedResource, Value
 from gcluster.stacks.pulumi.recording.record import record
 
@@ -52,7 +52,7 @@ def recorded(
 ) -> RecordedGraph:
     """Return what the program of the spec's site asks for."""
     run = program(spec, SITE, load_catalog(), authorized_key=KEY, purchased=purchased)
-    return record(run, project="gcluster", stack=SITE, preview=preview, answers=ANSWERS)
+    return record(run, project="gcluster", stack=SITE, preview=preview, answers=answers(""))
 
 
 def graph_of(machine: str) -> Graph:
