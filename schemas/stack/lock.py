@@ -366,7 +366,7 @@ class Lock(SpecModel, frozen=True):
         return next((image for image in self.distributions if image.provider == provider), None)
 
 
-LOCK_FILE = Path(__file__).parent.parent / "catalog" / "stack.lock.yaml"
+LOCK_FILE = Path(__file__).with_name("stack.lock.yaml")
 
 
 @lru_cache(maxsize=1)
