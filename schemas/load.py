@@ -11,7 +11,6 @@ import msgspec
 
 from .catalog import Catalog
 from .checks import CheckContext, run_checks
-from .derived.host_lists import WithLists, with_lists
 from .diagnostics import (
     Diagnostic,
     PathTuple,
@@ -26,7 +25,7 @@ from .structure.fit import Structured, fit
 from .structure.source import decode, read_source
 
 if TYPE_CHECKING:
-    from .catalog import Catalog
+    from .derived.host_lists import WithLists
 
 
 class OwnCatalogs:
@@ -158,6 +157,7 @@ def _host_lists(
     sites = structured.parts.get("sites", {}).values()
     if all(getattr(site, "hosts_file", None) is None for site in sites):
         return None
+    from .derived.host_lists import with_lists  # noqa: PLC0415  # few specs have lists
 
     return with_lists(structured, document, folder=folder or Path(), spec=file)
 

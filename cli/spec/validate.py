@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from ...lifecycle.cluster.outcome import Exit, failure, rewrite
 from ...lifecycle.planning.preflight.offline import offline_findings
 from ...schemas.fleet.checked import STDIN, Gathered, Report, check, gather
-from ...schemas.structure.fix.apply import FixedSpec, apply_fixes
+from ...schemas.load import Loaded
 from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
-from ..render.diagnostics import fixes_text
 from ..render.spec.validate import for_programs, report_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
@@ -63,7 +62,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
     if fix:
         fixed = _apply_fixes(gathered, write, quiet=fmt != "text" and output is None)
-        after = replace(gathered, specs=tuple(each.after for each in fixed))
+        after = replace(gathered, specs=tuple(fixed))
         report = check(after, policies=policies, today=day, more=offline_findings)
         _report(report, fmt, output)
         before = check(gathered, policies=policies, today=day, more=offline_findings)
@@ -88,8 +87,11 @@ def _refuse_what_does_not_go_together(
         raise failure("GC941", wrong, hint="gcluster validate --help", exit_code=Exit.USAGE)
 
 
-def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[FixedSpec]:
+def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[Loaded]:
     """Fix every spec, tell what changes, and write it where that is asked for."""
+    from ...schemas.structure.fix.apply import apply_fixes  # noqa: PLC0415  # --fix alone needs it
+    from ..render.spec.diff import fixes_text  # noqa: PLC0415  # as above
+
     fixed = [apply_fixes(each) for each in gathered.specs]
     for each in fixed:
         if not each.is_changed:
@@ -98,7 +100,7 @@ def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[FixedS
             rewrite(each.before.file, each.before.text, each.after.text)
         if not quiet:
             say(fixes_text(each, stdout(), written=write))
-    return fixed
+    return [each.after for each in fixed]
 
 
 def _report(report: Report, fmt: ReportFormat, output: Path | None) -> None:

@@ -18,7 +18,6 @@ from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
 from ..spec import ClusterSoftware, Smoke
 from ..structure.document import Document
 from ..structure.fix.edits import Fix
-from ..structure.fix.patches import patch_of, word_patch
 from .context import CheckContext
 
 
@@ -283,6 +282,10 @@ def _patch(
     """Return the patch of a finding that says how it is fixed."""
     if finding.fix is None and finding.suggestion is None:
         return None
+    from ..structure.fix.patches import (  # noqa: PLC0415  # a spec without findings needs none
+        patch_of,
+        word_patch,
+    )
 
     if finding.fix is None:
         path, word = original(finding.path), finding.suggestion or ""

@@ -13,10 +13,9 @@ from jsonschema.validators import extend
 
 from ..diagnostics import PathTuple, closest, listing
 from ..spec.model import NAME_PATTERN, NAME_RULE, SECRET_PATTERN
-from .fit import Fits, fitting
 from .fix.edits import Fix
 from .fix.structural import fix_of
-from .json_schema import Schema
+from .json_schema import Fits, Schema, fitting
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Cut broken parts out of a document, so that the rest can still be typed and checked.
+"""Cut broken parts out of a document, so that the rest can still be typed and checked, and say why.
 
 What is cut is the smallest thing that can be missing: an entry of a map or list, or an optional
 key. Keys of the root can always be cut: each is a part of its own.
@@ -6,11 +6,22 @@ key. Keys of the root can always be cut: each is a part of its own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from ..diagnostics import PathTuple
-from .errors import branch_for
-from .json_schema import Schema
+import msgspec
+
+from ..diagnostics import Diagnostic, PathTuple, Severity
+from .decoding import convert
+from .document import Document
+from .errors import MAX_ERRORS, StructureError, branch_for, structure_errors
+from .fit import Structured, decode_quantity, missing_tag
+from .fix.patches import patch_of
+from .json_schema import Schema, inlined_schema
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_ROUNDS = 5
+"""Cutting one part can leave its holder too short; a few rounds settle that."""
 
 
 class Pruned:
@@ -100,3 +111,109 @@ def _child(schema: Schema, step: str | int) -> tuple[Any, bool]:
     if step in properties:
         return properties[step], step not in schema.get("required", ())
     return schema.get("additionalProperties"), True
+
+
+def fit_parts(
+    kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple], reason: str
+) -> Structured:
+    """Type the parts of a document that fit, and say what is wrong with the rest.
+
+    Args:
+        kind: the struct type of the root.
+        document: what was composed.
+        file: name for the diagnostics.
+        spoilt: paths that were reported already; they are cut out in silence.
+        reason: what msgspec said, for want of a better explanation.
+    """
+    schema = inlined_schema(kind)
+    pruned = Pruned(document.data, schema)
+    found = structure_errors(document.data, schema)
+    errors = [error for error in found if not _is_within(error.path, spoilt)]
+    reported = [_located(error, document, file) for error in errors[:MAX_ERRORS]]
+    if len(found) > MAX_ERRORS:
+        reported.append(_too_many(file, MAX_ERRORS))
+        return Structured(value=None, parts={}, diagnostics=tuple(reported))
+    if not reported and not spoilt:
+        reported.append(_unexplained(reason, file))
+    cuts = [*spoilt, *(error.path for error in found)]
+    for _ in range(_ROUNDS):
+        pruned.cut(cuts)
+        if _converts(kind, pruned.data):
+            break
+        cuts = [pruned.original(e.path) for e in structure_errors(pruned.data, schema)]
+        if not [cut for cut in cuts if cut]:
+            break
+    parts, lost = _typed_parts(kind, pruned)
+    return Structured(
+        value=None,
+        parts=parts,
+        diagnostics=tuple(reported),
+        spoilt=spoilt | pruned.cuts | {error.spoils for error in found} | lost,
+        original=pruned.original,
+    )
+
+
+def _converts(kind: type[T], data: Any) -> bool:
+    """Say whether data fits by now: far cheaper than to look for errors that aren't there."""
+    try:
+        convert(data, kind, dec_hook=decode_quantity)
+    except msgspec.ValidationError:
+        return False
+    return not missing_tag(kind, data)
+
+
+def _typed_parts(kind: type[T], pruned: Pruned) -> tuple[dict[str, Any], set[PathTuple]]:
+    """Type each field of the root by itself; return those that hold and the paths of the rest."""
+    parts: dict[str, Any] = {}
+    lost: set[PathTuple] = set()
+    data = pruned.data if isinstance(pruned.data, dict) else {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in data:
+            if field.default is not msgspec.NODEFAULT:
+                parts[field.name] = field.default
+            elif field.default_factory is not msgspec.NODEFAULT:
+                parts[field.name] = field.default_factory()
+            continue
+        try:
+            parts[field.name] = convert(
+                data[field.encode_name], field.type, dec_hook=decode_quantity
+            )
+        except msgspec.ValidationError:
+            lost.add((field.encode_name,))
+    return parts, lost
+
+
+def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
+    return any(path[:length] in roots for length in range(len(path) + 1))
+
+
+def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
+    wording = error.wording
+    span = document.locate(error.path, key=error.at_key and wording.code != "GC007")
+    return Diagnostic(
+        code=wording.code,
+        severity=Severity.ERROR,
+        summary=wording.summary,
+        path=error.path,
+        file=file,
+        span=span,
+        hint=wording.hint,
+        is_secret=wording.is_secret,
+        patch=None if error.fix is None else patch_of(error.fix, document),
+    )
+
+
+def _too_many(file: str, limit: int) -> Diagnostic:
+    return Diagnostic(
+        code="GC024",
+        severity=Severity.ERROR,
+        summary=f"more than {limit:,} structural errors: the rest is not listed",
+        file=file,
+        hint="is this the right file?",
+    )
+
+
+def _unexplained(reason: str, file: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC006", severity=Severity.ERROR, summary=f"the spec does not fit: {reason}", file=file
+    )

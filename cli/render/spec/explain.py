@@ -13,7 +13,8 @@ from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ....schemas.load import Loaded, load_text
 from ....schemas.structure.fix.apply import fixed_text
 from ...console import Console, wrap
-from ..diagnostics import diagnostics_text, diff_text
+from ..diagnostics import diagnostics_text
+from .diff import diff_text
 
 _FILE = "cluster.yaml"
 """What the example is called: people see their own file there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcluster.cli.console import Console
-from gcluster.cli.render.diagnostics import diff_text
+from gcluster.cli.render.spec.diff import diff_text
 
 BEFORE = "a: 1\nb: 2  # keep\nc: 3\nd: 4\ne: 5\n"
 AFTER = BEFORE.replace("c:", "cc:")

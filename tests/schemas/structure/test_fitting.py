@@ -13,8 +13,7 @@ from tests.schemas.schema_values import values
 
 from gcluster.schemas.catalog import CatalogFile
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.structure.fit import fitting
-from gcluster.schemas.structure.json_schema import inlined_schema
+from gcluster.schemas.structure.json_schema import fitting, inlined_schema
 
 _CHECKER = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
 _ORACLE = extend(Draft202012Validator, type_checker=_CHECKER)
