@@ -13,7 +13,7 @@ from ..provider import Leftover
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api
 from .plan.layout import SitePlan
-from .plan.names import description, found_by
+from .plan.names import found_by
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -137,7 +137,7 @@ def _accounts(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:
 def _is_ours(resource: _Resource, plan: SitePlan) -> bool:
     labels = resource.labels | resource.properties.labels
     return found_by(plan).items() <= labels.items() or (
-        resource.description == description(plan.cluster, plan.site)
+        resource.description == plan.names.description
     )
 
 

@@ -18,7 +18,7 @@ import pulumi
 from pulumi.runtime import register_stack_transformation
 
 from .data import read_data
-from .names import Labels
+from .names import Labels, Names
 
 A = TypeVar("A", bound="Args")
 
@@ -90,6 +90,29 @@ class Component(pulumi.ComponentResource, Generic[A]):
         except KeyError:
             message = f"component {type(self).__name__} never set its output {name}"
             raise TypeError(message) from None
+
+
+KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+"""Of data, and of what it can't do without: neither `down` nor a change of the spec removes it."""
+
+
+class RuleGroup:
+    """A security group with the rules made for it; what no rule allows is refused."""
+
+    def __init__(
+        self,
+        names: Names,
+        what: str,
+        group_id: pulumi.Output[str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Hold a group; `what` is part of the names of the rules that are made for it."""
+        self._names = names
+        self._what = what
+        self._opts = opts
+        self.id = group_id
+        self.rules: list[pulumi.Resource] = []
+        """Those made so far: what is refused without them comes after."""
 
 
 def tag_everything(labels: Labels) -> None:

@@ -41,6 +41,11 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     cloud: str
     """Its folder of stacks: data/names.yaml says what it takes; without one there is no limit."""
 
+    @property
+    def description(self) -> str:
+        """What things say that take no labels: by it they are found."""
+        return f"gcluster {self.cluster}/{self.site}"
+
     def __call__(self, what: str, number: int | None = None, *, kind: str = "default") -> str:
         """Return the name of a thing; `kind` is the cloud's kind with limits of its own."""
         parts = [self.cluster, self.site, what, *([] if number is None else [str(number)])]

@@ -1,18 +1,26 @@
-"""What the plans of all clouds have alike: sites, pools and disks as plain values (pure)."""
+"""What all clouds' plans have alike: sites, pools, disks and buckets as plain values (pure)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.derived.links import RouteTo
 from ...schemas.derived.storage import is_on_volume, volume_gib
-from ...schemas.spec import CloudSite, ClusterSpec, NfsStorage, Pool, PoolRole
+from ...schemas.spec import (
+    CloudSite,
+    ClusterSpec,
+    LustreStorage,
+    NfsStorage,
+    ObjectStorage,
+    Pool,
+    PoolRole,
+)
 from .names import Labels, Names, spec_hash
 
 _GIB = 2**30
@@ -197,3 +205,79 @@ def volume_plans(spec: ClusterSpec, site: str) -> tuple[VolumePlan, ...]:
             gib = volume_gib(storage)
             found.append(VolumePlan(storage=name, pool=pool, host=host, gib=gib, number=number))
     return tuple(found)
+
+
+class BucketPlan(Plan, frozen=True):
+    """A bucket to make."""
+
+    name: str
+    """Of the storage in the spec."""
+    bucket: str
+    kms_key: str | None
+
+
+class GrantPlan(Plan, frozen=True):
+    """What nodes may do in a bucket."""
+
+    bucket: str
+    prefix: str
+    """"" for the whole bucket."""
+    write: bool
+
+
+class StoredObjects(NamedTuple):
+    """An object storage of the spec, its URL taken apart."""
+
+    name: str
+    storage: ObjectStorage
+    bucket: str
+    prefix: str
+
+
+def made_lustre(spec: ClusterSpec, site: str) -> Iterator[tuple[str, LustreStorage]]:
+    """Yield the file systems that a site makes; those that exist or that hosts serve are left."""
+    for name, storage in spec.storage.items():
+        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_made:
+            yield name, storage
+
+
+def bucket_and_prefix(url: str) -> tuple[str, str]:
+    """Return the parts of SCHEME://BUCKET/PREFIX."""
+    bucket, _, prefix = url.partition("://")[2].partition("/")
+    return bucket, prefix.strip("/")
+
+
+def object_stores(spec: ClusterSpec, scheme: str) -> Iterator[StoredObjects]:
+    """Yield the spec's object storage of one cloud, by what its URLs begin with: s3."""
+    for name, storage in spec.storage.items():
+        if isinstance(storage, ObjectStorage) and storage.bucket.startswith(f"{scheme}://"):
+            yield StoredObjects(name, storage, *bucket_and_prefix(storage.bucket))
+
+
+def makes(spec: ClusterSpec, site: str, storage: ObjectStorage) -> bool:
+    """Say whether a site makes a bucket: of one without a site, the first of the cloud does."""
+    cloud = spec.sites[site].provider
+    first = next(name for name, here in spec.sites.items() if here.provider == cloud)
+    return storage.create and (storage.site or first) == site
+
+
+def bucket_plans(
+    spec: ClusterSpec, site: str, scheme: str, kms_key: str | None
+) -> tuple[BucketPlan, ...]:
+    """Return the buckets that a site makes, each once."""
+    made = {
+        each.bucket: each.name
+        for each in object_stores(spec, scheme)
+        if makes(spec, site, each.storage)
+    }
+    return tuple(BucketPlan(name=name, bucket=b, kms_key=kms_key) for b, name in made.items())
+
+
+def grant_plans(spec: ClusterSpec, site: str, scheme: str) -> tuple[GrantPlan, ...]:
+    """Return what the site's nodes may do in buckets: those that they mount, and no other."""
+    pools = {name for name, pool in spec.pools.items() if pool.site == site}
+    return tuple(
+        GrantPlan(bucket=bucket, prefix=prefix, write=not storage.read_only)
+        for _, storage, bucket, prefix in object_stores(spec, scheme)
+        if storage.site in {None, site} and (not storage.pools or pools & set(storage.pools))
+    )

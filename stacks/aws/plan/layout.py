@@ -11,10 +11,17 @@ from ....schemas.derived.links import site_ends
 from ....schemas.derived.subnets import Subnet, divide, zones_of_site
 from ....schemas.spec import AwsSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
+from ...pulumi.plan import (
+    bucket_plans,
+    budget_plan,
+    grant_plans,
+    site_labels,
+    site_names,
+    volume_plans,
+)
 from .control_plane import control_plane_plan
 from .pools import placement_plans, pool_plan
-from .storage import bucket_plans, grant_plans, lustre_plans
+from .storage import lustre_plans
 from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
@@ -47,7 +54,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
             bursts_spot=any(pool.elastic and pool.buys_spot for pool in pools),
             joins_eks=any(pool.joins_eks for pool in pools),
             session_manager=here.tunnel == "ssm",
-            grants=grant_plans(spec, site),
+            grants=grant_plans(spec, site, "s3"),
         ),
         dns=_dns(spec, site),
         api_name=api_name(spec, site) if balanced_site(spec) == site else None,
@@ -55,7 +62,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         placements=placement_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
-        buckets=bucket_plans(spec, site),
+        buckets=bucket_plans(spec, site, "s3", here.kms_key),
         volumes=volume_plans(spec, site),
         budget=budget_plan(spec, site),
     )

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import cast
 
 from ....schemas.spec import AwsSite, ClusterSpec
-from ....schemas.spec.storage import LustreStorage, ObjectStorage
-from .types import BucketPlan, GrantPlan, LinkPlan, LustrePlan
+from ....schemas.spec.storage import LustreStorage
+from ...pulumi.plan import made_lustre
+from .types import LinkPlan, LustrePlan
 
 _GIB = 2**30
 _MB = 10**6
-_SCHEME = "s3://"
 
 
 def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     """Return the file systems that a site makes; those that exist or that hosts serve are left."""
-    return tuple(
-        _lustre(name, storage, cast("AwsSite", spec.sites[site]))
-        for name, storage in spec.storage.items()
-        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_made
-    )
+    here = cast("AwsSite", spec.sites[site])
+    return tuple(_lustre(name, storage, here) for name, storage in made_lustre(spec, site))
 
 
 def _lustre(name: str, storage: LustreStorage, site: AwsSite) -> LustrePlan:
@@ -62,38 +59,3 @@ def _links(storage: LustreStorage) -> tuple[LinkPlan, ...]:
             exports=writes is not None,
         ),
     )
-
-
-def bucket_plans(spec: ClusterSpec, site: str) -> tuple[BucketPlan, ...]:
-    """Return the buckets to make: of a storage without a site, the first AWS site makes it."""
-    first = next(name for name, here in spec.sites.items() if isinstance(here, AwsSite))
-    here = cast("AwsSite", spec.sites[site])
-    found = {
-        name: BucketPlan(name=name, bucket=_bucket(storage.bucket)[0], kms_key=here.kms_key)
-        for name, storage in spec.storage.items()
-        if isinstance(storage, ObjectStorage)
-        and storage.create
-        and storage.bucket.startswith(_SCHEME)
-        and (storage.site or first) == site
-    }
-    return tuple({plan.bucket: plan for plan in found.values()}.values())
-
-
-def grant_plans(spec: ClusterSpec, site: str) -> tuple[GrantPlan, ...]:
-    """Return what the site's nodes may do in buckets: those that they mount, and no other."""
-    pools = {name for name, pool in spec.pools.items() if pool.site == site}
-    grants = []
-    for storage in spec.storage.values():
-        if not isinstance(storage, ObjectStorage) or not storage.bucket.startswith(_SCHEME):
-            continue
-        if storage.site not in {None, site} or (storage.pools and not pools & set(storage.pools)):
-            continue
-        bucket, prefix = _bucket(storage.bucket)
-        grants.append(GrantPlan(bucket=bucket, prefix=prefix, write=not storage.read_only))
-    return tuple(grants)
-
-
-def _bucket(url: str) -> tuple[str, str]:
-    """Return bucket and prefix of an s3:// URL."""
-    bucket, _, prefix = url.removeprefix(_SCHEME).partition("/")
-    return bucket, prefix.strip("/")

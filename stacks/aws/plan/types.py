@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from ....schemas.catalog.model.machine import Market
 from ....schemas.derived.links import RouteTo
-from ...pulumi.plan import BudgetPlan, CloudPlan, CloudPool, Plan
+from ...pulumi.plan import BucketPlan, BudgetPlan, CloudPlan, CloudPool, GrantPlan, Plan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 
@@ -144,24 +144,6 @@ class LustrePlan(Plan, frozen=True):
     def is_linked_to(self, bucket: str) -> bool:
         """Say whether it reads or writes a bucket, which must then stand as long as it does."""
         return any(link.url.split("/")[2] == bucket for link in self.links)
-
-
-class BucketPlan(Plan, frozen=True):
-    """A bucket to make."""
-
-    name: str
-    """Of the storage in the spec."""
-    bucket: str
-    kms_key: str | None
-
-
-class GrantPlan(Plan, frozen=True):
-    """What nodes may do in a bucket."""
-
-    bucket: str
-    prefix: str
-    """"" for the whole bucket."""
-    write: bool
 
 
 class IdentityPlan(Plan, frozen=True):

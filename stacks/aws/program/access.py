@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pulumi
 import pulumi_aws as aws
 
 from ....schemas.derived.links import TUNNEL_PORT
 from ....schemas.spec import PoolRole
-from ...pulumi.component import Args, Component
+from ...pulumi.component import Args, Component, RuleGroup
 from ...pulumi.names import Names, short_hash
-from ..plan.types import IdentityPlan
+from ..plan.types import IdentityPlan, NetworkPlan
 from .network import EVERYWHERE
 from .policies import bucket_policy, burst_policy, trust
 
@@ -29,17 +29,10 @@ class FirewallArgs(Args, frozen=True):
     names: Names
     region: str
     vpc_id: pulumi.Input[str]
-    existing: tuple[str, ...]
-    """Groups that exist: used for the nodes instead of one that is made."""
-    admin_cidrs: tuple[str, ...]
-    let_in: tuple[str, ...]
-    """Networks of other sites, whose nodes reach these."""
-    connect_endpoint: bool
-    """An EC2 Instance Connect Endpoint leads to login and controller nodes."""
+    plan: NetworkPlan
+    """Says who comes in, and whether groups that exist are used for the nodes."""
     has_gateway: bool
     """Tunnels from other sites end here."""
-    endpoints: tuple[str, ...]
-    """Services that get an interface endpoint, which nodes alone may reach."""
     endpoint_subnet: pulumi.Input[str]
 
 
@@ -56,13 +49,13 @@ class Firewall(Component[FirewallArgs]):
 
     def build(self, args: FirewallArgs) -> None:
         """Make the groups."""
-        self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
+        self.node_groups = [pulumi.Output.from_input(group) for group in args.plan.security_groups]
         if not self.node_groups:
             self.node_groups = [self._nodes(args)]
-        doors = args.admin_cidrs or args.connect_endpoint
+        doors = args.plan.admin_cidrs or args.plan.connect_endpoint
         self.login_groups = [self._login(args)] if doors else []
         self.gateway_groups = [self._gateway(args)] if args.has_gateway else []
-        if args.endpoints:
+        if args.plan.endpoints:
             self._endpoints(args)
 
     def groups(self, role: PoolRole, *, gateway: bool = False) -> list[pulumi.Output[str]]:
@@ -80,33 +73,33 @@ class Firewall(Component[FirewallArgs]):
         "Get started with EFA and MPI", step 1).
         """
         nodes = self._group(args, "nodes", "Nodes of the cluster")
-        nodes.allow_ingress("self", group=nodes.id)
-        nodes.allow_egress("self", group=nodes.id)
-        nodes.allow_egress("everywhere", cidr=EVERYWHERE)
-        for cidr in args.let_in:
-            nodes.allow_ingress(f"site-{short_hash(cidr)}", cidr=cidr)
+        nodes.allow("in", "self", group=nodes.id)
+        nodes.allow("out", "self", group=nodes.id)
+        nodes.allow("out", "everywhere", cidr=EVERYWHERE)
+        for cidr in args.plan.let_in:
+            nodes.allow("in", f"site-{short_hash(cidr)}", cidr=cidr)
         return nodes.id
 
     def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
         """Make the group of gateways: WireGuard answers nobody without a key, wherever he is."""
         gateway = self._group(args, "gateway", "Tunnels from other sites")
-        gateway.allow_ingress("tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
+        gateway.allow("in", "tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
         return gateway.id
 
     def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
         login = self._group(args, "login", "SSH from the administrators")
-        for cidr in args.admin_cidrs:
+        for cidr in args.plan.admin_cidrs:
             what = f"ssh-{short_hash(cidr)}"
-            login.allow_ingress(what, "tcp", ports=_SSH, cidr=cidr)
-        if args.connect_endpoint:
+            login.allow("in", what, "tcp", ports=_SSH, cidr=cidr)
+        if args.plan.connect_endpoint:
             self._connect_endpoint(args, login)
         return login.id
 
     def _connect_endpoint(self, args: FirewallArgs, login: Group) -> None:
         """Make the endpoint, which reaches SSH of the login group and nothing else."""
         group = self._group(args, "connect", "EC2 Instance Connect Endpoint")
-        group.allow_egress("ssh", "tcp", ports=_SSH, group=login.id)
-        login.allow_ingress("connect", "tcp", ports=_SSH, group=group.id)
+        group.allow("out", "ssh", "tcp", ports=_SSH, group=login.id)
+        login.allow("in", "connect", "tcp", ports=_SSH, group=group.id)
         name = args.names("connect")
         aws.ec2transitgateway.InstanceConnectEndpoint(
             name,
@@ -120,8 +113,8 @@ class Firewall(Component[FirewallArgs]):
     def _endpoints(self, args: FirewallArgs) -> None:
         group = self._group(args, "endpoints", "Endpoints of AWS services")
         for number, nodes in enumerate(self.node_groups, 1):
-            group.allow_ingress(f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
-        for service in args.endpoints:
+            group.allow("in", f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
+        for service in args.plan.endpoints:
             name = args.names(f"endpoint-{service}")
             aws.ec2.VpcEndpoint(
                 name,
@@ -239,6 +232,11 @@ class Identities(Component[IdentitiesArgs]):
 
 ALL = "-1"
 """Every protocol and port."""
+Way: TypeAlias = Literal["in", "out"]
+_RULES: dict[Way, type[aws.vpc.SecurityGroupIngressRule | aws.vpc.SecurityGroupEgressRule]] = {
+    "in": aws.vpc.SecurityGroupIngressRule,
+    "out": aws.vpc.SecurityGroupEgressRule,
+}
 
 
 def make_group(
@@ -257,22 +255,12 @@ def make_group(
     return Group(names, what, made.id, opts)
 
 
-class Group:
-    """A security group and its rules; what no rule allows is refused."""
+class Group(RuleGroup):
+    """A security group of AWS."""
 
-    def __init__(
-        self, names: Names, what: str, group_id: pulumi.Output[str], opts: pulumi.ResourceOptions
-    ) -> None:
-        """Hold a group; `what` is part of the names of the rules that are made for it."""
-        self._names = names
-        self._what = what
-        self._opts = opts
-        self.id = group_id
-        self.rules: list[pulumi.Resource] = []
-        """Those made so far: what is refused without them comes after."""
-
-    def allow_ingress(
+    def allow(
         self,
+        way: Way,
         what: str,
         protocol: str = ALL,
         *,
@@ -280,35 +268,9 @@ class Group:
         group: pulumi.Input[str] | None = None,
         cidr: str | None = None,
     ) -> None:
-        """Allow traffic from a group or a network; `ports` are the first and the last."""
-        make = aws.vpc.SecurityGroupIngressRule
-        self._rule(make, f"in-{what}", protocol, ports=ports, group=group, cidr=cidr)
-
-    def allow_egress(
-        self,
-        what: str,
-        protocol: str = ALL,
-        *,
-        ports: tuple[int, int] | None = None,
-        group: pulumi.Input[str] | None = None,
-        cidr: str | None = None,
-    ) -> None:
-        """Allow traffic to a group or a network."""
-        make = aws.vpc.SecurityGroupEgressRule
-        self._rule(make, f"out-{what}", protocol, ports=ports, group=group, cidr=cidr)
-
-    def _rule(
-        self,
-        make: type[aws.vpc.SecurityGroupIngressRule | aws.vpc.SecurityGroupEgressRule],
-        what: str,
-        protocol: str,
-        *,
-        ports: tuple[int, int] | None,
-        group: pulumi.Input[str] | None,
-        cidr: str | None,
-    ) -> None:
-        rule = make(
-            self._names(f"{self._what}-{what}"),
+        """Allow traffic of or to a group or a network; `ports` are the first and the last."""
+        rule = _RULES[way](
+            self._names(f"{self._what}-{way}-{what}"),
             security_group_id=self.id,
             ip_protocol=protocol,
             from_port=ports[0] if ports else None,

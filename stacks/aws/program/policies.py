@@ -10,7 +10,7 @@ from ...pulumi.names import CLUSTER, SITE
 from ..plan.facts import SPOT_ROLE
 
 if TYPE_CHECKING:
-    from ..plan.types import GrantPlan
+    from ...pulumi.plan import GrantPlan
 
 Condition: TypeAlias = Mapping[str, Mapping[str, str | list[str]]]
 Statement: TypeAlias = dict[str, str | list[str] | Condition | Mapping[str, str]]

@@ -132,12 +132,8 @@ class _Site:
             names=plan.names,
             region=plan.region,
             vpc_id=self._network.vpc_id,
-            existing=plan.network.security_groups,
-            admin_cidrs=plan.network.admin_cidrs,
-            connect_endpoint=plan.network.connect_endpoint,
-            let_in=plan.network.let_in,
+            plan=plan.network,
             has_gateway=any(pool.gateway for pool in plan.pools),
-            endpoints=plan.network.endpoints,
             endpoint_subnet=self._network.subnet(None),
         )
         return Firewall(plan.names("firewall"), args, self._opts)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
-from ...pulumi.plan import STORAGE_TAG, VolumePlan
-from ..plan.types import BucketPlan, LinkPlan, LustrePlan
+from ...pulumi.plan import STORAGE_TAG, BucketPlan, VolumePlan
+from ..plan.types import LinkPlan, LustrePlan
 from .access import Group, make_group
 from .policies import tls_only
 
@@ -18,8 +18,6 @@ with Amazon VPC", November 2026)."""
 _VERSION = "2.15"
 """Lustre of new file systems: the only one with a metadata configuration (FSx API)."""
 _CHANGES = ("NEW", "CHANGED", "DELETED")
-KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
-"""Data: neither `down` nor a change of the spec removes it."""
 
 
 class LustreArgs(Args, frozen=True):
@@ -118,12 +116,12 @@ class Lustre(Component[LustreArgs]):
 def _open(group: Group, what: str, peer: pulumi.Output[str], *, efa: bool) -> None:
     """Let Lustre's ports through between a group and its peer, both ways; over EFA everything."""
     if efa:
-        group.allow_ingress(what, group=peer)
-        group.allow_egress(what, group=peer)
+        group.allow("in", what, group=peer)
+        group.allow("out", what, group=peer)
         return
     for ports in _LUSTRE_PORTS:
-        group.allow_ingress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
-        group.allow_egress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
+        group.allow("in", f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
+        group.allow("out", f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
 
 
 class VolumeArgs(Args, frozen=True):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
-from .network import KEPT
 
 
 class Grant(Args, frozen=True, kw_only=True):

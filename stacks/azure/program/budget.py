@@ -7,6 +7,7 @@ from pulumi_azure_native import consumption
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ..plan.types import BudgetPlan
 
 _THRESHOLDS = (80, 100)
 """Percent of the budget at which somebody is told."""
@@ -17,9 +18,8 @@ class AlarmArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     subscription: str
-    usd_per_month: float
+    plan: BudgetPlan
     """Azure counts in the currency that the subscription is billed in."""
-    emails: tuple[str, ...]
     found_by: dict[str, str]
     """Tags of what is counted; data groups and node groups have them alike."""
     month: str
@@ -36,7 +36,7 @@ class Alarm(Component[AlarmArgs]):
         budget = consumption.Budget(
             args.names("budget", kind="budget"),
             scope=f"/subscriptions/{args.subscription}",
-            amount=args.usd_per_month,
+            amount=args.plan.usd_per_month,
             category="Cost",
             time_grain="Monthly",
             time_period=consumption.BudgetTimePeriodArgs(start_date=args.month),
@@ -55,7 +55,7 @@ class Alarm(Component[AlarmArgs]):
                     enabled=True,
                     operator="GreaterThanOrEqualTo",
                     threshold=float(percent),
-                    contact_emails=list(args.emails),
+                    contact_emails=list(args.plan.emails),
                     contact_roles=["Owner"],
                 )
                 for percent in _THRESHOLDS

@@ -8,7 +8,7 @@ from pulumi_azure_native import compute, network
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.types import ImagePlan, OfferPlan
+from ..plan.types import OfferPlan, PoolPlan
 from .disks import boot_disk, data_disks, image_reference, security, set_disk
 
 _PRIORITY = {"on-demand": "Regular", "reservation": "Regular", "spot": "Spot"}
@@ -31,8 +31,7 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     names: Names
     region: str
     resource_group: pulumi.Input[str]
-    size: str
-    image: ImagePlan
+    plan: PoolPlan
     option: OfferPlan
     user: str
     public_key: str
@@ -41,10 +40,8 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     subnet_id: pulumi.Input[str]
     security_group_id: pulumi.Input[str]
     identity_ids: tuple[pulumi.Input[str], ...]
-    disk_gib: int | None = None
     disk_set_id: pulumi.Input[str] | None = None
     """Disk encryption set with a customer's key; with it, the host encrypts caches too."""
-    proximity_group: str = ""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -56,7 +53,6 @@ class ScaleSetArgs(Args, frozen=True, kw_only=True):
     prefix: str
     """Of the names that the machines give themselves."""
     capacity: int
-    single_placement: bool
 
 
 class ScaleSet(Component[ScaleSetArgs]):
@@ -68,17 +64,18 @@ class ScaleSet(Component[ScaleSetArgs]):
 
     def build(self, args: ScaleSetArgs) -> None:
         """Make it."""
+        plan = args.machine.plan
         made = compute.VirtualMachineScaleSet(
             args.machine.names(args.name),
             resource_group_name=args.machine.resource_group,
             location=args.machine.region,
             orchestration_mode="Uniform",
-            sku=compute.SkuArgs(name=args.machine.size, tier="Standard", capacity=args.capacity),
-            single_placement_group=args.single_placement,
+            sku=compute.SkuArgs(name=plan.machine, tier="Standard", capacity=args.capacity),
+            single_placement_group=plan.single_placement,
             platform_fault_domain_count=1,
             zones=[args.machine.option.zone] if args.machine.option.zone else None,
             overprovision=False,
-            proximity_placement_group=_group(args.machine.proximity_group),
+            proximity_placement_group=_group(plan.proximity_group),
             upgrade_policy=compute.UpgradePolicyArgs(mode=compute.UpgradeMode.MANUAL),
             scale_in_policy=compute.ScaleInPolicyArgs(rules=["NewestVM"]),
             identity=compute.VirtualMachineScaleSetIdentityArgs(
@@ -108,8 +105,8 @@ def _profile(args: ScaleSetArgs) -> compute.VirtualMachineScaleSetVMProfileArgs:
         ),
         security_profile=security(args.machine.disk_set_id),
         storage_profile=compute.VirtualMachineScaleSetStorageProfileArgs(
-            image_reference=image_reference(args.machine.image),
-            os_disk=set_disk(args.machine.disk_gib, args.machine.disk_set_id),
+            image_reference=image_reference(args.machine.plan.image),
+            os_disk=set_disk(args.machine.plan.disk_gib, args.machine.disk_set_id),
         ),
         network_profile=compute.VirtualMachineScaleSetNetworkProfileArgs(
             network_interface_configurations=[_interface(args)]
@@ -167,12 +164,12 @@ class NamedMachine(Component[NamedMachineArgs]):
             resource_group_name=args.machine.resource_group,
             location=args.machine.region,
             zones=[args.machine.option.zone] if args.machine.option.zone else None,
-            hardware_profile=compute.HardwareProfileArgs(vm_size=args.machine.size),
+            hardware_profile=compute.HardwareProfileArgs(vm_size=args.machine.plan.machine),
             priority=_PRIORITY[args.machine.option.market],
             eviction_policy=_EVICTED if spot else None,
             billing_profile=_billing(args.machine.option) if spot else None,
             capacity_reservation=_reservation(args.machine.option),
-            proximity_placement_group=_group(args.machine.proximity_group),
+            proximity_placement_group=_group(args.machine.plan.proximity_group),
             identity=compute.VirtualMachineIdentityArgs(
                 type=compute.ResourceIdentityType.USER_ASSIGNED,
                 user_assigned_identities=list(args.machine.identity_ids),
@@ -185,8 +182,8 @@ class NamedMachine(Component[NamedMachineArgs]):
             ),
             security_profile=security(args.machine.disk_set_id),
             storage_profile=compute.StorageProfileArgs(
-                image_reference=image_reference(args.machine.image),
-                os_disk=boot_disk(args.machine.disk_gib, args.machine.disk_set_id),
+                image_reference=image_reference(args.machine.plan.image),
+                os_disk=boot_disk(args.machine.plan.disk_gib, args.machine.disk_set_id),
                 data_disks=data_disks(args.disks),
             ),
             network_profile=compute.NetworkProfileArgs(

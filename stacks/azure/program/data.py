@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from ..plan.types import ContainerPlan, FileSystemPlan, KeyPlan
+from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan
 from .access import Grant, Identity, IdentityArgs
 from .context import ProgramContext
 from .network import Network
@@ -40,7 +40,7 @@ class Data:
         """ACCOUNT/CONTAINER -> id, of those whose resource group is known."""
         self.devices: dict[str, pulumi.Output[str]] = {}
         """File system -> what is mounted of it."""
-        accounts = {item.name: self._account(item.name) for item in self._plan.storage.accounts}
+        accounts = {item.name: self._account(item) for item in self._plan.storage.accounts}
         for account, made in accounts.items():
             for container, identifier in made.container_ids.items():
                 self.container_ids[f"{account}/{container}"] = identifier
@@ -50,16 +50,14 @@ class Data:
         for system in self._plan.storage.file_systems:
             self.devices[system.name] = self._file_system(system).device
 
-    def _account(self, name: str) -> Account:
-        plan = next(item for item in self._plan.storage.accounts if item.name == name)
+    def _account(self, plan: AccountPlan) -> Account:
         return Account(
-            self._names(f"data-{name}"),
+            self._names(f"data-{plan.name}"),
             AccountArgs(
                 names=self._names,
-                account=name,
                 region=self._plan.region,
                 resource_group=self.group,
-                containers=plan.containers,
+                plan=plan,
                 key=self._customer_key(plan.key),
             ),
             self._options,
@@ -101,20 +99,12 @@ class Data:
             self._names(f"lustre-{plan.name}"),
             FileSystemArgs(
                 names=self._names,
-                name=plan.name,
                 region=self._plan.region,
                 resource_group=self.group,
-                capacity_tib=plan.capacity_tib,
-                sku=plan.sku,
-                zone=plan.zone,
+                plan=plan,
                 subnet_id=self.network.subnet_ids["storage"],
                 container_id=self._id_of(plan.container),
                 logging_id=self._id_of(plan.logging),
-                logs_account=""
-                if plan.logging is None or plan.logging.made
-                else plan.logging.account,
-                import_prefix=plan.import_prefix,
-                export_prefixes=plan.export_prefixes,
                 key=self._customer_key(plan.key),
             ),
             self._options,
@@ -152,8 +142,3 @@ class Data:
             )
             self._identities[what, plan.url] = made
         return made.identity_id
-
-
-def _existing_account(logging: ContainerPlan | None) -> str:
-    """Return the account that exists and lacks a container for logs; "" where there is none."""
-    return "" if logging is None or logging.made else logging.account

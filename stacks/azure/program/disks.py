@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_azure_native import compute
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ...pulumi.plan import STORAGE_TAG, VolumePlan
 from ..plan.types import ImagePlan
-from .network import KEPT
 
 _DISK = "Premium_LRS"
 

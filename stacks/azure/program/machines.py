@@ -135,7 +135,6 @@ class Machines:
                 name=part.name,
                 prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
                 capacity=max(len(made), grown),
-                single_placement=pool.single_placement,
             ),
             self._options,
         )
@@ -184,8 +183,7 @@ class Machines:
             names=self._names,
             region=self._plan.region,
             resource_group=self._group,
-            size=pool.machine,
-            image=pool.image,
+            plan=pool,
             option=option,
             user=user,
             public_key=key,
@@ -193,9 +191,7 @@ class Machines:
             subnet_id=self._network.subnet_ids[pool.subnet],
             security_group_id=closed if pool.role == "compute" else access,
             identity_ids=identities,
-            disk_gib=pool.disk_gib,
             disk_set_id=self.disk_set_id,
-            proximity_group=pool.proximity_group,
             tags=tags,
         )
 

@@ -8,35 +8,24 @@ import pulumi
 from pulumi_azure_native import network, privatedns
 
 from ....schemas.derived.links import TUNNEL_PORT
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
+from ..plan.types import NetworkPlan, SubnetName
 
-KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
-"""Of data, and of what kept data can't do without."""
 _EVERYWHERE = "global"
 """Location of private DNS zones."""
 
 
 class NetworkArgs(Args, frozen=True, kw_only=True):
-    """What a network is made from. `""` stands for what is not made or does not exist."""
+    """What a network is made from."""
 
     names: Names
     region: str
     resource_group: pulumi.Input[str]
     base_group: pulumi.Input[str]
     """Resource group of the network itself, which may be kept."""
-    cidr: str = ""
-    existing: str = ""
-    """Id of a network that exists."""
-    subnets: dict[str, str]
-    """compute, storage, egress -> CIDR to make, or id of one that exists."""
-    admin_cidrs: tuple[str, ...] = ()
-    nat: bool = True
-    kept: bool = False
-    """The network and its storage subnet stay when all else goes: kept data stands in it."""
-    let_in: tuple[str, ...] = ()
-    """Networks of other sites, which reach everything of the nodes."""
-    has_gateway: bool = False
+    plan: NetworkPlan
+    has_gateway: bool
     """Tunnels from other sites end here, so that nodes need routes to their gateway."""
 
 
@@ -59,18 +48,19 @@ class Network(Component[NetworkArgs]):
         doors = [*self._ssh(args), *self._sites(args), *self._tunnels(args)]
         self.access_group_id = self._group(args, "access", doors).id
         self.route_table = pulumi.Output.from_input("")
-        if args.existing:
-            self.vnet_id = pulumi.Output.from_input(args.existing)
+        plan = args.plan
+        if plan.existing:
+            self.vnet_id = pulumi.Output.from_input(plan.existing)
             self.subnet_ids = {
-                name: pulumi.Output.from_input(known) for name, known in args.subnets.items()
+                subnet.name: pulumi.Output.from_input(subnet.existing) for subnet in plan.subnets
             }
             return
-        options = self.child(KEPT if args.kept else None)
+        options = self.child(KEPT if args.plan.kept else None)
         vnet = network.VirtualNetwork(
             args.names("vnet"),
             resource_group_name=args.base_group,
             location=args.region,
-            address_space=network.AddressSpaceArgs(address_prefixes=[args.cidr]),
+            address_space=network.AddressSpaceArgs(address_prefixes=[args.plan.cidr]),
             opts=options,
         )
         self.vnet_id = vnet.id
@@ -89,14 +79,14 @@ class Network(Component[NetworkArgs]):
         )
 
     def _ssh(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
-        if not args.admin_cidrs:
+        if not args.plan.admin_cidrs:
             return []
         why = "SSH of login and controller machines"
-        return [_rule("ssh-from-admins", 100, why, list(args.admin_cidrs), ("Tcp", "22"))]
+        return [_rule("ssh-from-admins", 100, why, list(args.plan.admin_cidrs), ("Tcp", "22"))]
 
     def _sites(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
         why = "Nodes of the cluster's other sites"
-        return [_rule("other-sites", 110, why, list(args.let_in))] if args.let_in else []
+        return [_rule("other-sites", 110, why, list(args.plan.let_in))] if args.plan.let_in else []
 
     def _tunnels(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
         """WireGuard answers nobody without a key, wherever he is."""
@@ -126,25 +116,29 @@ class Network(Component[NetworkArgs]):
         The storage subnet hangs on nothing that `down` takes away. Managed Lustre asks for Azure's
         services itself, so that subnet keeps Azure's own way out; no machine of ours is in it.
         """
+        cidrs = {subnet.name: subnet.cidr for subnet in args.plan.subnets}
         storage = network.Subnet(
             args.names("storage"),
             resource_group_name=args.base_group,
             virtual_network_name=vnet.name,
-            address_prefix=args.subnets["storage"],
+            address_prefix=cidrs["storage"],
             default_outbound_access=True,
             private_endpoint_network_policies="Disabled",
-            opts=self.child(KEPT if args.kept else None),
+            opts=self.child(KEPT if args.plan.kept else None),
         )
         made, last = {"storage": storage.id}, storage
-        gateway = self._way_out(args) if args.nat else None
+        gateway = self._way_out(args) if args.plan.nat else None
         table = self._routes(args)
-        groups = {"compute": self.closed_group_id, "egress": self.access_group_id}
+        groups: dict[SubnetName, pulumi.Output[str]] = {
+            "compute": self.closed_group_id,
+            "egress": self.access_group_id,
+        }
         for name, group in groups.items():
             last = network.Subnet(
                 args.names(name),
                 resource_group_name=args.base_group,
                 virtual_network_name=vnet.name,
-                address_prefix=args.subnets[name],
+                address_prefix=cidrs[name],
                 default_outbound_access=False,
                 nat_gateway=gateway,
                 route_table=None if table is None else network.RouteTableArgs(id=table.id),

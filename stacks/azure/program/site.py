@@ -9,7 +9,7 @@ from pulumi_azure_native import resources
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import FILE_SYSTEMS, Names
 from ...pulumi.plan import made_gateways
 from ...pulumi.program import begin
@@ -29,7 +29,7 @@ from .control_plane import (
 )
 from .data import Data
 from .machines import Machines
-from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
+from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
 
 
 def program(
@@ -119,8 +119,7 @@ def build(plan: SitePlan, live_state: LiveState) -> None:
         alarm = AlarmArgs(
             names=names,
             subscription=plan.subscription,
-            usd_per_month=plan.budget.usd_per_month,
-            emails=plan.budget.emails,
+            plan=plan.budget,
             found_by=plan.labels.found_by(),
             month=live_state.month,
         )
@@ -136,19 +135,12 @@ def build(plan: SitePlan, live_state: LiveState) -> None:
 
 
 def _network(here: ProgramContext, groups: Groups) -> Network:
-    network = here.plan.network
     args = NetworkArgs(
         names=here.plan.names,
         region=here.plan.region,
         resource_group=groups.cluster,
         base_group=groups.base,
-        cidr=network.cidr,
-        existing=network.existing,
-        subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},
-        admin_cidrs=network.admin_cidrs,
-        nat=network.nat,
-        kept=network.kept,
-        let_in=network.let_in,
+        plan=here.plan.network,
         has_gateway=any(pool.gateway for pool in here.plan.pools),
     )
     return Network(here.plan.names("network"), args, here.options)

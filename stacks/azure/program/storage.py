@@ -5,11 +5,11 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import network, privatedns, storage, storagecache
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
 from ..plan.storage import FSNAME, LOGGING
-from .network import KEPT
+from ..plan.types import AccountPlan, FileSystemPlan
 
 _DAYS_UNDELETED = 14
 """How long Azure keeps what somebody deleted in a container."""
@@ -30,11 +30,9 @@ class AccountArgs(Args, frozen=True, kw_only=True):
     """What a storage account is made from."""
 
     names: Names
-    account: str
-    """Its name, unique in the world."""
     region: str
     resource_group: pulumi.Input[str]
-    containers: tuple[str, ...]
+    plan: AccountPlan
     key: CustomerKey | None = None
 
 
@@ -48,8 +46,8 @@ class Account(Component[AccountArgs]):
     def build(self, args: AccountArgs) -> None:
         """Make the account, its rules for deleted and changed blobs, and the containers."""
         account = storage.StorageAccount(
-            args.names(f"account-{args.account}"),
-            account_name=args.account,
+            args.names(f"account-{args.plan.name}"),
+            account_name=args.plan.name,
             resource_group_name=args.resource_group,
             location=args.region,
             kind="StorageV2",
@@ -70,7 +68,7 @@ class Account(Component[AccountArgs]):
         self.account_id = account.id
         retention = storage.DeleteRetentionPolicyArgs(enabled=True, days=_DAYS_UNDELETED)
         storage.BlobServiceProperties(
-            args.names(f"blobs-{args.account}"),
+            args.names(f"blobs-{args.plan.name}"),
             account_name=account.name,
             blob_services_name="default",
             resource_group_name=args.resource_group,
@@ -81,14 +79,14 @@ class Account(Component[AccountArgs]):
         )
         self.container_ids = {
             name: storage.BlobContainer(
-                args.names(f"{args.account}-{name}"),
+                args.names(f"{args.plan.name}-{name}"),
                 account_name=account.name,
                 container_name=name,
                 resource_group_name=args.resource_group,
                 public_access=storage.PublicAccess.NONE,
                 opts=self.child(KEPT),
             ).id
-            for name in args.containers
+            for name in args.plan.containers
         }
 
 
@@ -192,23 +190,14 @@ class FileSystemArgs(Args, frozen=True, kw_only=True):
     """What a file system is made from."""
 
     names: Names
-    name: str
     region: str
     resource_group: pulumi.Input[str]
-    capacity_tib: float
-    """In the SKU's steps."""
-    sku: str
-    zone: str
-    """Exactly one."""
+    plan: FileSystemPlan
     subnet_id: pulumi.Input[str]
     container_id: pulumi.Input[str] | None = None
     """Container whose blobs appear as files."""
     logging_id: pulumi.Input[str] | None = None
     """Another container of the same account."""
-    logs_account: str = ""
-    """Account that exists, in which that container is to be made; "": it is made elsewhere."""
-    import_prefix: str = "/"
-    export_prefixes: tuple[str, ...] = ()
     key: CustomerKey | None = None
 
 
@@ -221,14 +210,14 @@ class FileSystem(Component[FileSystemArgs]):
 
     def build(self, args: FileSystemArgs) -> None:
         """Make it, and the job that writes changed files back where that is asked for."""
-        window = facts().maintenance
+        window, plan = facts().maintenance, args.plan
         system = storagecache.AmlFilesystem(
-            args.names(args.name),
+            args.names(plan.name),
             resource_group_name=args.resource_group,
             location=args.region,
-            sku=storagecache.SkuNameArgs(name=args.sku),
-            storage_capacity_ti_b=args.capacity_tib,
-            zones=[args.zone],
+            sku=storagecache.SkuNameArgs(name=plan.sku),
+            storage_capacity_ti_b=plan.capacity_tib,
+            zones=[plan.zone],
             filesystem_subnet=args.subnet_id,
             maintenance_window=storagecache.AmlFilesystemMaintenanceWindowArgs(
                 day_of_week=storagecache.MaintenanceDayOfWeekType(window.day),
@@ -240,23 +229,24 @@ class FileSystem(Component[FileSystemArgs]):
             opts=self.child(KEPT),
         )
         self.device = system.client_info.apply(lambda info: f"{info.mgs_address}@tcp:/{FSNAME}")
-        if args.export_prefixes:
+        if plan.export_prefixes:
             storagecache.AutoExportJob(
-                args.names(f"{args.name}-export"),
+                args.names(f"{plan.name}-export"),
                 aml_filesystem_name=system.name,
                 resource_group_name=args.resource_group,
                 location=args.region,
-                auto_export_prefixes=list(args.export_prefixes),
+                auto_export_prefixes=list(plan.export_prefixes),
                 opts=self.child(KEPT),
             )
 
     def _logs(self, args: FileSystemArgs) -> pulumi.Input[str] | None:
         """Return the container for what could not be imported; made where the account exists."""
-        if not args.logs_account:
+        logging = args.plan.logging
+        if logging is None or logging.made:
             return args.logging_id
         container = storage.BlobContainer(
-            args.names(f"{args.name}-logs"),
-            account_name=args.logs_account,
+            args.names(f"{args.plan.name}-logs"),
+            account_name=logging.account,
             container_name=LOGGING,
             resource_group_name=args.resource_group,
             public_access=storage.PublicAccess.NONE,
@@ -275,7 +265,7 @@ def _hsm(
         settings=storagecache.AmlFilesystemHsmSettingsArgs(
             container=args.container_id,
             logging_container=logs,
-            import_prefix=args.import_prefix,
+            import_prefix=args.plan.import_prefix,
         )
     )
 

@@ -9,11 +9,6 @@ OPTION = "gcluster-option"
 """Option of the fallback list that an elastic machine, or a template, is of."""
 
 
-def description(cluster: str, site: str) -> str:
-    """Return what networks, firewall rules and policies, which take no labels, say."""
-    return f"gcluster {cluster}/{site}"
-
-
 def found_by(plan: SitePlan) -> dict[str, str]:
     """Return the labels by which a site's machines are found."""
     return {key: label_value(value) for key, value in plan.labels.found_by().items()}

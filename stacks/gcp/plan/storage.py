@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from ....schemas.spec import ClusterSpec, GcpSite, LustreStorage, ObjectStorage
+from ....schemas.spec import ClusterSpec, GcpSite, LustreStorage
+from ...pulumi.plan import Plan, makes, object_stores
 from .pools import PoolPlan
 
 _GIB = 2**30
 _MB = 1e6
-_SCHEME = "gs://"
 
 
-class LustrePlan(msgspec.Struct, frozen=True, kw_only=True):
+class LustrePlan(Plan, frozen=True, kw_only=True):
     """A Managed Lustre instance to make."""
 
     name: str
@@ -26,7 +24,7 @@ class LustrePlan(msgspec.Struct, frozen=True, kw_only=True):
     kms_key: str | None
 
 
-class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
+class BucketPlan(Plan, frozen=True, kw_only=True):
     """A bucket that the nodes see: to make, or only to be let into."""
 
     name: str
@@ -58,17 +56,14 @@ def lustre(
 
 def buckets(spec: ClusterSpec, site_name: str) -> Iterator[BucketPlan]:
     """Yield the buckets of Google's that nodes of the site see; one is made by one site only."""
-    for name, storage in spec.storage.items():
-        if not isinstance(storage, ObjectStorage) or not storage.bucket.startswith(_SCHEME):
-            continue
-        if storage.site not in {None, site_name}:
-            continue
-        yield BucketPlan(
-            name=name,
-            bucket=storage.bucket.removeprefix(_SCHEME).partition("/")[0],
-            create=storage.create and _site_of(storage.site, spec) == site_name,
-            read_only=storage.read_only,
-        )
+    for name, storage, bucket, _ in object_stores(spec, "gs"):
+        if storage.site in {None, site_name}:
+            yield BucketPlan(
+                name=name,
+                bucket=bucket,
+                create=makes(spec, site_name, storage),
+                read_only=storage.read_only,
+            )
 
 
 def _site_of(written: str | None, spec: ClusterSpec) -> str | None:

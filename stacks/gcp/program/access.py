@@ -6,8 +6,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import Names
-from ..plan.names import description
+from ...pulumi.names import CLUSTER, Names, label_value
+from ..plan.layout import BudgetPlan
 
 
 class NodeIdentityArgs(Args, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ def _account(
         account_id=names(what, kind="service-account"),
         project=project,
         display_name=title,
-        description=description(names.cluster, names.site),
+        description=names.description,
         opts=component.child(),
     )
 
@@ -109,9 +109,7 @@ class CostAlarmArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     project: str
-    usd_per_month: int
-    labels: dict[str, str]
-    """Only what carries these counts."""
+    plan: BudgetPlan
 
 
 class CostAlarm(Component[CostAlarmArgs]):
@@ -129,12 +127,13 @@ class CostAlarm(Component[CostAlarmArgs]):
             display_name=args.names("budget"),
             amount=gcp.billing.BudgetAmountArgs(
                 specified_amount=gcp.billing.BudgetAmountSpecifiedAmountArgs(
-                    currency_code="USD", units=str(args.usd_per_month)
+                    currency_code="USD", units=str(args.plan.usd_per_month)
                 )
             ),
             budget_filter=gcp.billing.BudgetBudgetFilterArgs(
                 projects=[project.apply(lambda known: f"projects/{known.number}")],
-                labels=args.labels,
+                # A filter takes one label.
+                labels={CLUSTER: label_value(args.names.cluster)},
             ),
             threshold_rules=[
                 gcp.billing.BudgetThresholdRuleArgs(threshold_percent=share)

@@ -12,7 +12,6 @@ from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
 from ..plan.layout import SitePlan
-from ..plan.names import description
 from .compute import Pool
 
 _PORT_NAME = "api"
@@ -26,7 +25,6 @@ class ApiBalancerArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     region: str
-    mark: str
     network_id: pulumi.Input[str]
     subnet_id: pulumi.Input[str]
     tag: str
@@ -58,7 +56,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             name,
             project=args.project,
             region=args.region,
-            description=args.mark,
+            description=args.names.description,
             check_interval_sec=10,
             healthy_threshold=2,
             unhealthy_threshold=2,
@@ -71,7 +69,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             name,
             project=args.project,
             region=args.region,
-            description=args.mark,
+            description=args.names.description,
             protocol="TCP",
             load_balancing_scheme="INTERNAL_MANAGED",
             port_name=_PORT_NAME,
@@ -89,7 +87,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             name,
             project=args.project,
             region=args.region,
-            description=args.mark,
+            description=args.names.description,
             backend_service=backend.id,
             opts=self.child(),
         )
@@ -97,7 +95,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             name,
             project=args.project,
             region=args.region,
-            description=args.mark,
+            description=args.names.description,
             load_balancing_scheme="INTERNAL_MANAGED",
             ip_protocol="TCP",
             port_range=str(API_PORT),
@@ -116,7 +114,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
                 args.names(f"api-{zone}"),
                 project=args.project,
                 zone=zone,
-                description=args.mark,
+                description=args.names.description,
                 network=args.network_id,
                 instances=[
                     link for host, link in args.machines.items() if args.zones[host] == zone
@@ -135,7 +133,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             project=args.project,
             region=args.region,
             network=args.network_id,
-            description=args.mark,
+            description=args.names.description,
             ip_cidr_range=facts().proxy_range,
             purpose="REGIONAL_MANAGED_PROXY",
             role="ACTIVE",
@@ -147,7 +145,7 @@ class ApiBalancer(Component[ApiBalancerArgs]):
             args.names("api"),
             project=args.project,
             network=args.network_id,
-            description=args.mark,
+            description=args.names.description,
             direction="INGRESS",
             source_ranges=[facts().proxy_range, *facts().probe_ranges],
             target_tags=[args.tag],
@@ -169,7 +167,6 @@ def before_controllers(
         names=names,
         project=plan.project,
         region=plan.region,
-        mark=description(plan.cluster, plan.site),
         network_id=network_id,
         subnet_id=subnet_id,
         tag=names("api"),

@@ -7,8 +7,7 @@ import pulumi
 
 from ...pulumi.names import Names
 from ..plan.layout import SitePlan
-from ..plan.names import description
-from .network import FabricNetwork, FabricNetworkArgs, FabricSubnetArgs, existing_subnets
+from .network import FabricNetwork, FabricNetworkArgs, existing_subnets
 
 
 class FabricSubnet(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,22 +31,10 @@ def make_fabric_networks(plan: SitePlan, names: Names) -> dict[str, FabricSubnet
                 for key, subnet in there.items()
             }
             continue
-        profile = f"projects/{plan.project}/global/networkProfiles/{network.roce_zone}-vpc-roce"
-        made = FabricNetwork(
-            names(network.key),
-            FabricNetworkArgs(
-                names=names,
-                project=plan.project,
-                region=plan.region,
-                mark=description(plan.cluster, plan.site),
-                key=network.key,
-                mtu=network.mtu,
-                profile=None if network.roce_zone is None else profile,
-                subnets=tuple(
-                    FabricSubnetArgs(key=subnet.key, cidr=subnet.cidr) for subnet in network.subnets
-                ),
-            ),
+        args = FabricNetworkArgs(
+            names=names, project=plan.project, region=plan.region, plan=network
         )
+        made = FabricNetwork(names(network.key), args)
         found |= {
             key: FabricSubnet(subnet_id=subnet, network_id=made.network_id)
             for key, subnet in made.subnet_ids.items()

@@ -10,19 +10,12 @@ import pulumi_gcp as gcp
 from ....schemas.derived.links import TUNNEL_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ..plan.fabric import FabricNetworkPlan
+from ..plan.facts import facts
+from ..plan.layout import DnsPlan, NodeNetworkPlan
 
 SSH_PORT = "22"
 EVERYWHERE = "0.0.0.0/0"
-
-
-class PeeringArgs(Args, frozen=True, kw_only=True):
-    """Private services access, which Managed Lustre is reached through."""
-
-    service: str
-    prefix: int
-    """Length of the range that Google's side takes addresses from."""
-    port: int
-    """TCP port on which the file system's servers reach the nodes."""
 
 
 class NodeNetworkArgs(Args, frozen=True, kw_only=True):
@@ -31,19 +24,9 @@ class NodeNetworkArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     region: str
-    mark: str
-    """Description of what is made: nothing here takes labels."""
-    cidr: str
-    mtu: int | None
-    ssh_from: tuple[str, ...]
-    """Networks that may reach SSH of nodes with `ssh_tag`."""
-    ssh_tag: str
-    nat: bool
-    peering: PeeringArgs | None
-    let_in: tuple[str, ...]
-    """Networks of other sites, which reach everything of the nodes."""
-    gateway_tag: str | None
-    """Nodes that tunnels end at; None: none do."""
+    plan: NodeNetworkPlan
+    has_gateway: bool
+    """Tunnels from other sites end here."""
 
 
 class NodeNetwork(Component[NodeNetworkArgs]):
@@ -57,14 +40,14 @@ class NodeNetwork(Component[NodeNetworkArgs]):
 
     def build(self, args: NodeNetworkArgs) -> None:
         """Make network, subnet, firewall, and what else is asked for."""
-        names = args.names
+        names, plan = args.names, args.plan
         network = gcp.compute.Network(
             names("nodes"),
             project=args.project,
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
-            mtu=args.mtu,
-            description=args.mark,
+            mtu=plan.mtu,
+            description=args.names.description,
             opts=self.child(),
         )
         subnet = gcp.compute.Subnetwork(
@@ -72,46 +55,46 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             project=args.project,
             region=args.region,
             network=network.id,
-            ip_cidr_range=args.cidr,
-            description=args.mark,
+            ip_cidr_range=plan.cidr,
+            description=args.names.description,
             private_ip_google_access=True,
             opts=self.child(),
         )
-        allow_internal(self, args, names("nodes-internal"), network.id, [args.cidr])
-        if args.ssh_from:
+        allow_internal(self, args, names("nodes-internal"), network.id, [plan.cidr])
+        if plan.ssh_from:
             gcp.compute.Firewall(
                 names("nodes-ssh"),
                 project=args.project,
                 network=network.id,
-                description=args.mark,
+                description=args.names.description,
                 direction="INGRESS",
-                source_ranges=list(args.ssh_from),
-                target_tags=[args.ssh_tag],
+                source_ranges=list(plan.ssh_from),
+                target_tags=[names("ssh")],
                 allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[SSH_PORT])],
                 opts=self.child(),
             )
-        if args.let_in:
-            allow_internal(self, args, names("nodes-sites"), network.id, args.let_in)
-        if args.gateway_tag is not None:
+        if plan.let_in:
+            allow_internal(self, args, names("nodes-sites"), network.id, plan.let_in)
+        if args.has_gateway:
             # WireGuard answers nobody without a key, wherever he is.
             gcp.compute.Firewall(
                 names("nodes-tunnel"),
                 project=args.project,
                 network=network.id,
-                description=args.mark,
+                description=args.names.description,
                 direction="INGRESS",
                 source_ranges=[EVERYWHERE],
-                target_tags=[args.gateway_tag],
+                target_tags=[names("gateway")],
                 allows=[gcp.compute.FirewallAllowArgs(protocol="udp", ports=[str(TUNNEL_PORT)])],
                 opts=self.child(),
             )
-        if args.nat:
+        if plan.nat:
             self._nat(args, network, subnet)
         self.network_id = network.id
         self.subnet_id = subnet.id
         self.peered_network_id = network.id
-        if args.peering is not None:
-            peered = self._peer(args, args.peering, network)
+        if plan.peering:
+            peered = self._peer(args, network)
             self.peered_network_id = pulumi.Output.all(network.id, peered.id).apply(
                 lambda known: str(known[0])
             )
@@ -127,7 +110,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             project=args.project,
             region=args.region,
             network=network.id,
-            description=args.mark,
+            description=args.names.description,
             opts=self.child(),
         )
         gcp.compute.RouterNat(
@@ -149,14 +132,16 @@ class NodeNetwork(Component[NodeNetworkArgs]):
         )
 
     def _peer(
-        self, args: NodeNetworkArgs, peering: PeeringArgs, network: gcp.compute.Network
+        self, args: NodeNetworkArgs, network: gcp.compute.Network
     ) -> gcp.servicenetworking.Connection:
+        """Make private services access, which Managed Lustre is reached through."""
+        known = facts()
         addresses = gcp.compute.GlobalAddress(
             args.names("peering"),
             project=args.project,
             purpose="VPC_PEERING",
             address_type="INTERNAL",
-            prefix_length=peering.prefix,
+            prefix_length=known.peering_prefix,
             network=network.id,
             opts=self.child(),
         )
@@ -164,26 +149,19 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             args.names("nodes-lustre"),
             project=args.project,
             network=network.id,
-            description=args.mark,
+            description=args.names.description,
             direction="INGRESS",
-            source_ranges=[pulumi.Output.concat(addresses.address, "/", str(peering.prefix))],
-            allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[str(peering.port)])],
+            source_ranges=[pulumi.Output.concat(addresses.address, "/", str(known.peering_prefix))],
+            allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[str(known.lustre_port)])],
             opts=self.child(),
         )
         return gcp.servicenetworking.Connection(
             args.names("peering"),
             network=network.id,
-            service=peering.service,
+            service=known.peering_service,
             reserved_peering_ranges=[addresses.name],
             opts=self.child(),
         )
-
-
-class FabricSubnetArgs(Args, frozen=True, kw_only=True):
-    """One subnet."""
-
-    key: str
-    cidr: str
 
 
 class FabricNetworkArgs(Args, frozen=True, kw_only=True):
@@ -192,12 +170,7 @@ class FabricNetworkArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     region: str
-    mark: str
-    key: str
-    mtu: int | None
-    profile: str | None
-    """Network profile: RoCE of a zone; None: an ordinary network of gVNICs."""
-    subnets: tuple[FabricSubnetArgs, ...]
+    plan: FabricNetworkPlan
 
 
 class FabricNetwork(Component[FabricNetworkArgs]):
@@ -209,14 +182,16 @@ class FabricNetwork(Component[FabricNetworkArgs]):
 
     def build(self, args: FabricNetworkArgs) -> None:
         """Make the network and a subnet for each NIC."""
+        plan, roce = args.plan, args.plan.roce_zone
+        profile = f"projects/{args.project}/global/networkProfiles/{roce}-vpc-roce"
         network = gcp.compute.Network(
-            args.names(args.key),
+            args.names(plan.key),
             project=args.project,
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
-            mtu=args.mtu,
-            description=args.mark,
-            network_profile=args.profile,
+            mtu=plan.mtu,
+            description=args.names.description,
+            network_profile=None if roce is None else profile,
             opts=self.child(),
         )
         self.network_id = network.id
@@ -227,14 +202,14 @@ class FabricNetwork(Component[FabricNetworkArgs]):
                 region=args.region,
                 network=network.id,
                 ip_cidr_range=subnet.cidr,
-                description=args.mark,
+                description=args.names.description,
                 opts=self.child(),
             ).id
-            for subnet in args.subnets
+            for subnet in plan.subnets
         }
-        if args.profile is None:  # VPC firewall rules don't exist in networks of a RoCE profile
-            cidrs = [subnet.cidr for subnet in args.subnets]
-            name = args.names(f"{args.key}-internal")
+        if roce is None:  # VPC firewall rules don't exist in networks of a RoCE profile
+            cidrs = [subnet.cidr for subnet in plan.subnets]
+            name = args.names(f"{plan.key}-internal")
             allow_internal(self, args, name, network.id, cidrs)
 
 
@@ -250,7 +225,7 @@ def allow_internal(
         name,
         project=args.project,
         network=network,
-        description=args.mark,
+        description=args.names.description,
         direction="INGRESS",
         source_ranges=list(cidrs),
         allows=[gcp.compute.FirewallAllowArgs(protocol="all")],
@@ -295,9 +270,7 @@ class DnsArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     network_id: pulumi.Input[str]
-    zone: str | None
-    """Managed zone that exists; None: a private one is made."""
-    domain: str
+    plan: DnsPlan
     addresses: dict[str, pulumi.Output[str]]
     """Host name -> private address."""
 
@@ -310,13 +283,13 @@ class Dns(Component[DnsArgs]):
 
     def build(self, args: DnsArgs) -> None:
         """Make the zone unless there is one, and the records."""
-        project, _, name = (args.zone or "").rpartition("/managedZones/")
+        project, _, name = (args.plan.zone or "").rpartition("/managedZones/")
         owner = project.removeprefix("projects/") or args.project
-        if args.zone is None:
+        if args.plan.zone is None:
             made = gcp.dns.ManagedZone(
                 args.names("names"),
                 project=args.project,
-                dns_name=f"{args.domain}.",
+                dns_name=f"{args.plan.domain}.",
                 description="Logins and controllers",
                 visibility="private",
                 private_visibility_config=gcp.dns.ManagedZonePrivateVisibilityConfigArgs(
@@ -336,7 +309,7 @@ class Dns(Component[DnsArgs]):
                 args.names(f"name-{host}"),
                 project=owner,
                 managed_zone=self.zone,
-                name=f"{host}.{args.domain}.",
+                name=f"{host}.{args.plan.domain}.",
                 type="A",
                 ttl=TTL_S,
                 rrdatas=[address],
@@ -349,7 +322,6 @@ class SiteRoutesArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     project: str
-    mark: str
     network_id: pulumi.Input[str]
     gateways: dict[str, pulumi.Input[str]]
     """Network of another site -> the machine that leads there."""
@@ -370,7 +342,7 @@ class SiteRoutes(Component[SiteRoutesArgs]):
                 args.names(f"to-{cidr.replace('/', '-').replace('.', '-')}"),
                 project=args.project,
                 network=args.network_id,
-                description=args.mark,
+                description=args.names.description,
                 dest_range=cidr,
                 next_hop_instance=machine,
                 opts=self.child(),

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import pulumi
 
 from ....schemas.spec import ClusterSpec
-from ...pulumi.names import CLUSTER, FILE_SYSTEMS, label_value
+from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import made_gateways
 from ...pulumi.program import begin
 from ...pulumi.recording.graph import Values
 from .. import cloud_init
 from ..plan.fabric import NODES
-from ..plan.facts import facts
 from ..plan.layout import SitePlan, site_plan
-from ..plan.names import description
 from .access import (
     BurstIdentity,
     BurstIdentityArgs,
@@ -26,7 +24,7 @@ from .access import (
     NodeIdentityArgs,
 )
 from .balancer import before_controllers
-from .compute import Pool, SiteParts, pool_args
+from .compute import Pool, PoolArgs
 from .control_plane import make_managed
 from .fabric import make_fabric_networks
 from .network import (
@@ -34,11 +32,11 @@ from .network import (
     DnsArgs,
     NodeNetwork,
     NodeNetworkArgs,
-    PeeringArgs,
     SiteRoutes,
     SiteRoutesArgs,
 )
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
+from .templates import SiteParts
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -112,9 +110,7 @@ class _Site:
                 CostAlarmArgs(
                     names=self.names,
                     project=self.plan.project,
-                    usd_per_month=self.plan.budget.usd_per_month,
-                    # A filter takes one label.
-                    labels={CLUSTER: label_value(self.plan.cluster)},
+                    plan=self.plan.budget,
                 ),
             )
 
@@ -124,27 +120,14 @@ class _Site:
         if network.vpc is not None:
             self.subnets[NODES] = network.subnet or ""
             return network.vpc, network.vpc
-        known = facts()
-        peering = PeeringArgs(
-            service=known.peering_service, prefix=known.peering_prefix, port=known.lustre_port
-        )
         made = NodeNetwork(
             self.names("nodes"),
             NodeNetworkArgs(
                 names=self.names,
                 project=plan.project,
                 region=plan.region,
-                mark=description(plan.cluster, plan.site),
-                cidr=network.cidr,
-                mtu=network.mtu,
-                ssh_from=network.ssh_from,
-                ssh_tag=self.names("ssh"),
-                nat=network.nat,
-                peering=peering if network.peering else None,
-                let_in=network.let_in,
-                gateway_tag=self.names("gateway")
-                if any(pool.gateway for pool in plan.pools)
-                else None,
+                plan=network,
+                has_gateway=any(pool.gateway for pool in plan.pools),
             ),
         )
         self.subnets[NODES] = made.subnet_id
@@ -186,14 +169,13 @@ class _Site:
             subnets=self.subnets,
             account=account,
             metadata=self.metadata,
-            labels=self.plan.labels.extra,
             balanced=self.plan.api_name is not None,
         )
         gke = self.plan.control_plane
         managed: frozenset[str] = frozenset() if gke is None else gke.pools
         made: dict[str, Pool] = {}
         for plan in (pool for pool in self.plan.pools if pool.name not in managed):
-            args = pool_args(plan, parts, purchased=self.purchased)
+            args = PoolArgs(site=parts, plan=plan, on=plan.purchased(self.purchased))
             pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
             exported = {
                 "templates": pool.template_ids,
@@ -216,7 +198,6 @@ class _Site:
             args = SiteRoutesArgs(
                 names=self.names,
                 project=plan.project,
-                mark=description(plan.cluster, plan.site),
                 network_id=network_id,
                 gateways=gateways,
             )
@@ -235,14 +216,9 @@ class _Site:
                 self.names(f"lustre-{lustre.name}"),
                 LustreArgs(
                     names=self.names,
-                    name=lustre.name,
                     project=plan.project,
-                    zone=lustre.zone,
                     network_id=network_id,
-                    filesystem=lustre.filesystem,
-                    capacity_gib=lustre.capacity_gib,
-                    mb_per_s_per_tib=lustre.mb_per_s_per_tib,
-                    kms_key=lustre.kms_key,
+                    plan=lustre,
                 ),
             )
             systems[lustre.name] = made.mount_point
@@ -267,12 +243,9 @@ class _Site:
                 self.names(f"bucket-{bucket.name}"),
                 BucketArgs(
                     names=self.names,
-                    name=bucket.name,
                     project=plan.project,
                     region=plan.region,
-                    bucket=bucket.bucket,
-                    create=bucket.create,
-                    read_only=bucket.read_only,
+                    plan=bucket,
                     kms_key=plan.kms_key,
                     node=node,
                 ),
@@ -298,8 +271,7 @@ class _Site:
                 names=self.names,
                 project=self.plan.project,
                 network_id=network_id,
-                zone=dns.zone,
-                domain=dns.domain,
+                plan=dns,
                 addresses=addresses,
             ),
         )

@@ -5,29 +5,20 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ...pulumi.plan import STORAGE_TAG, VolumePlan
-
-
-def _data() -> pulumi.ResourceOptions:
-    """Return the options of what holds data."""
-    return pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+from ..plan.storage import BucketPlan, LustrePlan
 
 
 class LustreArgs(Args, frozen=True, kw_only=True):
     """A Managed Lustre instance."""
 
     names: Names
-    name: str
     project: str
-    zone: str
     network_id: pulumi.Input[str]
     """Known when private services access is there, which must stay as long as the data."""
-    filesystem: str
-    capacity_gib: int
-    mb_per_s_per_tib: int | None
-    kms_key: str | None
+    plan: LustrePlan
 
 
 class Lustre(Component[LustreArgs]):
@@ -39,18 +30,18 @@ class Lustre(Component[LustreArgs]):
 
     def build(self, args: LustreArgs) -> None:
         """Make it."""
-        throughput = args.mb_per_s_per_tib
+        plan, throughput = args.plan, args.plan.mb_per_s_per_tib
         made = gcp.lustre.Instance(
-            args.names(args.name),
-            instance_id=args.names(args.name),
+            args.names(plan.name),
+            instance_id=args.names(plan.name),
             project=args.project,
-            location=args.zone,
+            location=plan.zone,
             network=args.network_id,
-            filesystem=args.filesystem,
-            capacity_gib=str(args.capacity_gib),
+            filesystem=plan.filesystem,
+            capacity_gib=str(plan.capacity_gib),
             per_unit_storage_throughput=None if throughput is None else str(throughput),
-            kms_key=args.kms_key,
-            opts=self.child(_data()),
+            kms_key=plan.kms_key,
+            opts=self.child(KEPT),
         )
         self.mount_point = made.mount_point
 
@@ -90,7 +81,7 @@ class Volume(Component[VolumeArgs]):
                 if key is None
                 else gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=key)
             ),
-            opts=self.child(_data()),
+            opts=self.child(KEPT),
         )
         if args.instance is not None:
             gcp.compute.AttachedDisk(
@@ -110,12 +101,9 @@ class BucketArgs(Args, frozen=True, kw_only=True):
     """A bucket, made or only opened to the nodes."""
 
     names: Names
-    name: str
     project: str
     region: str
-    bucket: str
-    create: bool
-    read_only: bool
+    plan: BucketPlan
     kms_key: str | None
     node: pulumi.Input[str] | None
     """E-mail of the identity that is let in; None: one that exists, which has its rights."""
@@ -129,12 +117,13 @@ class Bucket(Component[BucketArgs]):
 
     def build(self, args: BucketArgs) -> None:
         """Make it unless it exists, and let the nodes in."""
-        self.bucket = pulumi.Output.from_input(args.bucket)
-        if args.create:
+        plan = args.plan
+        self.bucket = pulumi.Output.from_input(plan.bucket)
+        if plan.create:
             key = args.kms_key
             made = gcp.storage.Bucket(
-                args.names(args.name),
-                name=args.bucket,
+                args.names(plan.name),
+                name=plan.bucket,
                 project=args.project,
                 location=args.region.upper(),
                 uniform_bucket_level_access=True,
@@ -146,13 +135,13 @@ class Bucket(Component[BucketArgs]):
                     else gcp.storage.BucketEncryptionArgs(default_kms_key_name=key)
                 ),
                 force_destroy=False,
-                opts=self.child(_data()),
+                opts=self.child(KEPT),
             )
             self.bucket = made.name
         if args.node is not None:
-            role = "roles/storage.objectViewer" if args.read_only else "roles/storage.objectUser"
+            role = "roles/storage.objectViewer" if plan.read_only else "roles/storage.objectUser"
             gcp.storage.BucketIAMMember(
-                args.names(f"{args.name}-nodes"),
+                args.names(f"{plan.name}-nodes"),
                 bucket=self.bucket,
                 role=role,
                 member=pulumi.Output.concat("serviceAccount:", args.node),

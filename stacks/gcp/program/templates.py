@@ -6,131 +6,144 @@ import pulumi
 import pulumi_gcp as gcp
 
 from ...pulumi.component import Args
-from ..plan.pools import Affinity, ProvisioningModel, reservation_name
+from ...pulumi.names import HOST, POOL, Names, label_key, label_value
+from ..plan.fabric import InterfacePlan
+from ..plan.names import OPTION
+from ..plan.pools import OfferPlan, PoolPlan, reservation_name
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """Rights come from the account's roles alone; a narrower scope would cut them twice."""
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
-class NicArgs(Args, frozen=True, kw_only=True):
-    """One NIC."""
-
-    subnet_id: pulumi.Input[str]
-    nic_type: str
-    """GVNIC, MRDMA."""
-    public: bool = False
-    """It has an address of its own for as long as it runs."""
+NO_IMAGE = "image-is-not-known"
+"""Stands where no image is known; preflight stops before it is asked for."""
 
 
-class TemplateArgs(Args, frozen=True, kw_only=True):
-    """What machines are made from."""
+class SiteParts(Args, frozen=True, kw_only=True):
+    """What all pools of a site share."""
 
-    name: str
-    option: str
+    names: Names
     project: str
     region: str
-    zone: str
-    machine: str
-    has_gpus: bool
-    nics: tuple[NicArgs, ...]
-    """In the order Google wants them: the nodes' own network first."""
-    image: str
-    disk_type: str
-    disk_gib: int
     kms_key: str | None
-    provisioning_model: ProvisioningModel
-    affinity: Affinity
-    reservation: str | None
-    run_seconds: int | None
-    taken_back: bool
-    """The cloud takes the machine back by itself, and deletes it then."""
+    subnets: dict[str, pulumi.Input[str]]
+    """Key -> id."""
     account: pulumi.Input[str]
+    """E-mail of the nodes' identity."""
     metadata: dict[str, str]
-    network_tags: tuple[str, ...]
-    forwards: bool
-    """Takes packets that aren't its own."""
-    labels: dict[str, str]
+    balanced: bool
+    """A load balancer stands before the controllers."""
 
 
-def make_template(args: TemplateArgs, opts: pulumi.ResourceOptions) -> gcp.compute.InstanceTemplate:
-    """Make the template.
+def make_template(
+    site: SiteParts, pool: PoolPlan, option: OfferPlan, opts: pulumi.ResourceOptions
+) -> gcp.compute.InstanceTemplate:
+    """Make the template of a pool's machines that are bought on an option.
 
     It can't be changed, only replaced, and its machines with it: so new labels, which change with
     every change of the spec, don't; machines carry labels of their own.
     """
     return gcp.compute.InstanceTemplate(
-        args.name,
-        project=args.project,
-        region=args.region,
-        machine_type=args.machine,
-        disks=[_boot_disk(args)],
-        network_interfaces=[_interface(nic) for nic in args.nics],
-        scheduling=_scheduling(args),
-        reservation_affinity=_affinity(args),
+        site.names(f"{pool.name}-{option.key}"),
+        project=site.project,
+        region=site.region,
+        machine_type=pool.machine,
+        disks=[_boot_disk(site, pool)],
+        network_interfaces=[
+            _interface(nic, site, public=pool.public and number == 0)
+            for number, nic in enumerate(option.interfaces)
+        ],
+        scheduling=_scheduling(pool, option),
+        reservation_affinity=_affinity(site, option),
         service_account=gcp.compute.InstanceTemplateServiceAccountArgs(
-            email=args.account, scopes=[_SCOPE]
+            email=site.account, scopes=[_SCOPE]
         ),
         shielded_instance_config=gcp.compute.InstanceTemplateShieldedInstanceConfigArgs(
             # GPU drivers are built on the node, by a key that the firmware doesn't know.
-            enable_secure_boot=not args.has_gpus,
+            enable_secure_boot=not pool.has_gpus,
             enable_vtpm=True,
             enable_integrity_monitoring=True,
         ),
-        metadata=args.metadata,
-        tags=list(args.network_tags) or None,
-        can_ip_forward=args.forwards or None,
-        labels=args.labels,
+        metadata=site.metadata,
+        tags=_network_tags(site, pool) or None,
+        can_ip_forward=pool.gateway or None,
+        labels=labels_of(pool, option),
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=["labels"])),
     )
 
 
-def _boot_disk(args: TemplateArgs) -> gcp.compute.InstanceTemplateDiskArgs:
+def labels_of(pool: PoolPlan, option: OfferPlan, host: str | None = None) -> dict[str, str]:
+    """Return the own labels of a machine, by which it is found and called, or of its template."""
+    own = {POOL: pool.name, OPTION: option.key} | ({} if host is None else {HOST: host})
+    tags = {label_key(key): value for key, value in pool.tags.items()}
+    return {key: label_value(value) for key, value in (tags | own).items()}
+
+
+def _network_tags(site: SiteParts, pool: PoolPlan) -> list[str]:
+    """Return the tags by which firewall rules know a pool's machines."""
+    worn = {
+        "ssh": pool.role != "compute",
+        "api": pool.role == "controller" and site.balanced,
+        "gateway": pool.gateway,
+    }
+    return [site.names(tag) for tag, is_worn in worn.items() if is_worn]
+
+
+def _boot_disk(site: SiteParts, pool: PoolPlan) -> gcp.compute.InstanceTemplateDiskArgs:
     key = None
-    if args.kms_key is not None:
-        key = gcp.compute.InstanceTemplateDiskDiskEncryptionKeyArgs(kms_key_self_link=args.kms_key)
+    if site.kms_key is not None:
+        key = gcp.compute.InstanceTemplateDiskDiskEncryptionKeyArgs(kms_key_self_link=site.kms_key)
     return gcp.compute.InstanceTemplateDiskArgs(
         boot=True,
         auto_delete=True,
-        source_image=args.image,
-        disk_type=args.disk_type,
-        disk_size_gb=args.disk_gib,
+        source_image=pool.image or NO_IMAGE,
+        disk_type=pool.disk_type,
+        disk_size_gb=pool.disk_gib,
         disk_encryption_key=key,
     )
 
 
-def _interface(nic: NicArgs) -> gcp.compute.InstanceTemplateNetworkInterfaceArgs:
-    public = gcp.compute.InstanceTemplateNetworkInterfaceAccessConfigArgs(network_tier="PREMIUM")
+def _interface(
+    nic: InterfacePlan, site: SiteParts, *, public: bool
+) -> gcp.compute.InstanceTemplateNetworkInterfaceArgs:
+    config = gcp.compute.InstanceTemplateNetworkInterfaceAccessConfigArgs(network_tier="PREMIUM")
     return gcp.compute.InstanceTemplateNetworkInterfaceArgs(
-        subnetwork=nic.subnet_id,
+        subnetwork=site.subnets[nic.subnet],
         nic_type=nic.nic_type,
-        access_configs=[public] if nic.public else None,
+        access_configs=[config] if public else None,
     )
 
 
-def _scheduling(args: TemplateArgs) -> gcp.compute.InstanceTemplateSchedulingArgs:
-    seconds = args.run_seconds
-    bound = args.taken_back or args.provisioning_model == "RESERVATION_BOUND"
+def _scheduling(pool: PoolPlan, option: OfferPlan) -> gcp.compute.InstanceTemplateSchedulingArgs:
+    seconds, model, taken_back = (
+        option.run_seconds,
+        option.provisioning_model,
+        option.comes_and_goes,
+    )
+    bound = taken_back or model == "RESERVATION_BOUND"
     run = None
     if seconds is not None:
         run = gcp.compute.InstanceTemplateSchedulingMaxRunDurationArgs(seconds=seconds)
     return gcp.compute.InstanceTemplateSchedulingArgs(
         # Machines with GPUs, and those that are bound to a block, can't move to another host.
-        on_host_maintenance="TERMINATE" if args.has_gpus or bound else "MIGRATE",
-        automatic_restart=not args.taken_back,
-        provisioning_model=args.provisioning_model,
-        preemptible=args.provisioning_model == "SPOT",
-        instance_termination_action="DELETE" if args.taken_back else None,
+        on_host_maintenance="TERMINATE" if pool.has_gpus or bound else "MIGRATE",
+        automatic_restart=not taken_back,
+        provisioning_model=model,
+        preemptible=model == "SPOT",
+        instance_termination_action="DELETE" if taken_back else None,
         max_run_duration=run,
     )
 
 
-def _affinity(args: TemplateArgs) -> gcp.compute.InstanceTemplateReservationAffinityArgs:
+def _affinity(
+    site: SiteParts, option: OfferPlan
+) -> gcp.compute.InstanceTemplateReservationAffinityArgs:
     specific = None
-    if args.reservation is not None:
+    if option.reservation is not None:
         specific = gcp.compute.InstanceTemplateReservationAffinitySpecificReservationArgs(
-            key=_RESERVATION_KEY, values=[reservation_name(args.reservation).value(args.project)]
+            key=_RESERVATION_KEY, values=[reservation_name(option.reservation).value(site.project)]
         )
     return gcp.compute.InstanceTemplateReservationAffinityArgs(
-        type=args.affinity, specific_reservation=specific
+        type=option.affinity, specific_reservation=specific
     )

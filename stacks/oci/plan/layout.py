@@ -9,9 +9,16 @@ from ....schemas.derived.subnets import divide
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
+from ...pulumi.plan import (
+    bucket_plans,
+    budget_plan,
+    grant_plans,
+    site_labels,
+    site_names,
+    volume_plans,
+)
 from .pools import cluster_plans, pool_plan
-from .storage import bucket_plans, grant_plans, lustre_plans
+from .storage import lustre_plans
 from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
@@ -39,13 +46,13 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
             node_group=here.roles.node,
             burst_group=here.roles.burst,
             bursts=bursts,
-            grants=grant_plans(spec, site),
+            grants=grant_plans(spec, site, "oci"),
         ),
         dns=None if here.dns is None else DnsPlan(domain=here.dns.domain or "", zone=here.dns.zone),
         clusters=cluster_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
-        buckets=bucket_plans(spec, site),
+        buckets=bucket_plans(spec, site, "oci", here.kms_key),
         volumes=volume_plans(spec, site),
         budget=budget_plan(spec, site),
     )

@@ -8,12 +8,12 @@ from typing import cast
 
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
-from ....schemas.spec.storage import LustreStorage, ObjectStorage
-from .types import BucketPlan, GrantPlan, LinkPlan, LustrePlan
+from ....schemas.spec.storage import LustreStorage
+from ...pulumi.plan import bucket_and_prefix, made_lustre
+from .types import LinkPlan, LustrePlan
 
 _GIB = 2**30
 _MB = 10**6
-_SCHEME = "oci://"
 _LONGEST_FSNAME = 8
 """Characters of a Lustre file system's name (CreateLustreFileSystem)."""
 _SLOWEST = 125
@@ -23,11 +23,7 @@ _SLOWEST = 125
 def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     """Return the file systems that a site makes; those that exist or that hosts serve are left."""
     here = cast("OciSite", spec.sites[site])
-    return tuple(
-        _lustre(name, storage, here)
-        for name, storage in spec.storage.items()
-        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_made
-    )
+    return tuple(_lustre(name, storage, here) for name, storage in made_lustre(spec, site))
 
 
 def _lustre(name: str, storage: LustreStorage, site: OciSite) -> LustrePlan:
@@ -58,43 +54,8 @@ def _links(storage: LustreStorage) -> Iterator[LinkPlan]:
         wanted = {"bucket": storage.import_from}
     for what, url in wanted.items():
         if url is not None:
-            bucket, prefix = _parts(url)
+            bucket, prefix = bucket_and_prefix(url)
             path = "/" if None in wanted.values() or len(wanted) == 1 else f"/{what}"
             yield LinkPlan(
                 what=what, bucket=bucket, prefix=prefix, path=path, imports=what != "export"
             )
-
-
-def bucket_plans(spec: ClusterSpec, site: str) -> tuple[BucketPlan, ...]:
-    """Return the buckets to make: of a storage without a site, the first OCI site makes it."""
-    first = next(name for name, here in spec.sites.items() if isinstance(here, OciSite))
-    key = cast("OciSite", spec.sites[site]).kms_key
-    made = {
-        _parts(storage.bucket)[0]: name
-        for name, storage in _buckets(spec)
-        if storage.create and (storage.site or first) == site
-    }
-    return tuple(BucketPlan(name=name, bucket=b, kms_key=key) for b, name in made.items())
-
-
-def grant_plans(spec: ClusterSpec, site: str) -> tuple[GrantPlan, ...]:
-    """Return what the site's nodes may do in buckets: those that they mount, and no other."""
-    pools = {name for name, pool in spec.pools.items() if pool.site == site}
-    return tuple(
-        GrantPlan(bucket=bucket, prefix=prefix, write=not storage.read_only)
-        for _, storage in _buckets(spec)
-        if storage.site in {None, site} and (not storage.pools or pools & set(storage.pools))
-        for bucket, prefix in [_parts(storage.bucket)]
-    )
-
-
-def _buckets(spec: ClusterSpec) -> Iterator[tuple[str, ObjectStorage]]:
-    for name, storage in spec.storage.items():
-        if isinstance(storage, ObjectStorage) and storage.bucket.startswith(_SCHEME):
-            yield name, storage
-
-
-def _parts(url: str) -> tuple[str, str]:
-    """Return bucket and prefix of an oci:// URL."""
-    bucket, _, prefix = url.removeprefix(_SCHEME).partition("/")
-    return bucket, prefix.strip("/")

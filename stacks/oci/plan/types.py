@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from ....schemas.catalog.model.machine import Market
-from ...pulumi.plan import BudgetPlan, CloudPlan, CloudPool, Plan
+from ...pulumi.plan import BucketPlan, BudgetPlan, CloudPlan, CloudPool, GrantPlan, Plan
 
 Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
 """How the machines of a pool are made: one by one, or together with an RDMA network among them.
@@ -129,24 +129,6 @@ class LustrePlan(Plan, frozen=True):
     domain: int
     kms_key: str | None
     links: tuple[LinkPlan, ...]
-
-
-class BucketPlan(Plan, frozen=True):
-    """A bucket to make."""
-
-    name: str
-    """Of the storage in the spec."""
-    bucket: str
-    kms_key: str | None
-
-
-class GrantPlan(Plan, frozen=True):
-    """What nodes may do in a bucket."""
-
-    bucket: str
-    prefix: str
-    """"" for the whole bucket."""
-    write: bool
 
 
 class IdentityPlan(Plan, frozen=True):

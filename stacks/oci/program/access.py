@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pulumi
 import pulumi_oci as oci
 
 from ....schemas.spec import PoolRole
-from ...pulumi.component import Args, Component
+from ...pulumi.component import Args, Component, RuleGroup
 from ...pulumi.names import Names, short_hash
 from ..plan.facts import ROLE
-from ..plan.types import IdentityPlan
+from ..plan.types import IdentityPlan, NetworkPlan
 from .network import EVERYWHERE
 
 if TYPE_CHECKING:
     import pulumi
 
-    from ..plan.types import GrantPlan
+    from ...pulumi.plan import GrantPlan
 
 _SSH = 22
 
@@ -29,9 +29,8 @@ class FirewallArgs(Args, frozen=True):
     names: Names
     compartment: str
     vcn_id: pulumi.Input[str]
-    existing: tuple[str, ...]
-    """Groups that exist: used for the nodes instead of one that is made."""
-    admin_cidrs: tuple[str, ...]
+    plan: NetworkPlan
+    """Says who comes in, and whether groups that exist are used for the nodes."""
 
 
 class Firewall(Component[FirewallArgs]):
@@ -48,18 +47,18 @@ class Firewall(Component[FirewallArgs]):
 
     def build(self, args: FirewallArgs) -> None:
         """Make the groups."""
-        self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
+        self.node_groups = [pulumi.Output.from_input(group) for group in args.plan.security_groups]
         if not self.node_groups:
             nodes = self._group(args, "nodes")
-            nodes.allow_ingress("self", group=nodes.id)
-            nodes.allow_egress("everywhere", cidr=EVERYWHERE)
+            nodes.allow("in", "self", group=nodes.id)
+            nodes.allow("out", "everywhere", cidr=EVERYWHERE)
             self.node_groups = [pulumi.Output.from_input(nodes.id)]
         self.login_groups = []
-        if args.admin_cidrs:
+        if args.plan.admin_cidrs:
             login = self._group(args, "login")
-            for cidr in args.admin_cidrs:
+            for cidr in args.plan.admin_cidrs:
                 what = f"ssh-{short_hash(cidr)}"
-                login.allow_ingress(what, port=_SSH, cidr=cidr)
+                login.allow("in", what, port=_SSH, cidr=cidr)
             self.login_groups = [pulumi.Output.from_input(login.id)]
 
     def groups(self, role: PoolRole) -> list[pulumi.Output[str]]:
@@ -169,62 +168,30 @@ _GROUP = "NETWORK_SECURITY_GROUP"
 _CIDR = "CIDR_BLOCK"
 
 
-class Group:
-    """A group and its rules; what no rule allows is refused. Rules remember connections."""
+class Group(RuleGroup):
+    """A network security group of OCI. Its rules remember connections."""
 
-    def __init__(
+    def allow(
         self,
-        names: Names,
-        what: str,
-        group_id: pulumi.Input[str],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        """Hold a group that exists; `what` is part of the names of the rules made for it."""
-        self._names = names
-        self._what = what
-        self._opts = opts
-        self.id = group_id
-        self.rules: list[pulumi.Resource] = []
-        """Those made so far: what is refused without them comes after."""
-
-    def allow_ingress(
-        self,
+        way: Literal["in", "out"],
         what: str,
         *,
         port: int | None = None,
         group: pulumi.Input[str] | None = None,
         cidr: str | None = None,
     ) -> None:
-        """Allow traffic from a group or a network: to one TCP port, else of every protocol."""
+        """Allow traffic of or to a group or a network: to one TCP port, else of every protocol."""
+        peer, kind = cidr or group, _CIDR if cidr else _GROUP
+        comes = way == "in"
         rule = oci.core.NetworkSecurityGroupSecurityRule(
-            self._names(f"{self._what}-in-{what}"),
+            self._names(f"{self._what}-{way}-{what}"),
             network_security_group_id=self.id,
-            direction="INGRESS",
+            direction="INGRESS" if comes else "EGRESS",
             protocol=ALL if port is None else TCP,
-            source=cidr or group,
-            source_type=_CIDR if cidr else _GROUP,
-            stateless=False,
-            tcp_options=_port(port),
-            opts=self._opts,
-        )
-        self.rules.append(rule)
-
-    def allow_egress(
-        self,
-        what: str,
-        *,
-        port: int | None = None,
-        group: pulumi.Input[str] | None = None,
-        cidr: str | None = None,
-    ) -> None:
-        """Allow traffic to a group or a network."""
-        rule = oci.core.NetworkSecurityGroupSecurityRule(
-            self._names(f"{self._what}-out-{what}"),
-            network_security_group_id=self.id,
-            direction="EGRESS",
-            protocol=ALL if port is None else TCP,
-            destination=cidr or group,
-            destination_type=_CIDR if cidr else _GROUP,
+            source=peer if comes else None,
+            source_type=kind if comes else None,
+            destination=None if comes else peer,
+            destination_type=None if comes else kind,
             stateless=False,
             tcp_options=_port(port),
             opts=self._opts,

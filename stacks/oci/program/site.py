@@ -96,8 +96,7 @@ class _Site:
             names=plan.names,
             compartment=plan.compartment,
             vcn_id=self._network.vcn_id,
-            existing=plan.network.security_groups,
-            admin_cidrs=plan.network.admin_cidrs,
+            plan=plan.network,
         )
         return Firewall(plan.names("firewall"), args, self._opts)
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import pulumi
 import pulumi_oci as oci
 
-from ...pulumi.component import Args, Component
+from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
-from ...pulumi.plan import STORAGE_TAG, VolumePlan
-from ..plan.types import BucketPlan, LinkPlan, LustrePlan
+from ...pulumi.plan import STORAGE_TAG, BucketPlan, VolumePlan
+from ..plan.types import LinkPlan, LustrePlan
 from .access import Group, lustre_statement, make_group
 
 _LNET = 988
 """TCP port of Lustre, in both directions (File Storage with Lustre, required security rules)."""
-KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
-"""Data: neither `down` nor a change of the spec removes it."""
 
 
 class LustreArgs(Args, frozen=True):
@@ -91,11 +89,11 @@ class Lustre(Component[LustreArgs]):
             f"nodes-{number}": nodes for number, nodes in enumerate(args.node_groups, 1)
         }
         for what, peer in peers.items():
-            group.allow_ingress(what, port=_LNET, group=peer)
-            group.allow_egress(what, port=_LNET, group=peer)
+            group.allow("in", what, port=_LNET, group=peer)
+            group.allow("out", what, port=_LNET, group=peer)
         if args.opens_nodes:
             nodes = Group(args.names, "nodes", args.node_groups[0], self.child(KEPT))
-            nodes.allow_ingress(name, port=_LNET, group=group.id)
+            nodes.allow("in", name, port=_LNET, group=group.id)
         return group
 
     def _link(
