@@ -119,7 +119,8 @@ class Soak:
 
     def controller_killed(self) -> None:
         """Kill slurmctld under a job; systemd or the next `up` starts it, the job goes on."""
-        job = self.bursting.send("sleep 3")
+        job = self.bursting.send("sleep 20")
+        time.sleep(8)  # slurmctld writes new jobs down within 5 s: a kill before that loses them
         self.bursting.on_head("sudo systemctl kill --signal=KILL slurmctld")
         self.live.gcluster("up", str(self.live.spec), "--yes", expect=None)
         self.finished(job)
