@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import sys
 from pathlib import Path
 
 from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
-from . import load
 from .load import CatalogFile
-from .model import fabric, family, machine, provider, source
-from .model import machine as citation
-from .model import source as addon
 
 SCHEMA_FILE = Path(__file__).parents[1] / "structure" / "catalog.schema.json"
-_MODULES = (addon, citation, fabric, family, load, machine, provider, source)
 
 
 def catalog_schema() -> Schema:
     """Return the JSON Schema (2020-12) of a catalog file, descriptions for hovering included."""
     schema = schema_of(CatalogFile)
-    texts, definitions = _field_texts(), schema["$defs"]
-    for name, definition in definitions.items():
-        for key, about in definition["properties"].items():
-            text = texts.get((name, key)) or texts.get(("Citation", key))
+    definitions = schema["$defs"]
+    for definition in definitions.values():
+        for about in definition["properties"].values():
             if "description" not in about:
-                about["description"] = text or _text_of_type(about, definitions)
+                about["description"] = _text_of_type(about, definitions)
     return published("catalog", "gcluster catalog", schema)
 
 
@@ -47,21 +39,6 @@ def _text_of_type(about: Schema, definitions: Schema) -> str:
     reference = next(option["$ref"] for option in options if "$ref" in option)
     text: str = definitions[reference.rsplit("/", 1)[-1]]["description"]
     return text
-
-
-def _field_texts() -> dict[tuple[str, str], str]:
-    """Return the text below each field of the catalog's types, by type and field."""
-    return {
-        (kind.name, field.target.id): " ".join(str(text.value.value).split())
-        for module in _MODULES
-        for kind in ast.parse(inspect.getsource(module)).body
-        if isinstance(kind, ast.ClassDef)
-        for field, text in zip(kind.body, kind.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-    }
 
 
 if __name__ == "__main__":

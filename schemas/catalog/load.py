@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Generic, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -28,9 +28,8 @@ _Entry = TypeVar("_Entry", bound=_AnyEntry)
 class CatalogFile(SpecModel, frozen=True):
     """A file of the catalog: machine types, fabric classes, providers, sources, add-ons."""
 
-    api_version: Annotated[
-        Literal["gcluster/catalog/v1"], msgspec.Meta(description="Version of the catalog's format.")
-    ] = msgspec.field(name="apiVersion")
+    api_version: Literal["gcluster/catalog/v1"] = msgspec.field(name="apiVersion")
+    """Version of the catalog's format."""
     machines: list[Machine] = msgspec.field(default_factory=list)
     """Machine types."""
     families: list[Family] = msgspec.field(default_factory=list)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 
 from ..diagnostics import Diagnostic, PathTuple, Severity, closest, in_file_order
 from ..spec.model import Name, SpecModel
@@ -25,20 +25,13 @@ FILE = "fleet.yaml"
 class Fleet(SpecModel, frozen=True, kw_only=True):
     """What fleet.yaml says."""
 
-    api_version: Annotated[
-        Literal["gcluster/fleet/v1"], Meta(description="Version of this file's form.")
-    ] = field(name="apiVersion")
-    order: Annotated[
-        list[Name | list[Name]],
-        Meta(
-            description="Clusters, step by step; those of a list are one step. Clusters that are "
-            "not named come last, in one step."
-        ),
-    ] = field(default_factory=list)
-    remove: Annotated[
-        list[Name],
-        Meta(description="Clusters that have no spec here any more and are to be taken down."),
-    ] = field(default_factory=list)
+    api_version: Literal["gcluster/fleet/v1"] = field(name="apiVersion")
+    """Version of this file's form."""
+    order: list[Name | list[Name]] = field(default_factory=list)
+    """Clusters, step by step; those of a list are one step. Clusters that are not named come last,
+    in one step."""
+    remove: list[Name] = field(default_factory=list)
+    """Clusters that have no spec here any more and are to be taken down."""
 
     def steps(self, clusters: Collection[str]) -> tuple[tuple[str, ...], ...]:
         """Return these clusters in steps, by name within a step; empty steps are left out."""

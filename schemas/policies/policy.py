@@ -22,59 +22,41 @@ Kind: TypeAlias = Literal[
 class Policy(SpecModel, frozen=True):
     """One rule: for each item it applies to, when `when` holds, `rule` must hold."""
 
-    name: Annotated[Name, Meta(description="Name of the policy; every message carries it.")]
+    name: Name
+    """Name of the policy; every message carries it."""
     owner: Annotated[
         Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\r\n]*\S[^\r\n]*$(?!\n)")],
-        Meta(
-            description="Whom to ask: a mail address or a team; every message carries it.",
-            examples=["platform@example.org"],
-        ),
+        Meta(examples=["platform@example.org"]),
     ]
-    description: Annotated[
-        Line, Meta(description="What the policy asks for; said when there is no message.")
-    ]
-    applies_to: Annotated[Kind, Meta(description="What the rule is asked about, one by one.")]
-    rule: Annotated[
-        Expression,
-        Meta(
-            description="CEL that is true when the item is allowed.",
-            examples=["pool.public_address == false"],
-        ),
-    ]
-    severity: Annotated[
-        Literal["error", "warning"],
-        Meta(description="error: plan and up refuse; warning: it is said and work goes on."),
-    ] = "error"
-    when: Annotated[
-        Expression | None,
-        Meta(description="CEL; items for which it is false are not judged. Default: all are."),
-    ] = None
+    """Whom to ask: a mail address or a team; every message carries it."""
+    description: Line
+    """What the policy asks for; said when there is no message."""
+    applies_to: Kind
+    """What the rule is asked about, one by one."""
+    rule: Annotated[Expression, Meta(examples=["pool.public_address == false"])]
+    """CEL that is true when the item is allowed."""
+    severity: Literal["error", "warning"] = "error"
+    """error: plan and up refuse; warning: it is said and work goes on."""
+    when: Expression | None = None
+    """CEL; items for which it is false are not judged. Default: all are."""
     message: Annotated[
-        Line | None,
-        Meta(
-            description="What is said about an item that is not allowed; {...} holds CEL.",
-            examples=["{pool.name} may not cost {pool.cost.usd_per_hour} USD/h"],
-        ),
+        Line | None, Meta(examples=["{pool.name} may not cost {pool.cost.usd_per_hour} USD/h"])
     ] = None
-    hint: Annotated[
-        Line | None, Meta(description="What to write instead; default: ask the owner.")
-    ] = None
+    """What is said about an item that is not allowed; {...} holds CEL."""
+    hint: Line | None = None
+    """What to write instead; default: ask the owner."""
     at: Annotated[
         Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$(?!\n)")]
         | None,
-        Meta(
-            description="Key of the item that the message points at; default: the item.",
-            examples=["market", "network.admin_cidrs"],
-        ),
+        Meta(examples=["market", "network.admin_cidrs"]),
     ] = None
+    """Key of the item that the message points at; default: the item."""
 
 
 class PolicyFile(SpecModel, frozen=True):
     """The rules of an organisation for the specs of a folder."""
 
-    api_version: Annotated[
-        Literal["gcluster/policies/v1"], Meta(description="Version of the policies' format.")
-    ] = field(name="apiVersion")
-    policies: Annotated[
-        list[Policy], Meta(max_length=200, description="The rules; all of them must hold.")
-    ]
+    api_version: Literal["gcluster/policies/v1"] = field(name="apiVersion")
+    """Version of the policies' format."""
+    policies: Annotated[list[Policy], Meta(max_length=200)]
+    """The rules; all of them must hold."""

@@ -30,43 +30,22 @@ class Budget(SpecModel, frozen=True):
         "notice",
     )
 
-    max_usd_per_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Most the cluster may cost, every machine running, USD per hour."),
-    ] = None
-    max_usd_per_month: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Most it may cost in a month of 730 hours at `utilisation`, USD."),
-    ] = None
-    utilisation: Annotated[
-        float, Meta(gt=0, le=1, description="Share of the time that elastic nodes run.")
-    ] = 1.0
-    expires: Annotated[
-        Duration | None,
-        Meta(
-            description="How long after its first `up` the cluster is removed, but its data: "
-            "announced before, and never while jobs run."
-        ),
-    ] = None
-    expires_on: Annotated[
-        Annotated[str, Meta(pattern=_DAY, examples=["2027-03-31"])] | None,
-        Meta(description="Day on which it is removed (UTC), as with `expires`."),
-    ] = None
-    idle_shutdown: Annotated[
-        Duration | None,
-        Meta(
-            description="Removed, but its data, when no job has run or waited for so long; "
-            "announced before.",
-            examples=["8h"],
-        ),
-    ] = None
-    notice: Annotated[
-        Duration | None,
-        Meta(
-            description="How long before its end people are notified; default: 1d before it "
-            "expires, 30m (at most half of `idle_shutdown`) before it is shut down."
-        ),
-    ] = None
+    max_usd_per_hour: Annotated[float, Meta(gt=0)] | None = None
+    """Most the cluster may cost, every machine running, USD per hour."""
+    max_usd_per_month: Annotated[float, Meta(gt=0)] | None = None
+    """Most it may cost in a month of 730 hours at `utilisation`, USD."""
+    utilisation: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Share of the time that elastic nodes run."""
+    expires: Duration | None = None
+    """How long after its first `up` the cluster is removed, but its data: announced before, and
+    never while jobs run."""
+    expires_on: Annotated[str, Meta(pattern=_DAY, examples=["2027-03-31"])] | None = None
+    """Day on which it is removed (UTC), as with `expires`."""
+    idle_shutdown: Annotated[Duration | None, Meta(examples=["8h"])] = None
+    """Removed, but its data, when no job has run or waited for so long; announced before."""
+    notice: Duration | None = None
+    """How long before its end people are notified; default: 1d before it expires, 30m (at most half
+    of `idle_shutdown`) before it is shut down."""
 
     @property
     def expiry_notice_s(self) -> float:
@@ -87,16 +66,16 @@ class Monitoring(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="prometheus grafana pool retention waste_alert")
 
-    prometheus: Annotated[bool, Meta(description="Metrics of nodes, GPUs, fabric, jobs.")] = False
-    grafana: Annotated[bool, Meta(description="Dashboards over them.")] = False
-    pool: Annotated[
-        Name | None, Meta(description="Pool whose first host runs both; default: the controller's.")
-    ] = None
-    retention: Annotated[Duration | None, Meta(description="How long metrics are kept.")] = None
-    waste_alert: Annotated[
-        Percent | None,
-        Meta(description="Tell when allocated GPUs are busy less than this over an hour."),
-    ] = None
+    prometheus: bool = False
+    """Metrics of nodes, GPUs, fabric, jobs."""
+    grafana: bool = False
+    """Dashboards over them."""
+    pool: Name | None = None
+    """Pool whose first host runs both; default: the controller's."""
+    retention: Duration | None = None
+    """How long metrics are kept."""
+    waste_alert: Percent | None = None
+    """Tell when allocated GPUs are busy less than this over an hour."""
 
 
 class AllReduce(SpecModel, frozen=True):
@@ -108,26 +87,20 @@ class AllReduce(SpecModel, frozen=True):
         str,
         Meta(
             pattern=r"^[0-9]{1,15} ?(B|KiB|MiB|GiB)\.\.[0-9]{1,15} ?(B|KiB|MiB|GiB)$(?!\n)",
-            description="Message sizes, smallest..largest; each is twice the one before it.",
             examples=["8B..16MiB", "8B..8GiB"],
         ),
     ] = "8B..16MiB"
-    iterations: Annotated[int, Meta(ge=1, le=1000, description="Timed runs per size.")] = 5
-    floor: Annotated[
-        BandwidthFloor | None,
-        Meta(
-            description="Least bus bandwidth at the largest size; auto: the fabric class's for "
-            "this many nodes; default: none is asked."
-        ),
-    ] = None
+    """Message sizes, smallest..largest; each is twice the one before it."""
+    iterations: Annotated[int, Meta(ge=1, le=1000)] = 5
+    """Timed runs per size."""
+    floor: BandwidthFloor | None = None
+    """Least bus bandwidth at the largest size; auto: the fabric class's for this many nodes;
+    default: none is asked."""
     image: Annotated[
-        ImageReference | None,
-        Meta(
-            description="Image of the ranks under a control plane of a cloud, whose nodes have no "
-            "programs of ours: with sshd, Open MPI's mpirun and nccl-tests.",
-            examples=["registry.example.edu/allreduce:1.4"],
-        ),
+        ImageReference | None, Meta(examples=["registry.example.edu/allreduce:1.4"])
     ] = None
+    """Image of the ranks under a control plane of a cloud, whose nodes have no programs of ours:
+    with sshd, Open MPI's mpirun and nccl-tests."""
 
 
 class Smoke(SpecModel, frozen=True):
@@ -135,9 +108,8 @@ class Smoke(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(none="allreduce")
 
-    allreduce: Annotated[AllReduce, Meta(description="AllReduce over all compute nodes.")] = (
-        AllReduce()
-    )
+    allreduce: AllReduce = AllReduce()
+    """AllReduce over all compute nodes."""
 
 
 class ClusterSpec(SpecModel, frozen=True, kw_only=True):
@@ -151,70 +123,52 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
         destroy="sites pools storage",
     )
 
-    api_version: Annotated[
-        Literal["gcluster/v1"], Meta(description="Version of the spec language.")
-    ] = field(name="apiVersion")
-    name: Annotated[Name, Meta(description="Name of the cluster; unique where it runs.")]
-    owner: Annotated[
+    api_version: Literal["gcluster/v1"] = field(name="apiVersion")
+    """Version of the spec language."""
+    name: Name
+    """Name of the cluster; unique where it runs."""
+    owner: (
         Annotated[str, Meta(pattern=r"^[^\r\n]+$(?!\n)", examples=["ml-platform@example.edu"])]
-        | None,
-        Meta(description="Who answers for it; stands in the tags of all that is made."),
-    ] = None
-    tags: Annotated[
-        dict[str, Tag], Meta(description="Tags or labels of all that is made in clouds.")
-    ] = field(default_factory=dict)
-    catalog: Annotated[
-        list[FilePath],
-        Meta(
-            description="Catalog files of your own, next to the spec: machine types to add or "
-            "override.",
-            examples=[["machines.yaml"]],
-        ),
-    ] = field(default_factory=list)
-    sites: Annotated[dict[Name, Site], Meta(min_length=1, description="Where machines come from.")]
-    links: Annotated[list[Link], Meta(description="Routes between sites.")] = field(
+        | None
+    ) = None
+    """Who answers for it; stands in the tags of all that is made."""
+    tags: dict[str, Tag] = field(default_factory=dict)
+    """Tags or labels of all that is made in clouds."""
+    catalog: Annotated[list[FilePath], Meta(examples=[["machines.yaml"]])] = field(
         default_factory=list
     )
-    pools: Annotated[dict[Name, Pool], Meta(min_length=1, description="Machines that are alike.")]
-    storage: Annotated[
-        dict[Name, Storage], Meta(description="File systems and buckets that the nodes see.")
-    ] = field(default_factory=dict)
-    scheduler: Annotated[Scheduler, Meta(description="What runs the jobs.")]
-    users: Annotated[
-        list[User] | DirectoryUsers,
-        Meta(description="Accounts on every node: a list, or a directory."),
-    ] = field(default_factory=list)
-    ssh_authorities: Annotated[
-        list[PublicKey],
-        Meta(
-            description="Public keys of SSH authorities: who has a certificate of theirs for a "
-            "user's name logs in as that user, on every node.",
-        ),
-    ] = field(default_factory=list)
-    software: Annotated[
-        ClusterSoftware, Meta(description="Versions of the nodes' software, and its sources.")
-    ] = ClusterSoftware()
-    monitoring: Annotated[
-        Monitoring | None, Meta(description="What watches the cluster; default: nothing.")
-    ] = None
-    checkpointing: Annotated[
-        Checkpointing | None, Meta(description="Checkpoints of the largest job.")
-    ] = None
-    hardening: Annotated[
-        Hardening | None, Meta(description="What is closed on the nodes; default: nothing.")
-    ] = None
-    converge: Annotated[
-        Literal["auto", "push", "pull"],
-        Meta(
-            description="How compute nodes are set up: pushed over SSH by `gcluster up`, or each "
-            "node pulls a signed bundle and does it itself (on trial). auto: push.",
-        ),
-    ] = "auto"
-    smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()
-    budget: Annotated[Budget | None, Meta(description="What it may cost, how long it lives.")] = (
-        None
-    )
-    state: Annotated[
+    """Catalog files of your own, next to the spec: machine types to add or override."""
+    sites: Annotated[dict[Name, Site], Meta(min_length=1)]
+    """Where machines come from."""
+    links: list[Link] = field(default_factory=list)
+    """Routes between sites."""
+    pools: Annotated[dict[Name, Pool], Meta(min_length=1)]
+    """Machines that are alike."""
+    storage: dict[Name, Storage] = field(default_factory=dict)
+    """File systems and buckets that the nodes see."""
+    scheduler: Scheduler
+    """What runs the jobs."""
+    users: list[User] | DirectoryUsers = field(default_factory=list)
+    """Accounts on every node: a list, or a directory."""
+    ssh_authorities: list[PublicKey] = field(default_factory=list)
+    """Public keys of SSH authorities: who has a certificate of theirs for a user's name logs in as
+    that user, on every node."""
+    software: ClusterSoftware = ClusterSoftware()
+    """Versions of the nodes' software, and its sources."""
+    monitoring: Monitoring | None = None
+    """What watches the cluster; default: nothing."""
+    checkpointing: Checkpointing | None = None
+    """Checkpoints of the largest job."""
+    hardening: Hardening | None = None
+    """What is closed on the nodes; default: nothing."""
+    converge: Literal["auto", "push", "pull"] = "auto"
+    """How compute nodes are set up: pushed over SSH by `gcluster up`, or each node pulls a signed
+    bundle and does it itself (on trial). auto: push."""
+    smoke: Smoke = Smoke()
+    """The gate at the end of `gcluster up`."""
+    budget: Budget | None = None
+    """What it may cost, how long it lives."""
+    state: (
         Annotated[
             str,
             Meta(
@@ -222,16 +176,12 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
                 examples=["file:///srv/gcluster/research", "s3://acme-gcluster/research"],
             ),
         ]
-        | None,
-        Meta(
-            description="Where journal, ledger, locks and secrets are kept: file://, s3://, gs:// "
-            "or azblob://ACCOUNT/CONTAINER; default: .gcluster/NAME next to the spec.",
-        ),
-    ] = None
-    secrets: Annotated[
-        Secrets | None,
-        Meta(description="Who encrypts secrets; default: an age key made for this cluster."),
-    ] = None
+        | None
+    ) = None
+    """Where journal, ledger, locks and secrets are kept: file://, s3://, gs:// or
+    azblob://ACCOUNT/CONTAINER; default: .gcluster/NAME next to the spec."""
+    secrets: Secrets | None = None
+    """Who encrypts secrets; default: an age key made for this cluster."""
 
     @property
     def local_users(self) -> list[User]:

@@ -22,38 +22,26 @@ class Link(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="between via id gateway endpoints mtu latency")
 
-    between: Annotated[list[Name], Meta(min_length=2, max_length=2, description="The two sites.")]
-    via: Annotated[
-        Literal["wireguard", "vpn", "direct-connect", "peering", "routed"],
-        Meta(description="wireguard is set up by gcluster; the others exist already."),
-    ] = "wireguard"
-    id: Annotated[Identifier | None, Meta(description="Of a connection that exists.")] = None
-    gateway: Annotated[
-        Name | Annotated[list[Name], Meta(min_length=1, max_length=2)] | None,
-        Meta(
-            description="Pool whose first host is a gateway of WireGuard, or one at each site; "
-            "default: a site's controller, else its login pool."
-        ),
-    ] = None
-    endpoints: Annotated[
-        dict[Name, Endpoint],
-        Meta(
-            description="Where a site's gateway of WireGuard is reached from the other site: the "
-            "public address of a router that forwards UDP 51820 to it. Default: the address that "
-            "it has itself; clouds give it one.",
-            examples=[{"campus": "198.51.100.7"}],
-        ),
-    ] = field(default_factory=dict)
-    mtu: Annotated[
-        Annotated[int, Meta(ge=1280, le=8920)] | None,
-        Meta(
-            description="MTU of the tunnel in bytes; default: 80 less than the smaller of the two "
-            "networks' and 1500."
-        ),
-    ] = None
-    latency: Annotated[
-        Duration | None, Meta(description="Round trip, where it is known.", examples=["0.03s"])
-    ] = None
+    between: Annotated[list[Name], Meta(min_length=2, max_length=2)]
+    """The two sites."""
+    via: Literal["wireguard", "vpn", "direct-connect", "peering", "routed"] = "wireguard"
+    """wireguard is set up by gcluster; the others exist already."""
+    id: Identifier | None = None
+    """Of a connection that exists."""
+    gateway: Name | Annotated[list[Name], Meta(min_length=1, max_length=2)] | None = None
+    """Pool whose first host is a gateway of WireGuard, or one at each site; default: a site's
+    controller, else its login pool."""
+    endpoints: Annotated[dict[Name, Endpoint], Meta(examples=[{"campus": "198.51.100.7"}])] = field(
+        default_factory=dict
+    )
+    """Where a site's gateway of WireGuard is reached from the other site: the public address of a
+    router that forwards UDP 51820 to it. Default: the address that it has itself; clouds give it
+    one."""
+    mtu: Annotated[int, Meta(ge=1280, le=8920)] | None = None
+    """MTU of the tunnel in bytes; default: 80 less than the smaller of the two networks' and
+    1500."""
+    latency: Annotated[Duration | None, Meta(examples=["0.03s"])] = None
+    """Round trip, where it is known."""
 
     @property
     def gateways(self) -> list[str]:

@@ -15,8 +15,10 @@ class Count(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(shrink="max min")
 
-    max: Annotated[int, Meta(ge=0, description="Most machines at once.")]
-    min: Annotated[int, Meta(ge=0, description="Machines that are always there.")] = 0
+    max: Annotated[int, Meta(ge=0)]
+    """Most machines at once."""
+    min: Annotated[int, Meta(ge=0)] = 0
+    """Machines that are always there."""
 
 
 class Option(SpecModel, frozen=True):
@@ -27,35 +29,18 @@ class Option(SpecModel, frozen=True):
     )
 
     reservation: Annotated[
-        Identifier | None,
-        Meta(
-            description="Reserved capacity to use: an ODCR or its resource group (AWS), a "
-            "reservation (GCP).",
-            examples=["cr-0abc", "projects/p/reservations/r"],
-        ),
+        Identifier | None, Meta(examples=["cr-0abc", "projects/p/reservations/r"])
     ] = None
-    capacity_block: Annotated[
-        Identifier | None,
-        Meta(
-            description="A capacity block you own (AWS), or a future reservation (GCP).",
-            examples=["cr-0abc"],
-        ),
-    ] = None
-    buy_capacity_block: Annotated[
-        Duration | None,
-        Meta(
-            description="Buy a capacity block for this long (AWS). It is paid at once and not "
-            "refundable, so `up` asks for it by name."
-        ),
-    ] = None
-    flex_start: Annotated[
-        Duration | None,
-        Meta(description="Wait in the cloud's queue for machines to run this long (GCP)."),
-    ] = None
-    spot_max_usd_per_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Spot machines up to this price for a node, in USD per hour."),
-    ] = None
+    """Reserved capacity to use: an ODCR or its resource group (AWS), a reservation (GCP)."""
+    capacity_block: Annotated[Identifier | None, Meta(examples=["cr-0abc"])] = None
+    """A capacity block you own (AWS), or a future reservation (GCP)."""
+    buy_capacity_block: Duration | None = None
+    """Buy a capacity block for this long (AWS). It is paid at once and not refundable, so `up` asks
+    for it by name."""
+    flex_start: Duration | None = None
+    """Wait in the cloud's queue for machines to run this long (GCP)."""
+    spot_max_usd_per_hour: Annotated[float, Meta(gt=0)] | None = None
+    """Spot machines up to this price for a node, in USD per hour."""
 
     @property
     def market(self) -> str:
@@ -78,28 +63,15 @@ class Update(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(none="max_unavailable max_failed drain_timeout jobs")
 
-    max_unavailable: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="Nodes of the pool out of service at once; default: a tenth of the pool, "
-            "at least one.",
-        ),
-    ] = None
-    max_failed: Annotated[
-        int,
-        Meta(ge=0, description="Stop when more nodes than this failed; the rest stays as it was."),
-    ] = 0
-    drain_timeout: Annotated[
-        Duration | None,
-        Meta(
-            description="How long to wait for the jobs of a drained node; then it is given back "
-            "unchanged and named. Default: 1h."
-        ),
-    ] = None
-    jobs: Annotated[
-        Literal["wait", "requeue"],
-        Meta(description="Jobs on a drained node: wait for their end, or put them back in line."),
-    ] = "wait"
+    max_unavailable: Annotated[int, Meta(ge=1)] | None = None
+    """Nodes of the pool out of service at once; default: a tenth of the pool, at least one."""
+    max_failed: Annotated[int, Meta(ge=0)] = 0
+    """Stop when more nodes than this failed; the rest stays as it was."""
+    drain_timeout: Duration | None = None
+    """How long to wait for the jobs of a drained node; then it is given back unchanged and named.
+    Default: 1h."""
+    jobs: Literal["wait", "requeue"] = "wait"
+    """Jobs on a drained node: wait for their end, or put them back in line."""
 
     def at_once(self, nodes: int) -> int:
         """Return how many of a pool's nodes may be out of service at once."""
@@ -139,28 +111,20 @@ class HostEntry(SpecModel, frozen=True):
     UPDATES: ClassVar = updates(in_place="name address user port bastion host_key block leaf")
 
     name: HostRange
-    address: Annotated[
-        str | None,
-        Meta(
-            description="Address the other nodes and SSH use; a range of the same length as name.",
-            examples=["10.0.1.[1-64]"],
-        ),
-    ] = None
-    user: Annotated[LoginUser | None, Meta(description="Login user.")] = None
-    port: Annotated[
-        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="TCP port of sshd.")
-    ] = None
-    bastion: Annotated[Bastion | None, Meta(description="[user@]host[:port] to jump through.")] = (
-        None
-    )
-    host_key: Annotated[
-        HostKey | None,
-        Meta(description="Public host key to pin for one host."),
-    ] = None
-    block: Annotated[
-        str | None, Meta(description="Scalable unit or NVLink domain the hosts stand in.")
-    ] = None
-    leaf: Annotated[str | None, Meta(description="Leaf switch group the hosts hang on.")] = None
+    address: Annotated[str | None, Meta(examples=["10.0.1.[1-64]"])] = None
+    """Address the other nodes and SSH use; a range of the same length as name."""
+    user: LoginUser | None = None
+    """Login user."""
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    """TCP port of sshd."""
+    bastion: Bastion | None = None
+    """[user@]host[:port] to jump through."""
+    host_key: HostKey | None = None
+    """Public host key to pin for one host."""
+    block: str | None = None
+    """Scalable unit or NVLink domain the hosts stand in."""
+    leaf: str | None = None
+    """Leaf switch group the hosts hang on."""
 
 
 class NodeCpu(SpecModel, frozen=True):
@@ -168,17 +132,17 @@ class NodeCpu(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="sockets cores threads_per_core gpus")
 
-    sockets: Annotated[int, Meta(ge=1, description="Sockets.")]
-    cores: Annotated[int, Meta(ge=1, description="Cores of one socket.")]
-    threads_per_core: Annotated[int, Meta(ge=1, description="Threads of one core.")] = 1
+    sockets: Annotated[int, Meta(ge=1)]
+    """Sockets."""
+    cores: Annotated[int, Meta(ge=1)]
+    """Cores of one socket."""
+    threads_per_core: Annotated[int, Meta(ge=1)] = 1
+    """Threads of one core."""
     gpus: Annotated[
-        list[Annotated[int, Meta(ge=0)]] | None,
-        Meta(
-            description="Socket that each GPU hangs on, in the order of `nvidia-smi topo -m`: jobs "
-            "get cores next to their GPUs. Default: any core.",
-            examples=[[0, 0, 0, 0, 1, 1, 1, 1]],
-        ),
+        list[Annotated[int, Meta(ge=0)]] | None, Meta(examples=[[0, 0, 0, 0, 1, 1, 1, 1]])
     ] = None
+    """Socket that each GPU hangs on, in the order of `nvidia-smi topo -m`: jobs get cores next to
+    their GPUs. Default: any core."""
 
 
 class Pool(SpecModel, frozen=True):
@@ -192,117 +156,63 @@ class Pool(SpecModel, frozen=True):
         shrink="count skip",
     )
 
-    site: Annotated[Name, Meta(description="Name of the site they come from.")]
-    role: Annotated[
-        PoolRole,
-        Meta(description="controller runs the scheduler, login is for people, compute works."),
-    ] = "compute"
-    machine: Annotated[
-        str | None,
-        Meta(
-            description="Machine type of the catalog; may be left out for controllers and logins."
-        ),
-    ] = None
-    hosts: Annotated[
-        HostRange | list[HostRange | HostEntry] | None,
-        Meta(description="Existing hosts (bare metal): a range, or a list of ranges and entries."),
-    ] = None
-    nodes_per_block: Annotated[
-        Annotated[int, Meta(ge=2)] | None,
-        Meta(
-            description="Nodes of a scalable unit or NVLink domain, such as 18 of GB200 NVL72: "
-            "nodes that nobody gives a block stand in blocks of so many, in the order of their "
-            "names.",
-            examples=[18],
-        ),
-    ] = None
-    count: Annotated[
-        Annotated[int, Meta(ge=0)] | Count | None,
-        Meta(
-            description="How many machines to make (sites that make machines): a number, or "
-            "{min, max} for a pool that grows and shrinks with the queue."
-        ),
-    ] = None
-    skip: Annotated[
-        HostRange | None,
-        Meta(
-            description="Names that the pool's machines don't get: with count 2 and skip gpu001 "
-            "they are gpu002 and gpu003. So a pool can shrink by the machine that is idle.",
-            examples=["gpu001"],
-        ),
-    ] = None
-    quorum: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Go live with this many; the rest is named and repaired later."),
-    ] = None
-    fabric: Annotated[
-        FabricClass | None,
-        Meta(description="Fabric class of the pool; default: the machine type's."),
-    ] = None
-    market: Annotated[
-        list[Literal["on-demand", "spot", "flex-start"] | Option],
-        Meta(
-            description="How machines are bought, tried in this order (clouds); "
-            "default: on demand.",
-        ),
-    ] = field(default_factory=list)
-    mixed: Annotated[
-        bool,
-        Meta(description="Nodes of several options of `market` may stand in one fabric domain."),
-    ] = False
-    zones: Annotated[
-        list[Identifier],
-        Meta(description="Zones to try in this order (clouds); default: the site's."),
-    ] = field(default_factory=list)
-    placement: Annotated[
-        Identifier | None,
-        Meta(
-            description="How the nodes are placed (clouds): cluster, spread, none, or the name of "
-            "a placement group that exists; default: cluster where the fabric needs it.",
-            examples=["cluster", "none", "pg-research"],
-        ),
-    ] = None
-    image: Annotated[
-        Identifier | None,
-        Meta(description="Machine image to boot (clouds); default: the site's."),
-    ] = None
-    disk: Annotated[ByteSize | None, Meta(description="Size of the boot disk (clouds).")] = None
-    public_address: Annotated[
-        bool, Meta(description="Nodes get a public address (clouds); never compute nodes.")
-    ] = False
-    tags: Annotated[
-        dict[str, Tag],
-        Meta(description="Tags or labels in addition to the cluster's, on what is made."),
-    ] = field(default_factory=dict)
-    software: Annotated[
-        Software | None, Meta(description="What differs from the cluster's software here.")
-    ] = None
-    boot: Annotated[
-        Boot, Meta(description="The kernel's parameters, and whether nodes may be restarted.")
-    ] = field(default_factory=Boot)
-    gpus: Annotated[
-        GpuSettings, Meta(description="MIG, ECC and the driver's modules (NVIDIA).")
-    ] = field(default_factory=GpuSettings)
-    rdma: Annotated[
-        Rdma, Meta(description="InfiniBand, RoCE: drivers, rails, partitions, lossless Ethernet.")
-    ] = field(default_factory=Rdma)
-    firmware: Annotated[
-        Firmware | None, Meta(description="Firmware of the machines, through their BMCs.")
-    ] = None
-    cpu: Annotated[
-        NodeCpu | None,
-        Meta(
-            description="Processors of one node, where the catalog doesn't know them (an HGX board "
-            "comes in servers of many makers) or these differ. Without any Slurm counts one CPU."
-        ),
-    ] = None
-    memory: Annotated[
-        ByteSize | None,
-        Meta(description="Memory of one node, where the catalog doesn't know it or this differs."),
-    ] = None
-    update: Annotated[
-        Update, Meta(description="How running nodes are changed without hurting their jobs.")
-    ] = field(default_factory=Update)
+    site: Name
+    """Name of the site they come from."""
+    role: PoolRole = "compute"
+    """controller runs the scheduler, login is for people, compute works."""
+    machine: str | None = None
+    """Machine type of the catalog; may be left out for controllers and logins."""
+    hosts: HostRange | list[HostRange | HostEntry] | None = None
+    """Existing hosts (bare metal): a range, or a list of ranges and entries."""
+    nodes_per_block: Annotated[Annotated[int, Meta(ge=2)] | None, Meta(examples=[18])] = None
+    """Nodes of a scalable unit or NVLink domain, such as 18 of GB200 NVL72: nodes that nobody gives
+    a block stand in blocks of so many, in the order of their names."""
+    count: Annotated[int, Meta(ge=0)] | Count | None = None
+    """How many machines to make (sites that make machines): a number, or {min, max} for a pool that
+    grows and shrinks with the queue."""
+    skip: Annotated[HostRange | None, Meta(examples=["gpu001"])] = None
+    """Names that the pool's machines don't get: with count 2 and skip gpu001 they are gpu002 and
+    gpu003. So a pool can shrink by the machine that is idle."""
+    quorum: Annotated[int, Meta(ge=1)] | None = None
+    """Go live with this many; the rest is named and repaired later."""
+    fabric: FabricClass | None = None
+    """Fabric class of the pool; default: the machine type's."""
+    market: list[Literal["on-demand", "spot", "flex-start"] | Option] = field(default_factory=list)
+    """How machines are bought, tried in this order (clouds); default: on demand."""
+    mixed: bool = False
+    """Nodes of several options of `market` may stand in one fabric domain."""
+    zones: list[Identifier] = field(default_factory=list)
+    """Zones to try in this order (clouds); default: the site's."""
+    placement: Annotated[Identifier | None, Meta(examples=["cluster", "none", "pg-research"])] = (
+        None
+    )
+    """How the nodes are placed (clouds): cluster, spread, none, or the name of a placement group
+    that exists; default: cluster where the fabric needs it."""
+    image: Identifier | None = None
+    """Machine image to boot (clouds); default: the site's."""
+    disk: ByteSize | None = None
+    """Size of the boot disk (clouds)."""
+    public_address: bool = False
+    """Nodes get a public address (clouds); never compute nodes."""
+    tags: dict[str, Tag] = field(default_factory=dict)
+    """Tags or labels in addition to the cluster's, on what is made."""
+    software: Software | None = None
+    """What differs from the cluster's software here."""
+    boot: Boot = field(default_factory=Boot)
+    """The kernel's parameters, and whether nodes may be restarted."""
+    gpus: GpuSettings = field(default_factory=GpuSettings)
+    """MIG, ECC and the driver's modules (NVIDIA)."""
+    rdma: Rdma = field(default_factory=Rdma)
+    """InfiniBand, RoCE: drivers, rails, partitions, lossless Ethernet."""
+    firmware: Firmware | None = None
+    """Firmware of the machines, through their BMCs."""
+    cpu: NodeCpu | None = None
+    """Processors of one node, where the catalog doesn't know them (an HGX board comes in servers of
+    many makers) or these differ. Without any Slurm counts one CPU."""
+    memory: ByteSize | None = None
+    """Memory of one node, where the catalog doesn't know it or this differs."""
+    update: Update = field(default_factory=Update)
+    """How running nodes are changed without hurting their jobs."""
 
     def block_of(self, pool: str, index: int) -> str | None:
         """Return the block of the pool's node of this index that nobody gives one; None: none."""

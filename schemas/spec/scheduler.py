@@ -17,27 +17,22 @@ class Qos(SpecModel, frozen=True):
         "max_jobs_per_user",
     )
 
-    priority: Annotated[int, Meta(ge=0, le=1_000_000, description="Higher goes first.")] = 0
-    preempts: Annotated[
-        list[Name], Meta(description="Qualities of service whose jobs give way to these.")
-    ] = field(default_factory=list)
-    preemptible: Annotated[
-        Literal["no", "requeue", "cancel"],
-        Meta(description="What happens to its jobs when others need the nodes."),
-    ] = "no"
-    grace: Annotated[
-        Duration | None, Meta(description="Time a job gets to save before it gives way.")
-    ] = None
-    gpu_limit: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of all its jobs together.")
-    ] = None
-    gpu_limit_per_user: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of one user's jobs together.")
-    ] = None
-    max_time: Annotated[Duration | None, Meta(description="Longest run time of a job.")] = None
-    max_jobs_per_user: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Running jobs of one user.")
-    ] = None
+    priority: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """Higher goes first."""
+    preempts: list[Name] = field(default_factory=list)
+    """Qualities of service whose jobs give way to these."""
+    preemptible: Literal["no", "requeue", "cancel"] = "no"
+    """What happens to its jobs when others need the nodes."""
+    grace: Duration | None = None
+    """Time a job gets to save before it gives way."""
+    gpu_limit: Annotated[int, Meta(ge=0)] | None = None
+    """GPUs of all its jobs together."""
+    gpu_limit_per_user: Annotated[int, Meta(ge=0)] | None = None
+    """GPUs of one user's jobs together."""
+    max_time: Duration | None = None
+    """Longest run time of a job."""
+    max_jobs_per_user: Annotated[int, Meta(ge=1)] | None = None
+    """Running jobs of one user."""
 
 
 class Account(SpecModel, frozen=True):
@@ -45,18 +40,18 @@ class Account(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="share parent gpu_quota users qos default_qos")
 
-    share: Annotated[
-        int, Meta(ge=1, description="Part of the whole, relative to its siblings'.")
-    ] = 1
-    parent: Annotated[Name | None, Meta(description="Account it is part of.")] = None
-    gpu_quota: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of all its jobs together.")
-    ] = None
-    users: Annotated[list[UserName], Meta(description="Members.")] = field(default_factory=list)
-    qos: Annotated[list[Name], Meta(description="What its jobs may ask for; empty: all.")] = field(
-        default_factory=list
-    )
-    default_qos: Annotated[Name | None, Meta(description="For jobs that ask for none.")] = None
+    share: Annotated[int, Meta(ge=1)] = 1
+    """Part of the whole, relative to its siblings'."""
+    parent: Name | None = None
+    """Account it is part of."""
+    gpu_quota: Annotated[int, Meta(ge=0)] | None = None
+    """GPUs of all its jobs together."""
+    users: list[UserName] = field(default_factory=list)
+    """Members."""
+    qos: list[Name] = field(default_factory=list)
+    """What its jobs may ask for; empty: all."""
+    default_qos: Name | None = None
+    """For jobs that ask for none."""
 
 
 class SpillOnly(SpecModel, frozen=True):
@@ -64,19 +59,16 @@ class SpillOnly(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="data accounts qos max_time max_nodes")
 
-    data: Annotated[
-        list[Name], Meta(description="Storage a job may need: it is at the target, or has a copy.")
-    ] = field(default_factory=list)
-    accounts: Annotated[list[Name], Meta(description="Accounts that may spend.")] = field(
-        default_factory=list
-    )
-    qos: Annotated[list[Name], Meta(description="Qualities of service that may spill.")] = field(
-        default_factory=list
-    )
-    max_time: Annotated[Duration | None, Meta(description="Longest job.")] = None
-    max_nodes: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Most nodes of one job.")
-    ] = None
+    data: list[Name] = field(default_factory=list)
+    """Storage a job may need: it is at the target, or has a copy."""
+    accounts: list[Name] = field(default_factory=list)
+    """Accounts that may spend."""
+    qos: list[Name] = field(default_factory=list)
+    """Qualities of service that may spill."""
+    max_time: Duration | None = None
+    """Longest job."""
+    max_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Most nodes of one job."""
 
 
 class Spill(SpecModel, frozen=True):
@@ -84,17 +76,16 @@ class Spill(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="to after max_usd_per_hour max_usd_per_day only")
 
-    to: Annotated[Name, Meta(description="Compute pool they move to.")]
-    after: Annotated[Duration, Meta(description="How long a job waits first.")]
-    max_usd_per_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="Ceiling of the spill, USD per hour.")
-    ] = None
-    max_usd_per_day: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="Ceiling of the spill, USD per day.")
-    ] = None
-    only: Annotated[SpillOnly, Meta(description="Jobs that may spill; default: all that fit.")] = (
-        SpillOnly()
-    )
+    to: Name
+    """Compute pool they move to."""
+    after: Duration
+    """How long a job waits first."""
+    max_usd_per_hour: Annotated[float, Meta(gt=0)] | None = None
+    """Ceiling of the spill, USD per hour."""
+    max_usd_per_day: Annotated[float, Meta(gt=0)] | None = None
+    """Ceiling of the spill, USD per day."""
+    only: SpillOnly = SpillOnly()
+    """Jobs that may spill; default: all that fit."""
 
 
 class Partition(SpecModel, frozen=True):
@@ -102,27 +93,22 @@ class Partition(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="pools default max_time max_nodes qos accounts tier spill")
 
-    pools: Annotated[list[Name], Meta(min_length=1, description="Compute pools in this partition.")]
-    default: Annotated[
-        bool, Meta(description="Jobs that name no partition go here; one partition at most.")
-    ] = False
-    max_time: Annotated[
-        Duration | None, Meta(description="Longest run time of a job; default unlimited.")
-    ] = None
-    max_nodes: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Most nodes of one job.")
-    ] = None
-    qos: Annotated[list[Name], Meta(description="Only these qualities of service.")] = field(
-        default_factory=list
-    )
-    accounts: Annotated[list[Name], Meta(description="Only these accounts.")] = field(
-        default_factory=list
-    )
-    tier: Annotated[
-        int,
-        Meta(ge=1, le=65533, description="Of two partitions on one node the higher goes first."),
-    ] = 1
-    spill: Annotated[Spill | None, Meta(description="Where jobs go that wait too long.")] = None
+    pools: Annotated[list[Name], Meta(min_length=1)]
+    """Compute pools in this partition."""
+    default: bool = False
+    """Jobs that name no partition go here; one partition at most."""
+    max_time: Duration | None = None
+    """Longest run time of a job; default unlimited."""
+    max_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Most nodes of one job."""
+    qos: list[Name] = field(default_factory=list)
+    """Only these qualities of service."""
+    accounts: list[Name] = field(default_factory=list)
+    """Only these accounts."""
+    tier: Annotated[int, Meta(ge=1, le=65533)] = 1
+    """Of two partitions on one node the higher goes first."""
+    spill: Spill | None = None
+    """Where jobs go that wait too long."""
 
 
 class VirtualAddress(SpecModel, frozen=True):
@@ -130,8 +116,10 @@ class VirtualAddress(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(replace="address by")
 
-    address: Annotated[str, Meta(min_length=1, description="A free address of their network.")]
-    by: Annotated[Literal["kube-vip", "keepalived"], Meta(description="Who moves it.")] = "kube-vip"
+    address: Annotated[str, Meta(min_length=1)]
+    """A free address of their network."""
+    by: Literal["kube-vip", "keepalived"] = "kube-vip"
+    """Who moves it."""
 
 
 class KubernetesGpu(SpecModel, frozen=True):
@@ -139,17 +127,14 @@ class KubernetesGpu(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="time_slices resource_claims", rolling="driver mig")
 
-    driver: Annotated[Literal["host", "container"], Meta(description="Who brings the driver.")] = (
-        "host"
-    )
-    mig: Annotated[
-        str | None,
-        Meta(description="MIG profile of all GPUs; default: off.", examples=["all-1g.10gb"]),
-    ] = None
-    time_slices: Annotated[int, Meta(ge=1, description="Pods that share one GPU in turns.")] = 1
-    resource_claims: Annotated[
-        bool, Meta(description="Dynamic resource allocation instead of the device plugin.")
-    ] = False
+    driver: Literal["host", "container"] = "host"
+    """Who brings the driver."""
+    mig: Annotated[str | None, Meta(examples=["all-1g.10gb"])] = None
+    """MIG profile of all GPUs; default: off."""
+    time_slices: Annotated[int, Meta(ge=1)] = 1
+    """Pods that share one GPU in turns."""
+    resource_claims: bool = False
+    """Dynamic resource allocation instead of the device plugin."""
 
 
 class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kubernetes"):
@@ -161,35 +146,28 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
 
-    partitions: Annotated[
-        dict[Name, Partition],
-        Meta(description='Queues; default: one, "main", with every compute pool.'),
-    ] = field(default_factory=dict)
-    qos: Annotated[dict[Name, Qos], Meta(description="Priority classes.")] = field(
-        default_factory=dict
-    )
-    accounts: Annotated[dict[Name, Account], Meta(description="Namespaces with their quotas.")] = (
-        field(default_factory=dict)
-    )
-    cni: Annotated[
-        Literal["auto", "cilium", "calico", "routed"],
-        Meta(description="Pod network; auto: routed on local sites, cilium elsewhere."),
-    ] = "auto"
-    pod_cidr: Annotated[Cidr, Meta(description="Network of the pods.")] = "10.244.0.0/16"
-    service_cidr: Annotated[Cidr, Meta(description="Network of the services.")] = "10.96.0.0/12"
-    virtual_address: Annotated[
-        VirtualAddress | None,
-        Meta(description="Of several control planes; clouds use their load balancer."),
-    ] = None
-    control_plane: Annotated[
-        Literal["self", "eks", "gke", "aks"],
-        Meta(description="Who runs the control plane: controller pools, or the cloud."),
-    ] = "self"
-    gpu: Annotated[KubernetesGpu, Meta(description="How pods get GPUs.")] = KubernetesGpu()
-    kueue: Annotated[bool, Meta(description="Queue jobs by Kueue.")] = True
-    addons: Annotated[
-        list[Name], Meta(description="Add-ons of the catalog in addition to the built-in ones.")
-    ] = field(default_factory=list)
+    partitions: dict[Name, Partition] = field(default_factory=dict)
+    """Queues; default: one, "main", with every compute pool."""
+    qos: dict[Name, Qos] = field(default_factory=dict)
+    """Priority classes."""
+    accounts: dict[Name, Account] = field(default_factory=dict)
+    """Namespaces with their quotas."""
+    cni: Literal["auto", "cilium", "calico", "routed"] = "auto"
+    """Pod network; auto: routed on local sites, cilium elsewhere."""
+    pod_cidr: Cidr = "10.244.0.0/16"
+    """Network of the pods."""
+    service_cidr: Cidr = "10.96.0.0/12"
+    """Network of the services."""
+    virtual_address: VirtualAddress | None = None
+    """Of several control planes; clouds use their load balancer."""
+    control_plane: Literal["self", "eks", "gke", "aks"] = "self"
+    """Who runs the control plane: controller pools, or the cloud."""
+    gpu: KubernetesGpu = KubernetesGpu()
+    """How pods get GPUs."""
+    kueue: bool = True
+    """Queue jobs by Kueue."""
+    addons: list[Name] = field(default_factory=list)
+    """Add-ons of the catalog in addition to the built-in ones."""
 
 
 class Topology(SpecModel, frozen=True):
@@ -197,14 +175,10 @@ class Topology(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="plugin block_sizes")
 
-    plugin: Annotated[
-        Literal["auto", "block", "tree", "none"],
-        Meta(description="auto: block where the spec or the site knows blocks, else tree or none."),
-    ] = "auto"
-    block_sizes: Annotated[
-        list[Annotated[int, Meta(ge=1)]],
-        Meta(description="Nodes of a block, then of groups of blocks (topology/block)."),
-    ] = field(default_factory=list)
+    plugin: Literal["auto", "block", "tree", "none"] = "auto"
+    """auto: block where the spec or the site knows blocks, else tree or none."""
+    block_sizes: list[Annotated[int, Meta(ge=1)]] = field(default_factory=list)
+    """Nodes of a block, then of groups of blocks (topology/block)."""
 
 
 class Accounting(SpecModel, frozen=True):
@@ -212,19 +186,14 @@ class Accounting(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="pool database password purge_after")
 
-    pool: Annotated[
-        Name | None, Meta(description="Pool whose hosts run it; default: the controller's.")
-    ] = None
-    database: Annotated[
-        str | None,
-        Meta(description="host[:port] of a MariaDB that exists; default: one is set up."),
-    ] = None
-    password: Annotated[
-        Secret | None, Meta(description="Of the existing database, by reference.")
-    ] = None
-    purge_after: Annotated[
-        Duration | None, Meta(description="Job records older than this are archived away.")
-    ] = None
+    pool: Name | None = None
+    """Pool whose hosts run it; default: the controller's."""
+    database: str | None = None
+    """host[:port] of a MariaDB that exists; default: one is set up."""
+    password: Secret | None = None
+    """Of the existing database, by reference."""
+    purge_after: Duration | None = None
+    """Job records older than this are archived away."""
 
 
 class PriorityWeights(SpecModel, frozen=True):
@@ -232,11 +201,16 @@ class PriorityWeights(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="age fairshare job_size partition qos")
 
-    age: Annotated[int, Meta(ge=0, description="How long it waits.")] = 1_000
-    fairshare: Annotated[int, Meta(ge=0, description="What its account has used.")] = 10_000
-    job_size: Annotated[int, Meta(ge=0, description="How many nodes it asks for.")] = 0
-    partition: Annotated[int, Meta(ge=0, description="Its partition's tier.")] = 0
-    qos: Annotated[int, Meta(ge=0, description="The priority of its QOS.")] = 100_000
+    age: Annotated[int, Meta(ge=0)] = 1_000
+    """How long it waits."""
+    fairshare: Annotated[int, Meta(ge=0)] = 10_000
+    """What its account has used."""
+    job_size: Annotated[int, Meta(ge=0)] = 0
+    """How many nodes it asks for."""
+    partition: Annotated[int, Meta(ge=0)] = 0
+    """Its partition's tier."""
+    qos: Annotated[int, Meta(ge=0)] = 100_000
+    """The priority of its QOS."""
 
 
 class Maintenance(SpecModel, frozen=True):
@@ -248,17 +222,16 @@ class Maintenance(SpecModel, frozen=True):
         str,
         Meta(
             pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$(?!\n)",
-            description="When it starts, in UTC.",
             examples=["2027-01-15T06:00Z"],
         ),
     ]
-    duration: Annotated[Duration, Meta(description="How long it lasts.")]
-    pools: Annotated[list[Name], Meta(description="Pools it is for; empty: all.")] = field(
-        default_factory=list
-    )
-    every: Annotated[Literal["day", "week"] | None, Meta(description="Repeats; default: once.")] = (
-        None
-    )
+    """When it starts, in UTC."""
+    duration: Duration
+    """How long it lasts."""
+    pools: list[Name] = field(default_factory=list)
+    """Pools it is for; empty: all."""
+    every: Literal["day", "week"] | None = None
+    """Repeats; default: once."""
 
 
 class JobRules(SpecModel, frozen=True):
@@ -266,8 +239,10 @@ class JobRules(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="require_time require_gpus")
 
-    require_time: Annotated[bool, Meta(description="--time.")] = False
-    require_gpus: Annotated[bool, Meta(description="GPUs by number in GPU partitions.")] = False
+    require_time: bool = False
+    """--time."""
+    require_gpus: bool = False
+    """GPUs by number in GPU partitions."""
 
 
 SUSPEND_AFTER_S = 600.0
@@ -286,67 +261,41 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
         "memory_reserved",
     )
 
-    partitions: Annotated[
-        dict[Name, Partition],
-        Meta(description='Default: one partition "main" with every compute pool.'),
-    ] = field(default_factory=dict)
-    qos: Annotated[dict[Name, Qos], Meta(description="Qualities of service.")] = field(
-        default_factory=dict
-    )
-    accounts: Annotated[dict[Name, Account], Meta(description="Who shares and pays.")] = field(
-        default_factory=dict
-    )
-    accounting: Annotated[
-        Accounting | None,
-        Meta(description="slurmdbd; default: set up where qos or accounts are given."),
-    ] = None
-    state_save: Annotated[
-        Name | None,
-        Meta(
-            description="Storage for the controllers' shared state; needed for a backup controller."
-        ),
-    ] = None
-    topology: Annotated[Topology, Meta(description="How jobs are kept close together.")] = (
-        Topology()
-    )
-    priority: Annotated[PriorityWeights, Meta(description="Weights of the job priority.")] = (
-        PriorityWeights()
-    )
-    maintenance: Annotated[
-        dict[Name, Maintenance], Meta(description="Windows in which no job runs.")
-    ] = field(default_factory=dict)
-    job_rules: Annotated[JobRules, Meta(description="What jobs must say.")] = JobRules()
+    partitions: dict[Name, Partition] = field(default_factory=dict)
+    """Default: one partition "main" with every compute pool."""
+    qos: dict[Name, Qos] = field(default_factory=dict)
+    """Qualities of service."""
+    accounts: dict[Name, Account] = field(default_factory=dict)
+    """Who shares and pays."""
+    accounting: Accounting | None = None
+    """slurmdbd; default: set up where qos or accounts are given."""
+    state_save: Name | None = None
+    """Storage for the controllers' shared state; needed for a backup controller."""
+    topology: Topology = Topology()
+    """How jobs are kept close together."""
+    priority: PriorityWeights = PriorityWeights()
+    """Weights of the job priority."""
+    maintenance: dict[Name, Maintenance] = field(default_factory=dict)
+    """Windows in which no job runs."""
+    job_rules: JobRules = JobRules()
+    """What jobs must say."""
     job_scratch: Annotated[
-        Annotated[str, Meta(pattern=r"^/[^\s,:=#'\"\\$]*$(?!\n)")] | None,
-        Meta(
-            description="Folder on the nodes' own disks where each job gets one of its own "
-            "(TMPDIR), removed at its end; machines only.",
-            examples=["/local"],
-        ),
+        Annotated[str, Meta(pattern=r"^/[^\s,:=#'\"\\$]*$(?!\n)")] | None, Meta(examples=["/local"])
     ] = None
-    node_logins: Annotated[
-        Literal["jobs", "any"],
-        Meta(
-            description="Who may log in to compute machines by SSH: people with a job there "
-            "(pam_slurm_adopt), whose processes are then the job's, or anybody."
-        ),
-    ] = "jobs"
-    rest_api: Annotated[bool, Meta(description="Run slurmrestd (JWT).")] = False
-    suspend_after: Annotated[
-        Duration | None,
-        Meta(description="Idle elastic nodes are given back after this; default: 10m."),
-    ] = None
-    resume_timeout: Annotated[
-        Duration | None,
-        Meta(description="An elastic node must answer within this; default: 30m."),
-    ] = None
-    memory_reserved: Annotated[
-        ByteSize | None,
-        Meta(
-            description="Memory of a node that jobs don't get; default and least: 5 %, for a node "
-            "that reports less than Slurm was told is drained."
-        ),
-    ] = None
+    """Folder on the nodes' own disks where each job gets one of its own (TMPDIR), removed at its
+    end; machines only."""
+    node_logins: Literal["jobs", "any"] = "jobs"
+    """Who may log in to compute machines by SSH: people with a job there (pam_slurm_adopt), whose
+    processes are then the job's, or anybody."""
+    rest_api: bool = False
+    """Run slurmrestd (JWT)."""
+    suspend_after: Duration | None = None
+    """Idle elastic nodes are given back after this; default: 10m."""
+    resume_timeout: Duration | None = None
+    """An elastic node must answer within this; default: 30m."""
+    memory_reserved: ByteSize | None = None
+    """Memory of a node that jobs don't get; default and least: 5 %, for a node that reports less
+    than Slurm was told is drained."""
 
     @property
     def suspend_s(self) -> float:

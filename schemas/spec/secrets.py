@@ -25,10 +25,10 @@ class AgeSecrets(SpecModel, frozen=True, tag_field="provider", tag="age"):
         str,
         Meta(
             pattern=SECRET_PATTERN,
-            description="Where the identity (AGE-SECRET-KEY-1...) is, by reference.",
             examples=["env:GCLUSTER_AGE_KEY", "file:~/.config/gcluster/age.key"],
         ),
     ]
+    """Where the identity (AGE-SECRET-KEY-1...) is, by reference."""
 
 
 class SopsSecrets(SpecModel, frozen=True, tag_field="provider", tag="sops"):
@@ -36,18 +36,13 @@ class SopsSecrets(SpecModel, frozen=True, tag_field="provider", tag="sops"):
 
     UPDATES: ClassVar = updates(none="file age")
 
-    file: Annotated[
-        Annotated[str, Meta(min_length=1)] | None,
-        Meta(
-            description="A path next to the spec, whose rule in .sops.yaml says for whom the data "
-            "key is encrypted. The file needn't exist, and isn't written.",
-            examples=["secrets.yaml"],
-        ),
-    ] = None
-    age: Annotated[
-        tuple[AgeRecipient, ...],
-        Meta(description="Age recipients, instead of a rule in .sops.yaml."),
-    ] = ()
+    file: Annotated[Annotated[str, Meta(min_length=1)] | None, Meta(examples=["secrets.yaml"])] = (
+        None
+    )
+    """A path next to the spec, whose rule in .sops.yaml says for whom the data key is encrypted.
+    The file needn't exist, and isn't written."""
+    age: tuple[AgeRecipient, ...] = ()
+    """Age recipients, instead of a rule in .sops.yaml."""
 
 
 Secrets: TypeAlias = AgeSecrets | SopsSecrets

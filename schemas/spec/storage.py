@@ -31,22 +31,18 @@ class StorageModel(SpecModel, frozen=True):
     MOUNT_TYPE: ClassVar[str]
     """How its type begins in /proc/mounts; empty: it may be of any type."""
 
-    mount: Annotated[MountPoint, Meta(description="Where the nodes see it.")]
-    pools: Annotated[
-        list[Name], Meta(description="Pools that mount it; default: all of its site, else all.")
-    ] = field(default_factory=list)
+    mount: MountPoint
+    """Where the nodes see it."""
+    pools: list[Name] = field(default_factory=list)
+    """Pools that mount it; default: all of its site, else all."""
     options: Annotated[
-        list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]],
-        Meta(description="Mount options in addition to gcluster's own.", examples=[["flock"]]),
+        list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]], Meta(examples=[["flock"]])
     ] = field(default_factory=list)
-    copy_of: Annotated[
-        Name | None,
-        Meta(description="Storage whose data this one holds a copy of, for jobs at another site."),
-    ] = None
-    stage_within: Annotated[
-        Duration | None,
-        Meta(description="Data may be staged from `copy_of` before a job, within this time."),
-    ] = None
+    """Mount options in addition to gcluster's own."""
+    copy_of: Name | None = None
+    """Storage whose data this one holds a copy of, for jobs at another site."""
+    stage_within: Duration | None = None
+    """Data may be staged from `copy_of` before a job, within this time."""
 
 
 class LustreServers(SpecModel, frozen=True):
@@ -57,34 +53,23 @@ class LustreServers(SpecModel, frozen=True):
         destroy="pool metadata_devices object_devices backend format",
     )
 
-    pool: Annotated[Name, Meta(description="Pool whose hosts serve; role login or controller not.")]
-    metadata_devices: Annotated[
-        list[FilePath], Meta(min_length=1, description="Block devices for MGS and MDT.")
-    ]
-    object_devices: Annotated[
-        list[FilePath], Meta(min_length=1, description="Block devices for OSTs, on each host.")
-    ]
+    pool: Name
+    """Pool whose hosts serve; role login or controller not."""
+    metadata_devices: Annotated[list[FilePath], Meta(min_length=1)]
+    """Block devices for MGS and MDT."""
+    object_devices: Annotated[list[FilePath], Meta(min_length=1)]
+    """Block devices for OSTs, on each host."""
     network: Annotated[
-        Annotated[str, Meta(pattern=r"^(tcp|o2ib)[0-9]*$(?!\n)")],
-        Meta(description="LNet network in which the hosts' addresses are.", examples=["o2ib"]),
+        Annotated[str, Meta(pattern=r"^(tcp|o2ib)[0-9]*$(?!\n)")], Meta(examples=["o2ib"])
     ] = "tcp"
-    backend: Annotated[
-        Literal["ldiskfs", "zfs"], Meta(description="What the devices are formatted with.")
-    ] = "ldiskfs"
-    failover: Annotated[
-        bool,
-        Meta(
-            description="Hosts come in pairs that reach each other's devices: either of a pair "
-            "may serve them."
-        ),
-    ] = False
-    format: Annotated[
-        bool,
-        Meta(
-            description="Blank devices named by /dev/disk/by-id may be formatted: nothing is "
-            "formatted without this word, and nothing that isn't blank at all."
-        ),
-    ] = False
+    """LNet network in which the hosts' addresses are."""
+    backend: Literal["ldiskfs", "zfs"] = "ldiskfs"
+    """What the devices are formatted with."""
+    failover: bool = False
+    """Hosts come in pairs that reach each other's devices: either of a pair may serve them."""
+    format: bool = False
+    """Blank devices named by /dev/disk/by-id may be formatted: nothing is formatted without this
+    word, and nothing that isn't blank at all."""
 
 
 class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
@@ -98,8 +83,9 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
     )
     MOUNT_TYPE: ClassVar[str] = "lustre"
 
-    site: Annotated[Name | None, Meta(description="Site that has it or makes it.")] = None
-    mgs: Annotated[
+    site: Name | None = None
+    """Site that has it or makes it."""
+    mgs: (
         Annotated[
             str,
             Meta(
@@ -107,45 +93,33 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
                 examples=["10.0.0.5@o2ib"],
             ),
         ]
-        | None,
-        Meta(description="NID of the management server of a file system that exists."),
-    ] = None
-    fsname: Annotated[
-        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,8}$(?!\n)", examples=["scratch"])] | None,
-        Meta(description="Name of the file system, at most 8 characters."),
-    ] = None
-    existing: Annotated[
-        Identifier | None,
-        Meta(description="Id of a managed file system that exists.", examples=["fs-0abc"]),
-    ] = None
-    servers: Annotated[
-        LustreServers | None, Meta(description="Hosts of the spec that serve it.")
-    ] = None
-    capacity: Annotated[
-        ByteSize | None, Meta(description="Size to make, in the provider's steps.")
-    ] = None
-    throughput: Annotated[
-        Throughput | None, Meta(description="Throughput for each TiB of capacity.")
-    ] = None
-    deployment: Annotated[
-        Literal["auto", "persistent-2", "scratch-2"],
-        Meta(description="Kind of file system (AWS): persistent or scratch; auto: persistent."),
-    ] = "auto"
-    efa: Annotated[
-        bool, Meta(description="Reach it over EFA (AWS); can be chosen only when it is made.")
-    ] = False
-    zone: Annotated[
-        Identifier | None, Meta(description="Zone to make it in; default: the site's.")
-    ] = None
-    import_from: Annotated[
-        BucketUrl | None, Meta(description="Bucket whose objects appear as files.")
-    ] = field(default=None, name="import")
-    export_to: Annotated[
-        BucketUrl | None, Meta(description="Bucket that changed files are written to.")
-    ] = field(default=None, name="export")
-    kms_key: Annotated[
-        Identifier | None, Meta(description="Key that encrypts it; default: the site's.")
-    ] = None
+        | None
+    ) = None
+    """NID of the management server of a file system that exists."""
+    fsname: (
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,8}$(?!\n)", examples=["scratch"])] | None
+    ) = None
+    """Name of the file system, at most 8 characters."""
+    existing: Annotated[Identifier | None, Meta(examples=["fs-0abc"])] = None
+    """Id of a managed file system that exists."""
+    servers: LustreServers | None = None
+    """Hosts of the spec that serve it."""
+    capacity: ByteSize | None = None
+    """Size to make, in the provider's steps."""
+    throughput: Throughput | None = None
+    """Throughput for each TiB of capacity."""
+    deployment: Literal["auto", "persistent-2", "scratch-2"] = "auto"
+    """Kind of file system (AWS): persistent or scratch; auto: persistent."""
+    efa: bool = False
+    """Reach it over EFA (AWS); can be chosen only when it is made."""
+    zone: Identifier | None = None
+    """Zone to make it in; default: the site's."""
+    import_from: BucketUrl | None = field(default=None, name="import")
+    """Bucket whose objects appear as files."""
+    export_to: BucketUrl | None = field(default=None, name="export")
+    """Bucket that changed files are written to."""
+    kms_key: Identifier | None = None
+    """Key that encrypts it; default: the site's."""
 
     @property
     def is_managed(self) -> bool:
@@ -166,36 +140,21 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
     )
     MOUNT_TYPE: ClassVar[str] = "nfs"
 
-    server: Annotated[
-        str | None,
-        Meta(
-            description="Pool whose first host serves it, or the address of a server.",
-            examples=["head", "10.0.0.9"],
-        ),
-    ] = None
-    export: Annotated[
-        MountPoint | None, Meta(description="Path on the server; default: as mounted.")
-    ] = None
-    clients: Annotated[
-        list[Cidr],
-        Meta(
-            description="Networks that may mount what a pool's host serves; default: those of the "
-            "sites."
-        ),
-    ] = field(default_factory=list)
-    root: Annotated[
-        bool,
-        Meta(description="Root of the nodes is root there too, else nobody (served by a pool)."),
-    ] = False
-    read_only: Annotated[bool, Meta(description="Nodes can't write.")] = False
-    site: Annotated[Name | None, Meta(description="Site that has it.")] = None
-    capacity: Annotated[
-        ByteSize | None,
-        Meta(
-            description="Size of the disk that a cloud keeps it on, for what a pool's host serves; "
-            "default: 500 GiB."
-        ),
-    ] = None
+    server: Annotated[str | None, Meta(examples=["head", "10.0.0.9"])] = None
+    """Pool whose first host serves it, or the address of a server."""
+    export: MountPoint | None = None
+    """Path on the server; default: as mounted."""
+    clients: list[Cidr] = field(default_factory=list)
+    """Networks that may mount what a pool's host serves; default: those of the sites."""
+    root: bool = False
+    """Root of the nodes is root there too, else nobody (served by a pool)."""
+    read_only: bool = False
+    """Nodes can't write."""
+    site: Name | None = None
+    """Site that has it."""
+    capacity: ByteSize | None = None
+    """Size of the disk that a cloud keeps it on, for what a pool's host serves; default: 500
+    GiB."""
 
 
 class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="object"):
@@ -204,15 +163,16 @@ class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
     UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
     MOUNT_TYPE: ClassVar[str] = "fuse"
 
-    bucket: Annotated[BucketUrl, Meta(description="The bucket, or a prefix in it.")]
-    site: Annotated[Name | None, Meta(description="Site whose nodes mount it; default: all.")] = (
-        None
-    )
-    create: Annotated[bool, Meta(description="Make the bucket; it is kept by `down`.")] = False
-    read_only: Annotated[bool, Meta(description="Nodes can't write.")] = False
-    cache: Annotated[
-        ByteSize | None, Meta(description="Local cache on each node; default: none.")
-    ] = None
+    bucket: BucketUrl
+    """The bucket, or a prefix in it."""
+    site: Name | None = None
+    """Site whose nodes mount it; default: all."""
+    create: bool = False
+    """Make the bucket; it is kept by `down`."""
+    read_only: bool = False
+    """Nodes can't write."""
+    cache: ByteSize | None = None
+    """Local cache on each node; default: none."""
 
 
 class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
@@ -224,28 +184,23 @@ class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag
     )
     MOUNT_TYPE: ClassVar[str] = "gpfs"
 
-    filesystem: Annotated[str, Meta(min_length=1, description="Its name in the GPFS cluster.")]
-    cluster: Annotated[str, Meta(min_length=1, description="The GPFS cluster that owns it.")]
-    contact: Annotated[list[str], Meta(min_length=1, description="Hosts of that cluster to ask.")]
-    version: Annotated[
-        Version,
-        Meta(
-            description="Version of the client's packages, from your own repository "
-            "(software.sources.storage-scale); auto: what the image has.",
-            examples=["5.2.3-0"],
-        ),
-    ] = "auto"
-    edition: Annotated[
-        Literal["std", "dm", "da", "ece"],
-        Meta(description="Edition of IBM Storage Scale, as its licence package is called."),
-    ] = "dm"
-    accept_license: Annotated[
-        bool, Meta(description="IBM's licence is accepted for these nodes, which install it.")
-    ] = False
-    pagepool: Annotated[
-        ByteSize | None, Meta(description="Memory of a node for its cache; default: the cluster's.")
-    ] = None
-    site: Annotated[Name | None, Meta(description="Site whose nodes mount it.")] = None
+    filesystem: Annotated[str, Meta(min_length=1)]
+    """Its name in the GPFS cluster."""
+    cluster: Annotated[str, Meta(min_length=1)]
+    """The GPFS cluster that owns it."""
+    contact: Annotated[list[str], Meta(min_length=1)]
+    """Hosts of that cluster to ask."""
+    version: Annotated[Version, Meta(examples=["5.2.3-0"])] = "auto"
+    """Version of the client's packages, from your own repository (software.sources.storage-scale);
+    auto: what the image has."""
+    edition: Literal["std", "dm", "da", "ece"] = "dm"
+    """Edition of IBM Storage Scale, as its licence package is called."""
+    accept_license: bool = False
+    """IBM's licence is accepted for these nodes, which install it."""
+    pagepool: ByteSize | None = None
+    """Memory of a node for its cache; default: the cluster's."""
+    site: Name | None = None
+    """Site whose nodes mount it."""
 
 
 class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
@@ -254,21 +209,14 @@ class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", 
     UPDATES: ClassVar = updates(in_place="site", destroy="format devices")
     MOUNT_TYPE: ClassVar[str] = ""
 
-    site: Annotated[Name | None, Meta(description="Site whose nodes have it; default: all.")] = None
-    format: Annotated[
-        bool,
-        Meta(
-            description="The disks may be formatted: nothing is without this word, and no disk "
-            "that holds something else at all."
-        ),
-    ] = False
-    devices: Annotated[
-        list[FilePath],
-        Meta(
-            description="The disks, by /dev/disk/by-id; default: the cloud's local disks, "
-            "elsewhere every NVMe disk without partitions and file systems."
-        ),
-    ] = field(default_factory=list)
+    site: Name | None = None
+    """Site whose nodes have it; default: all."""
+    format: bool = False
+    """The disks may be formatted: nothing is without this word, and no disk that holds something
+    else at all."""
+    devices: list[FilePath] = field(default_factory=list)
+    """The disks, by /dev/disk/by-id; default: the cloud's local disks, elsewhere every NVMe disk
+    without partitions and file systems."""
 
 
 Storage: TypeAlias = LustreStorage | NfsStorage | ObjectStorage | GpfsStorage | ScratchStorage
@@ -280,16 +228,13 @@ class Checkpointing(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(none="storage every size parameters gpus")
 
-    storage: Annotated[Name, Meta(description="Storage they are written to.")]
-    every: Annotated[Duration, Meta(description="Time between two checkpoints.")]
-    size: Annotated[
-        ByteSize | None, Meta(description="Size of one checkpoint; or give `parameters`.")
-    ] = None
-    parameters: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Parameters of the model; one checkpoint is taken as 14 bytes each."),
-    ] = None
-    gpus: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="GPUs of the job; default: all of the largest partition."),
-    ] = None
+    storage: Name
+    """Storage they are written to."""
+    every: Duration
+    """Time between two checkpoints."""
+    size: ByteSize | None = None
+    """Size of one checkpoint; or give `parameters`."""
+    parameters: Annotated[float, Meta(gt=0)] | None = None
+    """Parameters of the model; one checkpoint is taken as 14 bytes each."""
+    gpus: Annotated[int, Meta(ge=1)] | None = None
+    """GPUs of the job; default: all of the largest partition."""

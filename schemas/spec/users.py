@@ -15,39 +15,26 @@ class User(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="name uid gid groups keys shell sudo login")
 
-    name: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)", description="Login name.", examples=["ada"]
-        ),
-    ]
-    uid: Annotated[int, Meta(ge=1000, le=60000, description="User id, the same everywhere.")]
-    gid: Annotated[
-        Annotated[int, Meta(ge=1000, le=60000)] | None,
-        Meta(description="Primary group id; default: the uid."),
-    ] = None
-    groups: Annotated[
-        list[UserName], Meta(description="Supplementary groups; they must exist on the nodes.")
+    name: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)", examples=["ada"])]
+    """Login name."""
+    uid: Annotated[int, Meta(ge=1000, le=60000)]
+    """User id, the same everywhere."""
+    gid: Annotated[int, Meta(ge=1000, le=60000)] | None = None
+    """Primary group id; default: the uid."""
+    groups: list[UserName] = field(default_factory=list)
+    """Supplementary groups; they must exist on the nodes."""
+    keys: list[
+        Annotated[str, Meta(pattern=r"^[^\r\n]+$(?!\n)", examples=["ssh-ed25519 AAAA..."])]
     ] = field(default_factory=list)
-    keys: Annotated[
-        list[Annotated[str, Meta(pattern=r"^[^\r\n]+$(?!\n)", examples=["ssh-ed25519 AAAA..."])]],
-        Meta(description="Public SSH keys that may log in, one line each."),
-    ] = field(default_factory=list)
-    shell: Annotated[
-        str,
-        Meta(
-            pattern=r"^/[^\s:]+$(?!\n)", description="Login shell: a path.", examples=["/bin/zsh"]
-        ),
-    ] = "/bin/bash"
-    sudo: Annotated[bool, Meta(description="May become root without a password.")] = False
+    """Public SSH keys that may log in, one line each."""
+    shell: Annotated[str, Meta(pattern=r"^/[^\s:]+$(?!\n)", examples=["/bin/zsh"])] = "/bin/bash"
+    """Login shell: a path."""
+    sudo: bool = False
+    """May become root without a password."""
     login: Annotated[
-        list[Literal["login", "controller", "compute"]] | None,
-        Meta(
-            description="Roles of the pools whose nodes it may log in to by SSH; default: all. "
-            "Jobs run anywhere.",
-            examples=[["login"]],
-        ),
+        list[Literal["login", "controller", "compute"]] | None, Meta(examples=[["login"]])
     ] = None
+    """Roles of the pools whose nodes it may log in to by SSH; default: all. Jobs run anywhere."""
 
 
 class IdRange(SpecModel, frozen=True):
@@ -55,10 +42,10 @@ class IdRange(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="min max")
 
-    min: Annotated[int, Meta(ge=1000, description="Least id; below are those of systems.")] = 1000
-    max: Annotated[
-        Annotated[int, Meta(ge=1000)] | None, Meta(description="Greatest id; default: any.")
-    ] = None
+    min: Annotated[int, Meta(ge=1000)] = 1000
+    """Least id; below are those of systems."""
+    max: Annotated[int, Meta(ge=1000)] | None = None
+    """Greatest id; default: any."""
 
 
 class DirectoryUsers(SpecModel, frozen=True, tag_field="source", tag="sssd"):
@@ -69,47 +56,29 @@ class DirectoryUsers(SpecModel, frozen=True, tag_field="source", tag="sssd"):
     )
 
     ldap: Annotated[
-        str,
-        Meta(
-            pattern=r"^ldaps?://[^\s]+$(?!\n)",
-            description="The directory's URL.",
-            examples=["ldaps://dir.example.edu"],
-        ),
+        str, Meta(pattern=r"^ldaps?://[^\s]+$(?!\n)", examples=["ldaps://dir.example.edu"])
     ]
-    base: Annotated[
-        str | None,
-        Meta(
-            description="Search base; default: from the host's domain.",
-            examples=["dc=example,dc=edu"],
-        ),
-    ] = None
-    ca: Annotated[
-        Annotated[str, Meta(pattern=r"^\s*-----BEGIN CERTIFICATE-----")] | None,
-        Meta(
-            description="CA certificates (PEM) that vouch for the directory; default: those of the "
-            "nodes' distribution."
-        ),
-    ] = None
-    schema: Annotated[
-        Literal["rfc2307", "rfc2307bis", "ad"],
-        Meta(
-            description="How groups name members: by login name, by DN, or as Active Directory "
-            "does (with uidNumber and gidNumber)."
-        ),
-    ] = "rfc2307"
-    ids: Annotated[IdRange, Meta(description="Ids that people and groups have.")] = IdRange()
-    probe: Annotated[
-        UserName | None,
-        Meta(description="A user that every node must know: asked for on each, with its id."),
-    ] = None
-    bind_dn: Annotated[str | None, Meta(description="Who asks; default: anonymous.")] = None
-    bind_password: Annotated[Secret | None, Meta(description="By reference.")] = None
-    allow_groups: Annotated[
-        list[UserName], Meta(description="Groups whose members may log in; empty: all.")
-    ] = field(default_factory=list)
-    admin_groups: Annotated[
-        list[UserName], Meta(description="Groups whose members may become root.")
-    ] = field(default_factory=list)
+    """The directory's URL."""
+    base: Annotated[str | None, Meta(examples=["dc=example,dc=edu"])] = None
+    """Search base; default: from the host's domain."""
+    ca: Annotated[str, Meta(pattern=r"^\s*-----BEGIN CERTIFICATE-----")] | None = None
+    """CA certificates (PEM) that vouch for the directory; default: those of the nodes'
+    distribution."""
+    schema: Literal["rfc2307", "rfc2307bis", "ad"] = "rfc2307"
+    """How groups name members: by login name, by DN, or as Active Directory does (with uidNumber
+    and gidNumber)."""
+    ids: IdRange = IdRange()
+    """Ids that people and groups have."""
+    probe: UserName | None = None
+    """A user that every node must know: asked for on each, with its id."""
+    bind_dn: str | None = None
+    """Who asks; default: anonymous."""
+    bind_password: Secret | None = None
+    """By reference."""
+    allow_groups: list[UserName] = field(default_factory=list)
+    """Groups whose members may log in; empty: all."""
+    admin_groups: list[UserName] = field(default_factory=list)
+    """Groups whose members may become root."""
 
     @property
     def search_base(self) -> str | None:

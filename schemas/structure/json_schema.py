@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 
 from ..spec import ClusterSpec
+from ..spec.model import SpecModel
 
 __all__ = [
     "SCHEMA_FILE",
@@ -37,9 +41,20 @@ def cluster_schema() -> Schema:
 
 
 def schema_of(kind: Any) -> Schema:
-    """Return the JSON Schema of a struct type; each tagged struct stands in a tagged union."""
+    """Return the JSON Schema of a struct type; each tagged struct stands in a tagged union.
+
+    A key's description is the text below its field.
+    """
     schema: Schema = msgspec.json.schema(kind, schema_hook=_quantity)
     definitions = schema["$defs"]
+    for struct in _structs(kind):
+        properties = definitions[struct.__name__]["properties"]
+        for field in msgspec.structs.fields(struct):
+            text = _text_of(struct, field.name)
+            if text:
+                about = properties[field.encode_name]
+                about.pop("description", None)
+                properties[field.encode_name] = {"description": text, **about}
     for definition in definitions.values():
         tag = _tag_of(definition)
         if tag is not None:
@@ -67,6 +82,49 @@ def _quantity(kind: Any) -> Schema:
         raise NotImplementedError(kind)
     schema: Schema = kind.json_schema()
     return schema
+
+
+def _structs(kind: Any) -> set[Any]:
+    """Return the struct types that a type is made of, itself included."""
+    found: set[Any] = set()
+    waiting = [kind]
+    while waiting:
+        each = waiting.pop()
+        waiting += get_args(each)
+        if hasattr(each, "__struct_fields__") and each not in found:
+            found.add(each)
+            waiting += [field.type for field in msgspec.structs.fields(each)]
+    return found
+
+
+def _text_of(struct: Any, field: str) -> str:
+    """Return the text below a field, of the first class of a type that has one; "" for none.
+
+    The types don't hold them: each would be made at the start of every command.
+    """
+    kinds = [kind for kind in struct.__mro__ if issubclass(kind, SpecModel)]
+    found = (_texts(kind.__module__).get((kind.__name__, field)) for kind in kinds)
+    return next((text for text in found if text), "")
+
+
+@lru_cache(maxsize=64)
+def _texts(module: str) -> Mapping[tuple[str, str], str]:
+    """Return the texts below the fields of a module's types, by type and field."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    kinds = (kind for kind in tree.body if isinstance(kind, ast.ClassDef))
+    return {(kind.name, field): text for kind in kinds for field, text in _documented(kind)}
+
+
+def _documented(kind: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield each field of a class that has a text, with it."""
+    for field, below in pairwise(kind.body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+        ):
+            yield field.target.id, " ".join(str(below.value.value).split())
 
 
 def _tag_of(definition: Schema) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from ...spec.model import SpecModel
 from ...spec.units import ByteSize
-from .machine import Citation, Date, NicKind
+from .machine import Citation, Date, NicKind, Source
 
 
 class ExtraNetworks(SpecModel, frozen=True):
@@ -29,7 +29,7 @@ class Calibration(SpecModel, frozen=True):
     """Out of place, at the largest size measured, in GB/s."""
     size: str
     """Message size: 8 GiB."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
 
 
@@ -56,7 +56,7 @@ class Fabric(SpecModel, frozen=True):
     """As `fabric:` of a pool."""
     description: Annotated[str, Meta(min_length=1)]
     """What it is, in a line."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
     sources: dict[str, Citation] = field(default_factory=dict)
     """Fields whose number comes from elsewhere, by dotted path."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from ...spec.model import SpecModel
-from .machine import Citation, Cpu, Date, Machine, Market, Nic, Placement, Price, Quota
+from .machine import Citation, Cpu, Date, Machine, Market, Nic, Placement, Price, Quota, Source
 
 _AFTER_FAMILY = (
     re.compile(r"^(?P<family>[^.]+)\.[^.]+$"),  # m7i.4xlarge
@@ -34,7 +34,7 @@ class Flexible(SpecModel, frozen=True):
 class FamilyPrice(SpecModel, frozen=True):
     """What machines of a family cost, by what they have."""
 
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     """Where it stands."""
     date: Date
     """When that was read."""
@@ -64,7 +64,7 @@ class Family(SpecModel, frozen=True, kw_only=True):
     """Its machines' name without the size: m7i, n2-standard, Standard_Ds_v5."""
     sites: Annotated[list[str], Meta(min_length=1)]
     """Providers whose sites can have it."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     """Where sizes and memory come from."""
     date: Date
     """When the source was read."""

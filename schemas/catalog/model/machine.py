@@ -10,17 +10,25 @@ from ...spec.model import SpecModel
 from ...structure.compose import compose
 from ...structure.decoding import convert
 
-Date: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
+Source: TypeAlias = Annotated[
+    str,
+    Meta(min_length=1, description="Where it stands: a document, a page, a measurement."),
+]
+Date: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)",
+        description="When the source was read, or what it is dated: YYYY-MM or YYYY-MM-DD.",
+    ),
+]
 """YYYY-MM or YYYY-MM-DD."""
 
 
 class Citation(SpecModel, frozen=True):
     """A source and the date it said so."""
 
-    source: Annotated[str, Meta(min_length=1)]
-    """Where it stands: a document, a page, a measurement."""
+    source: Source
     date: Date
-    """When the source was read, or what it is dated: YYYY-MM or YYYY-MM-DD."""
 
 
 PREFIX = "all-"
@@ -44,7 +52,7 @@ class MigProfiles(SpecModel, frozen=True):
     """The file of profiles."""
 
     api_version: Literal["gcluster/mig/v1"] = field(name="apiVersion")
-    source: str
+    source: Source
     date: Date
     gpus: list[MigGpu]
 
@@ -149,7 +157,7 @@ class Price(SpecModel, frozen=True):
 
     usd_per_hour: Annotated[float, Meta(ge=0)]
     """US dollars for a node and hour."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
     market: Market = "on-demand"
     """How it is bought for that."""
@@ -188,7 +196,7 @@ class Machine(SpecModel, frozen=True, kw_only=True):
     """What specs call it; one of gcluster's own is overridden by its name."""
     sites: Annotated[list[str], Meta(min_length=1)]
     """Providers whose sites can have it."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     """Where the numbers come from."""
     date: Date
     """When the source was read."""

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from ...spec.model import SpecModel
-from .machine import Citation, Date, Market
+from .machine import Citation, Date, Market, Source
 
 
 class Region(SpecModel, frozen=True):
@@ -26,7 +26,7 @@ class ReservedNetwork(SpecModel, frozen=True):
     """Addresses, as a CIDR."""
     reason: str
     """What they are for."""
-    source: str
+    source: Source
     date: Date
 
 
@@ -49,7 +49,7 @@ class LustreOffer(SpecModel, frozen=True, kw_only=True):
     """Largest size in GiB."""
     usd_per_gib_month: Annotated[float, Meta(ge=0)] | None = None
     """US dollars for a GiB and month."""
-    source: str
+    source: Source
     date: Date
 
 
@@ -58,7 +58,7 @@ class DataDisk(SpecModel, frozen=True, kw_only=True):
 
     usd_per_gib_month: Annotated[float, Meta(ge=0)]
     """US dollars for a GiB and month."""
-    source: str
+    source: Source
     date: Date
 
 
@@ -91,7 +91,7 @@ class CapacityBlock(SpecModel, frozen=True, kw_only=True):
     """Whether it can be given back."""
     note: str | None = None
     """What is not known or not certain."""
-    source: str
+    source: Source
     date: Date
 
 
@@ -100,7 +100,7 @@ class ProviderFacts(SpecModel, frozen=True):
 
     name: str
     """As `provider:` of a site: aws."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
     sources: dict[str, Citation] = field(default_factory=dict)
     """Fields whose number comes from elsewhere, by dotted path."""

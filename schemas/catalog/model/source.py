@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 
 from ...spec.model import Fingerprint, SpecModel
-from .machine import Citation, Date
+from .machine import Citation, Date, Source
 
 RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]
 """A path below the source's URL."""
@@ -60,7 +60,7 @@ class ArtefactSource(SpecModel, frozen=True):
     """Whose it is and what it has, in a line."""
     url: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]*[^/\s]$(?!\n)")]
     """Root of everything in it: a mirror with the same paths below can stand for it."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
     component: str | None = None
     """Component of the software lock whose version {version} stands for."""
@@ -132,7 +132,7 @@ class Addon(SpecModel, frozen=True, kw_only=True):
     """Add-ons that have to be there before it."""
     parameters: dict[str, str] = field(default_factory=dict)
     """What storage classes of its driver must say and no spec does: as the vendor's example has."""
-    source: Annotated[str, Meta(min_length=1)]
+    source: Source
     date: Date
     sources: dict[str, Citation] = field(default_factory=dict)
     """Fields whose value comes from elsewhere, by dotted path."""

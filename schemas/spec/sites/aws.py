@@ -13,14 +13,12 @@ class AwsSubnets(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(replace="compute public control_plane")
 
-    compute: Annotated[Identifier, Meta(description="Private subnet of the nodes, in the zone.")]
-    public: Annotated[
-        Identifier | None, Meta(description="Subnet with public addresses, for login nodes.")
-    ] = None
-    control_plane: Annotated[
-        list[Identifier],
-        Meta(description="Two subnets in two zones for the interfaces of EKS' control plane."),
-    ] = field(default_factory=list)
+    compute: Identifier
+    """Private subnet of the nodes, in the zone."""
+    public: Identifier | None = None
+    """Subnet with public addresses, for login nodes."""
+    control_plane: list[Identifier] = field(default_factory=list)
+    """Two subnets in two zones for the interfaces of EKS' control plane."""
 
 
 class AwsNetwork(CloudNetwork, frozen=True):
@@ -28,14 +26,12 @@ class AwsNetwork(CloudNetwork, frozen=True):
 
     UPDATES: ClassVar = updates(replace="vpc subnets security_groups")
 
-    vpc: Annotated[
-        Identifier | None, Meta(description="VPC that exists.", examples=["vpc-0abc"])
-    ] = None
-    subnets: Annotated[AwsSubnets | None, Meta(description="Subnets that exist, in `vpc`.")] = None
-    security_groups: Annotated[
-        list[Identifier],
-        Meta(description="Security groups that exist; EFA needs one that lets in and out itself."),
-    ] = field(default_factory=list)
+    vpc: Annotated[Identifier | None, Meta(examples=["vpc-0abc"])] = None
+    """VPC that exists."""
+    subnets: AwsSubnets | None = None
+    """Subnets that exist, in `vpc`."""
+    security_groups: list[Identifier] = field(default_factory=list)
+    """Security groups that exist; EFA needs one that lets in and out itself."""
 
 
 class AwsSsh(CloudSsh, frozen=True):
@@ -43,13 +39,9 @@ class AwsSsh(CloudSsh, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="tunnel")
 
-    tunnel: Annotated[
-        Literal["ssm", "instance-connect"] | None,
-        Meta(
-            description="Tunnel to the way in, which then needs no public address: Session "
-            "Manager (the image has its agent) or an EC2 Instance Connect Endpoint. Default: none."
-        ),
-    ] = None
+    tunnel: Literal["ssm", "instance-connect"] | None = None
+    """Tunnel to the way in, which then needs no public address: Session Manager (the image has its
+    agent) or an EC2 Instance Connect Endpoint. Default: none."""
 
 
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
@@ -63,23 +55,24 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
     makes_gateways: ClassVar[bool] = True
     zone_key: ClassVar[str] = "zone_id"
 
-    region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]
-    zone_id: Annotated[
+    region: Annotated[Identifier, Meta(examples=["us-east-1"])]
+    """Region."""
+    zone_id: (
         Annotated[
             str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)?-az[0-9]+$(?!\n)", examples=["use1-az4"])
         ]
-        | None,
-        Meta(
-            description="Zone ID. EFA stays in one zone; zone names (us-east-1a) differ by account."
-        ),
-    ] = None
-    account: Annotated[
-        Annotated[str, Meta(pattern=r"^[0-9]{12}$(?!\n)", examples=["111122223333"])] | None,
-        Meta(description="Account that must be logged in; default: any."),
-    ] = None
-    network: Annotated[AwsNetwork, Meta(description="The nodes' VPC.")] = AwsNetwork()
+        | None
+    ) = None
+    """Zone ID. EFA stays in one zone; zone names (us-east-1a) differ by account."""
+    account: (
+        Annotated[str, Meta(pattern=r"^[0-9]{12}$(?!\n)", examples=["111122223333"])] | None
+    ) = None
+    """Account that must be logged in; default: any."""
+    network: AwsNetwork = AwsNetwork()
+    """The nodes' VPC."""
 
-    ssh: Annotated[AwsSsh, Meta(description="How to log in.")] = AwsSsh()
+    ssh: AwsSsh = AwsSsh()
+    """How to log in."""
 
     @property
     def zone(self) -> str | None:

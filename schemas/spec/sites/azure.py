@@ -13,10 +13,10 @@ class AzureSubnets(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(replace="compute storage")
 
-    compute: Annotated[Identifier, Meta(description="Subnet of the nodes.")]
-    storage: Annotated[
-        Identifier | None, Meta(description="Subnet of managed Lustre; /24 is recommended.")
-    ] = None
+    compute: Identifier
+    """Subnet of the nodes."""
+    storage: Identifier | None = None
+    """Subnet of managed Lustre; /24 is recommended."""
 
 
 class AzureNetwork(CloudNetwork, frozen=True):
@@ -24,10 +24,10 @@ class AzureNetwork(CloudNetwork, frozen=True):
 
     UPDATES: ClassVar = updates(replace="vnet subnets")
 
-    vnet: Annotated[Identifier | None, Meta(description="Virtual network that exists.")] = None
-    subnets: Annotated[AzureSubnets | None, Meta(description="Subnets that exist, in `vnet`.")] = (
-        None
-    )
+    vnet: Identifier | None = None
+    """Virtual network that exists."""
+    subnets: AzureSubnets | None = None
+    """Subnets that exist, in `vnet`."""
 
 
 class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="azure"):
@@ -40,18 +40,18 @@ class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag=
     makes_gateways: ClassVar[bool] = True
     existing_key: ClassVar[str] = "vnet"
 
-    subscription: Annotated[Identifier, Meta(description="Subscription that pays.")]
-    region: Annotated[Identifier, Meta(description="Region.", examples=["eastus"])]
-    zone_number: Annotated[
-        Annotated[str, Meta(pattern=r"^[0-9]$(?!\n)", examples=["1"])] | None,
-        Meta(description="Availability zone, by number."),
-    ] = field(default=None, name="zone")
-    resource_group: Annotated[
-        Identifier | None, Meta(description="Resource group that exists; default: one is made.")
-    ] = None
-    network: Annotated[AzureNetwork, Meta(description="The nodes' virtual network.")] = (
-        AzureNetwork()
+    subscription: Identifier
+    """Subscription that pays."""
+    region: Annotated[Identifier, Meta(examples=["eastus"])]
+    """Region."""
+    zone_number: Annotated[str, Meta(pattern=r"^[0-9]$(?!\n)", examples=["1"])] | None = field(
+        default=None, name="zone"
     )
+    """Availability zone, by number."""
+    resource_group: Identifier | None = None
+    """Resource group that exists; default: one is made."""
+    network: AzureNetwork = AzureNetwork()
+    """The nodes' virtual network."""
 
     @property
     def zone(self) -> str | None:

@@ -17,19 +17,16 @@ class ListedHost(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="address name user port host_key")
 
-    address: Annotated[
-        Address,
-        Meta(description="Address that SSH and the other nodes use.", examples=["192.0.2.11"]),
-    ]
-    name: Annotated[
-        str | None,
-        Meta(description="Host of a pool that it is; without names, the next that has none."),
-    ] = None
-    user: Annotated[LoginUser | None, Meta(description="Login user.")] = None
-    port: Annotated[
-        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="TCP port of sshd.")
-    ] = None
-    host_key: Annotated[HostKey | None, Meta(description="Public host key to pin.")] = None
+    address: Annotated[Address, Meta(examples=["192.0.2.11"])]
+    """Address that SSH and the other nodes use."""
+    name: str | None = None
+    """Host of a pool that it is; without names, the next that has none."""
+    user: LoginUser | None = None
+    """Login user."""
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    """TCP port of sshd."""
+    host_key: HostKey | None = None
+    """Public host key to pin."""
 
 
 class Ssh(SpecModel, frozen=True):
@@ -39,27 +36,20 @@ class Ssh(SpecModel, frozen=True):
         in_place="user key port bastion bastion_key bastion_host_key known_hosts",
     )
 
-    user: Annotated[LoginUser, Meta(description="Login user; needs root or password-less sudo.")]
-    key: Annotated[
-        FilePath | None,
-        Meta(description="Path of the private key; without it the SSH agent is used."),
-    ] = None
-    port: Annotated[int, Meta(ge=1, le=65535, description="TCP port of sshd.")] = 22
-    bastion: Annotated[
-        Bastion | None, Meta(description="[user@]host[:port] to jump through (ssh -J).")
-    ] = None
-    bastion_key: Annotated[
-        FilePath | None,
-        Meta(description="Path of the private key for the bastion; default: `key`."),
-    ] = None
-    bastion_host_key: Annotated[
-        HostKey | None,
-        Meta(description="Public host key of the bastion to pin; default: known_hosts vouches."),
-    ] = None
-    known_hosts: Annotated[
-        FilePath | None,
-        Meta(description="known_hosts file that vouches for the hosts; default: the user's own."),
-    ] = None
+    user: LoginUser
+    """Login user; needs root or password-less sudo."""
+    key: FilePath | None = None
+    """Path of the private key; without it the SSH agent is used."""
+    port: Annotated[int, Meta(ge=1, le=65535)] = 22
+    """TCP port of sshd."""
+    bastion: Bastion | None = None
+    """[user@]host[:port] to jump through (ssh -J)."""
+    bastion_key: FilePath | None = None
+    """Path of the private key for the bastion; default: `key`."""
+    bastion_host_key: HostKey | None = None
+    """Public host key of the bastion to pin; default: known_hosts vouches."""
+    known_hosts: FilePath | None = None
+    """known_hosts file that vouches for the hosts; default: the user's own."""
 
 
 class BareMetalNetwork(SpecModel, frozen=True):
@@ -67,10 +57,8 @@ class BareMetalNetwork(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="cidr")
 
-    cidr: Annotated[
-        Cidr | None,
-        Meta(description="Network of the hosts: routed to the other sites, and kept free of them."),
-    ] = None
+    cidr: Cidr | None = None
+    """Network of the hosts: routed to the other sites, and kept free of them."""
 
 
 class BareMetalSite(SiteModel, frozen=True, kw_only=True, tag_field="provider", tag="bare-metal"):
@@ -80,11 +68,12 @@ class BareMetalSite(SiteModel, frozen=True, kw_only=True, tag_field="provider", 
 
     makes_machines: ClassVar[bool] = False
 
-    ssh: Annotated[Ssh, Meta(description="How to reach the hosts.")]
-    network: Annotated[BareMetalNetwork, Meta(description="The network they are on.")] = (
-        BareMetalNetwork()
-    )
-    proxy: Annotated[Proxy | None, Meta(description="How nodes reach the outside.")] = None
+    ssh: Ssh
+    """How to reach the hosts."""
+    network: BareMetalNetwork = BareMetalNetwork()
+    """The network they are on."""
+    proxy: Proxy | None = None
+    """How nodes reach the outside."""
 
     @property
     def networks(self) -> Mapping[tuple[str, ...], str]:

@@ -13,17 +13,12 @@ class GcpNetwork(CloudNetwork, frozen=True):
 
     UPDATES: ClassVar = updates(replace="vpc subnet fabric_networks")
 
-    vpc: Annotated[
-        Identifier | None,
-        Meta(description="Network that exists.", examples=["projects/p/global/networks/n"]),
-    ] = None
-    subnet: Annotated[Identifier | None, Meta(description="Subnetwork that exists, in `vpc`.")] = (
-        None
-    )
-    fabric_networks: Annotated[
-        list[Identifier],
-        Meta(description="Networks that exist for the GPUs' NICs, in the order of the NICs."),
-    ] = field(default_factory=list)
+    vpc: Annotated[Identifier | None, Meta(examples=["projects/p/global/networks/n"])] = None
+    """Network that exists."""
+    subnet: Identifier | None = None
+    """Subnetwork that exists, in `vpc`."""
+    fabric_networks: list[Identifier] = field(default_factory=list)
+    """Networks that exist for the GPUs' NICs, in the order of the NICs."""
 
 
 class GcpSsh(CloudSsh, frozen=True):
@@ -31,13 +26,9 @@ class GcpSsh(CloudSsh, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="tunnel")
 
-    tunnel: Annotated[
-        Literal["iap"] | None,
-        Meta(
-            description="Tunnel to the way in, which then needs no public address: Identity-Aware "
-            "Proxy. Default: none."
-        ),
-    ] = None
+    tunnel: Literal["iap"] | None = None
+    """Tunnel to the way in, which then needs no public address: Identity-Aware Proxy. Default:
+    none."""
 
 
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
@@ -51,18 +42,22 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
     makes_gateways: ClassVar[bool] = True
     subnets_key: ClassVar[str] = "subnet"
 
-    project: Annotated[Identifier, Meta(description="Project that owns all.", examples=["acme-ml"])]
-    region: Annotated[Identifier, Meta(description="Region.", examples=["us-central1"])]
-    zone_name: Annotated[
+    project: Annotated[Identifier, Meta(examples=["acme-ml"])]
+    """Project that owns all."""
+    region: Annotated[Identifier, Meta(examples=["us-central1"])]
+    """Region."""
+    zone_name: (
         Annotated[
             str, Meta(pattern=r"^[a-z]+-[a-z]+[0-9]+-[a-z]$(?!\n)", examples=["us-central1-a"])
         ]
-        | None,
-        Meta(description="Zone."),
-    ] = field(default=None, name="zone")
-    network: Annotated[GcpNetwork, Meta(description="The nodes' VPC.")] = GcpNetwork()
+        | None
+    ) = field(default=None, name="zone")
+    """Zone."""
+    network: GcpNetwork = GcpNetwork()
+    """The nodes' VPC."""
 
-    ssh: Annotated[GcpSsh, Meta(description="How to log in.")] = GcpSsh()
+    ssh: GcpSsh = GcpSsh()
+    """How to log in."""
 
     @property
     def zone(self) -> str | None:

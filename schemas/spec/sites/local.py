@@ -1,9 +1,7 @@
 """Nodes on this machine: containers that run systemd and sshd."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
-
-from msgspec import Meta
+from typing import ClassVar, Literal
 
 from ..model import SpecModel, updates
 from .site import SiteModel
@@ -14,14 +12,10 @@ class LocalNetwork(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(replace="cidr internal")
 
-    cidr: Annotated[
-        str,
-        Meta(description='IPv4 network of the nodes, or "auto": a free /24 of 10.210.0.0/16.'),
-    ] = "auto"
-    internal: Annotated[
-        bool,
-        Meta(description="The nodes reach each other and this machine, and nothing beyond it."),
-    ] = False
+    cidr: str = "auto"
+    """IPv4 network of the nodes, or "auto": a free /24 of 10.210.0.0/16."""
+    internal: bool = False
+    """The nodes reach each other and this machine, and nothing beyond it."""
 
 
 class LocalSite(SiteModel, frozen=True, tag_field="provider", tag="local"):
@@ -31,19 +25,14 @@ class LocalSite(SiteModel, frozen=True, tag_field="provider", tag="local"):
 
     frees_any_machine: ClassVar[bool] = True
 
-    runtime: Annotated[
-        Literal["auto", "podman", "docker"],
-        Meta(description="Container engine; auto takes podman, and docker where podman is absent."),
-    ] = "auto"
-    network: Annotated[LocalNetwork, Meta(description="The nodes' network.")] = LocalNetwork()
-    image: Annotated[
-        Literal["base", "cloud-like"],
-        Meta(
-            description="What nodes boot from: base is small and ready at once; cloud-like starts "
-            "as a stock image of a cloud does (cloud-init, a user who is not root, updates, a "
-            "stock SSH server behind one way in), and is never baked."
-        ),
-    ] = "base"
+    runtime: Literal["auto", "podman", "docker"] = "auto"
+    """Container engine; auto takes podman, and docker where podman is absent."""
+    network: LocalNetwork = LocalNetwork()
+    """The nodes' network."""
+    image: Literal["base", "cloud-like"] = "base"
+    """What nodes boot from: base is small and ready at once; cloud-like starts as a stock image of
+    a cloud does (cloud-init, a user who is not root, updates, a stock SSH server behind one way
+    in), and is never baked."""
 
     @property
     def boots_stock_image(self) -> bool:

@@ -13,10 +13,10 @@ class OciSubnets(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(replace="compute public")
 
-    compute: Annotated[Identifier, Meta(description="Private subnet of the nodes.")]
-    public: Annotated[
-        Identifier | None, Meta(description="Subnet with public addresses, for login nodes.")
-    ] = None
+    compute: Identifier
+    """Private subnet of the nodes."""
+    public: Identifier | None = None
+    """Subnet with public addresses, for login nodes."""
 
 
 class OciNetwork(CloudNetwork, frozen=True):
@@ -24,14 +24,12 @@ class OciNetwork(CloudNetwork, frozen=True):
 
     UPDATES: ClassVar = updates(replace="vcn subnets security_groups")
 
-    vcn: Annotated[
-        Identifier | None, Meta(description="VCN that exists.", examples=["ocid1.vcn.oc1.iad.x"])
-    ] = None
-    subnets: Annotated[OciSubnets | None, Meta(description="Subnets that exist, in `vcn`.")] = None
-    security_groups: Annotated[
-        list[Identifier],
-        Meta(description="Network security groups that exist; one lets in and out itself."),
-    ] = field(default_factory=list)
+    vcn: Annotated[Identifier | None, Meta(examples=["ocid1.vcn.oc1.iad.x"])] = None
+    """VCN that exists."""
+    subnets: OciSubnets | None = None
+    """Subnets that exist, in `vcn`."""
+    security_groups: list[Identifier] = field(default_factory=list)
+    """Network security groups that exist; one lets in and out itself."""
 
 
 class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="oci"):
@@ -43,26 +41,19 @@ class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="o
     zone_key: ClassVar[str] = "availability_domain"
     existing_key: ClassVar[str] = "vcn"
 
-    tenancy: Annotated[
-        Identifier,
-        Meta(
-            description="Tenancy that pays: dynamic groups and budgets stand in it.",
-            examples=["ocid1.tenancy.oc1..acme"],
-        ),
-    ]
-    compartment: Annotated[
-        Identifier,
-        Meta(description="Compartment of all else.", examples=["ocid1.compartment.oc1..research"]),
-    ]
-    region: Annotated[Identifier, Meta(description="Region.", examples=["us-ashburn-1"])]
-    availability_domain: Annotated[
-        Annotated[str, Meta(pattern=r"^[123]$(?!\n)", examples=["1"])] | None,
-        Meta(
-            description="Number of the availability domain, which the RDMA network stays in; their "
-            "names differ by tenancy. Default: 1."
-        ),
-    ] = None
-    network: Annotated[OciNetwork, Meta(description="The nodes' VCN.")] = OciNetwork()
+    tenancy: Annotated[Identifier, Meta(examples=["ocid1.tenancy.oc1..acme"])]
+    """Tenancy that pays: dynamic groups and budgets stand in it."""
+    compartment: Annotated[Identifier, Meta(examples=["ocid1.compartment.oc1..research"])]
+    """Compartment of all else."""
+    region: Annotated[Identifier, Meta(examples=["us-ashburn-1"])]
+    """Region."""
+    availability_domain: Annotated[str, Meta(pattern=r"^[123]$(?!\n)", examples=["1"])] | None = (
+        None
+    )
+    """Number of the availability domain, which the RDMA network stays in; their names differ by
+    tenancy. Default: 1."""
+    network: OciNetwork = OciNetwork()
+    """The nodes' VCN."""
 
     @property
     def zone(self) -> str | None:

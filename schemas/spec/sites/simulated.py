@@ -17,28 +17,20 @@ class SimulatedFaults(SpecModel, frozen=True):
         " throttle_rate listing_lag",
     )
 
-    seed: Annotated[int, Meta(ge=0, description="Seed of the fault sequence.")] = 0
-    create_failure_rate: Annotated[
-        float, Meta(ge=0, le=1, description="Share of create calls that are refused (no capacity).")
-    ] = 0.0
-    lost_response_rate: Annotated[
-        float,
-        Meta(ge=0, le=1, description="Share of create calls that succeed but answer an error."),
-    ] = 0.0
-    boot_failure_rate: Annotated[
-        float, Meta(ge=0, le=1, description="Share of nodes that are created but never answer.")
-    ] = 0.0
-    delete_failure_rate: Annotated[
-        float,
-        Meta(ge=0, le=1, description="Share of deletions that are accepted and don't happen."),
-    ] = 0.0
-    throttle_rate: Annotated[
-        float, Meta(ge=0, le=1, description="Share of calls that are refused as too many.")
-    ] = 0.0
-    listing_lag: Annotated[
-        Duration | None,
-        Meta(description="How long a new node may be missing from listings; default no time."),
-    ] = None
+    seed: Annotated[int, Meta(ge=0)] = 0
+    """Seed of the fault sequence."""
+    create_failure_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of create calls that are refused (no capacity)."""
+    lost_response_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of create calls that succeed but answer an error."""
+    boot_failure_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of nodes that are created but never answer."""
+    delete_failure_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of deletions that are accepted and don't happen."""
+    throttle_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of calls that are refused as too many."""
+    listing_lag: Duration | None = None
+    """How long a new node may be missing from listings; default no time."""
 
 
 class SimulatedSite(SiteModel, frozen=True, tag_field="provider", tag="simulated"):
@@ -49,11 +41,9 @@ class SimulatedSite(SiteModel, frozen=True, tag_field="provider", tag="simulated
     frees_any_machine: ClassVar[bool] = True
     runs_jobs: ClassVar[bool] = False
 
-    latency: Annotated[
-        Duration | None, Meta(description="How long each provider call takes; default no time.")
-    ] = None
-    max_nodes: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Nodes the site can give; default unlimited."),
-    ] = None
-    faults: Annotated[SimulatedFaults, Meta(description="Injected faults.")] = SimulatedFaults()
+    latency: Duration | None = None
+    """How long each provider call takes; default no time."""
+    max_nodes: Annotated[int, Meta(ge=0)] | None = None
+    """Nodes the site can give; default unlimited."""
+    faults: SimulatedFaults = SimulatedFaults()
+    """Injected faults."""

@@ -65,12 +65,10 @@ class Proxy(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="https no_proxy")
 
-    https: Annotated[
-        Url, Meta(description="Proxy for HTTP and HTTPS.", examples=["http://10.0.0.3:3128"])
-    ]
-    no_proxy: Annotated[
-        list[str], Meta(description="Hosts and networks that are reached without it.")
-    ] = field(default_factory=list)
+    https: Annotated[Url, Meta(examples=["http://10.0.0.3:3128"])]
+    """Proxy for HTTP and HTTPS."""
+    no_proxy: list[str] = field(default_factory=list)
+    """Hosts and networks that are reached without it."""
 
 
 class Dns(SpecModel, frozen=True):
@@ -78,12 +76,10 @@ class Dns(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="zone domain")
 
-    zone: Annotated[
-        Identifier, Meta(description="Its id.", examples=["Z0ABC", "projects/p/managedZones/z"])
-    ]
-    domain: Annotated[
-        str | None, Meta(description="Names are made below this.", examples=["gpu.example.edu"])
-    ] = None
+    zone: Annotated[Identifier, Meta(examples=["Z0ABC", "projects/p/managedZones/z"])]
+    """Its id."""
+    domain: Annotated[str | None, Meta(examples=["gpu.example.edu"])] = None
+    """Names are made below this."""
 
 
 class NodeRoles(SpecModel, frozen=True):
@@ -91,16 +87,11 @@ class NodeRoles(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="node burst")
 
-    node: Annotated[
-        Identifier | None,
-        Meta(
-            description="Identity of the nodes: instance profile (AWS), service account (GCP), "
-            "managed identity (Azure)."
-        ),
-    ] = None
-    burst: Annotated[
-        Identifier | None, Meta(description="Identity of the burst agent, which makes nodes.")
-    ] = None
+    node: Identifier | None = None
+    """Identity of the nodes: instance profile (AWS), service account (GCP), managed identity
+    (Azure)."""
+    burst: Identifier | None = None
+    """Identity of the burst agent, which makes nodes."""
 
 
 class CloudSsh(SpecModel, frozen=True):
@@ -108,17 +99,12 @@ class CloudSsh(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="via", replace="user key")
 
-    user: Annotated[
-        LoginUser | None, Meta(description="Login user of the image; default: the image's own.")
-    ] = None
-    key: Annotated[
-        FilePath | None,
-        Meta(description="Private key; default: one is made for the cluster, 0600."),
-    ] = None
-    via: Annotated[
-        Name | None,
-        Meta(description="Pool whose first host is the way in; default: login, controller."),
-    ] = None
+    user: LoginUser | None = None
+    """Login user of the image; default: the image's own."""
+    key: FilePath | None = None
+    """Private key; default: one is made for the cluster, 0600."""
+    via: Name | None = None
+    """Pool whose first host is the way in; default: login, controller."""
 
 
 DEFAULT_CLOUD_CIDR = "10.40.0.0/16"
@@ -130,18 +116,14 @@ class CloudNetwork(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="admin_cidrs mtu", replace="cidr")
 
-    cidr: Annotated[Cidr | None, Meta(description="Network to make; default: 10.40.0.0/16.")] = None
-    admin_cidrs: Annotated[
-        list[Cidr],
-        Meta(
-            description="Networks that may reach SSH of login and controller nodes.",
-            examples=[["192.0.2.0/24"]],
-        ),
-    ] = field(default_factory=list)
-    mtu: Annotated[
-        Annotated[int, Meta(ge=1280, le=9216)] | None,
-        Meta(description="MTU in bytes; default: the fabric class's, else the cloud's."),
-    ] = None
+    cidr: Cidr | None = None
+    """Network to make; default: 10.40.0.0/16."""
+    admin_cidrs: Annotated[list[Cidr], Meta(examples=[["192.0.2.0/24"]])] = field(
+        default_factory=list
+    )
+    """Networks that may reach SSH of login and controller nodes."""
+    mtu: Annotated[int, Meta(ge=1280, le=9216)] | None = None
+    """MTU in bytes; default: the fabric class's, else the cloud's."""
 
 
 class CloudSite(SiteModel, frozen=True, kw_only=True):
@@ -160,23 +142,24 @@ class CloudSite(SiteModel, frozen=True, kw_only=True):
     subnets_key: ClassVar[str] = "subnets"
     """Key of `network` for the subnets of one that exists."""
 
-    region: Annotated[Identifier, Meta(description="Region, as the cloud calls it.")]
-    dns: Annotated[Dns | None, Meta(description="A DNS zone that exists.")] = None
-    kms_key: Annotated[
-        Identifier | None,
-        Meta(description="Key that encrypts disks and file systems; default: the cloud's own."),
-    ] = None
-    network: Annotated[CloudNetwork, Meta(description="The nodes' network.")] = CloudNetwork()
-    proxy: Annotated[Proxy | None, Meta(description="How nodes reach the outside.")] = None
-    roles: Annotated[NodeRoles, Meta(description="Identities that exist.")] = NodeRoles()
-    ssh: Annotated[CloudSsh, Meta(description="How to log in.")] = CloudSsh()
-    image: Annotated[
-        Identifier | None,
-        Meta(description="Machine image to boot; default: the vendor's image of the distribution."),
-    ] = None
-    tags: Annotated[
-        dict[str, Tag], Meta(description="Tags or labels in addition to the cluster's.")
-    ] = field(default_factory=dict)
+    region: Identifier
+    """Region, as the cloud calls it."""
+    dns: Dns | None = None
+    """A DNS zone that exists."""
+    kms_key: Identifier | None = None
+    """Key that encrypts disks and file systems; default: the cloud's own."""
+    network: CloudNetwork = CloudNetwork()
+    """The nodes' network."""
+    proxy: Proxy | None = None
+    """How nodes reach the outside."""
+    roles: NodeRoles = NodeRoles()
+    """Identities that exist."""
+    ssh: CloudSsh = CloudSsh()
+    """How to log in."""
+    image: Identifier | None = None
+    """Machine image to boot; default: the vendor's image of the distribution."""
+    tags: dict[str, Tag] = field(default_factory=dict)
+    """Tags or labels in addition to the cluster's."""
 
     @property
     def zone(self) -> str | None:

@@ -29,22 +29,13 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
 
     machines_of: ClassVar[str] = "bare-metal"
 
-    hosts: Annotated[
-        list[Line | ListedHost],
-        Meta(description="The list: lines, or entries that say more."),
-    ] = field(default_factory=list)
-    hosts_file: Annotated[
-        FilePath | None,
-        Meta(
-            description="The list in a file next to the spec: lines, or the JSON that the cloud's "
-            "API or `kubectl get nodes -o json` gives.",
-            examples=["hosts.txt"],
-        ),
-    ] = None
-    usd_per_hour: Annotated[
-        dict[str, Annotated[float, Meta(ge=0)]],
-        Meta(description="What you pay for a node and hour in USD, by machine type."),
-    ] = field(default_factory=dict)
+    hosts: list[Line | ListedHost] = field(default_factory=list)
+    """The list: lines, or entries that say more."""
+    hosts_file: Annotated[FilePath | None, Meta(examples=["hosts.txt"])] = None
+    """The list in a file next to the spec: lines, or the JSON that the cloud's API or `kubectl get
+    nodes -o json` gives."""
+    usd_per_hour: dict[str, Annotated[float, Meta(ge=0)]] = field(default_factory=dict)
+    """What you pay for a node and hour in USD, by machine type."""
 
     def own_price(self, machine: str) -> float | None:
         """Return what the user says that a node costs."""
