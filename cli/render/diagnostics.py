@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity, Span
-from ...schemas.spec.model import SECRET_PATTERN
+from ...schemas.spec.model import REFERENCE_KINDS
 from ..console import Console, Tone, columns, printable, width
 
 _TONES: dict[Severity, Tone] = {
@@ -183,9 +183,9 @@ _KEY = re.compile(
 _LOGIN = re.compile(r"(?<=://)[^\s/@\"']{1,256}(?=@)")
 """User and password of a URL."""
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^']|'')*'?")
-_IN_FLOW = re.compile(r"[^,}\]]*")
-_PLAIN = re.compile(r"(?:(?! #).)*")
-_REFERENCE = re.compile(SECRET_PATTERN)
+_END_IN_FLOW = re.compile(r"[,}\]]")
+_END = re.compile(r" #")
+_REFERENCE = re.compile(rf"[\"']*(?:{REFERENCE_KINDS}):[\"']*[^\"']")
 
 
 @lru_cache(maxsize=4)  # findings come in the order of lines, and hundreds may be in one
@@ -197,19 +197,39 @@ def concealed(line: str) -> str:
     parts, shown_to = [], 0
     opened = re.search(r"[{\[]", line)
     flow_from = len(line) if opened is None else opened.start()
+    plain, in_flow = _Ends(line, _END), _Ends(line, _END_IN_FLOW)
     for key in _KEY.finditer(line):
-        value = _value(line, key.end(), flows=key.end() > flow_from)
-        if value and value[0] not in "{[&*|>#" and not _REFERENCE.match(value.strip("\"'")):
-            start, end = max(key.end(), shown_to), key.end() + len(value)
+        start = key.end()
+        quoted = _QUOTED.match(line, start)
+        ends = in_flow if start > flow_from else plain
+        end = ends.after(start) if quoted is None else quoted.end()
+        if end > max(start, shown_to) and _is_secret(line, start, end):
+            start = max(start, shown_to)
             parts += [line[shown_to:start], "*" * (end - start)]
-            shown_to = max(start, end)
+            shown_to = end
     shown = "".join([*parts, line[shown_to:]])
     return _LOGIN.sub(lambda login: "*" * len(login[0]), shown) if "@" in shown else shown
 
 
-def _value(line: str, at: int, *, flows: bool) -> str:
-    quoted = _QUOTED.match(line, at)
-    if quoted is not None:
-        return quoted[0]
-    found = (_IN_FLOW if flows else _PLAIN).match(line, at)
-    return found[0].rstrip() if found is not None else ""
+def _is_secret(line: str, start: int, end: int) -> bool:
+    return line[start] not in "{[&*|>#" and _REFERENCE.match(line, start, end) is None
+
+
+class _Ends:
+    """Where values without quotes end, asked from left to right: the line is read once for all.
+
+    A line may hold a hundred thousand keys, and the value of each reach to its end.
+    """
+
+    def __init__(self, line: str, mark: re.Pattern[str]) -> None:
+        self._line = line
+        self._mark = mark
+        self._marked, self._end = -1, -1
+
+    def after(self, start: int) -> int:
+        """Return the end of the value at `start`, without the spaces before its mark."""
+        if start > self._marked:
+            found = self._mark.search(self._line, start)
+            self._marked = len(self._line) if found is None else found.start()
+            self._end = start + len(self._line[start : self._marked].rstrip())
+        return max(start, self._end)

@@ -133,8 +133,8 @@ SlurmVersion: TypeAlias = Annotated[
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
 """The value of a tag or label."""
 
-_PLACES = "env|file|sops|ansible-vault|aws-secret|gcp-secret|azure-secret"
-SECRET_PATTERN = rf"^({_PLACES}):[^\r\n]+$(?!\n)"  # a pattern
+REFERENCE_KINDS = "env|file|sops|ansible-vault|aws-secret|gcp-secret|azure-secret"
+SECRET_PATTERN = rf"^({REFERENCE_KINDS}):[^\r\n]+$(?!\n)"  # a pattern
 
 Secret: TypeAlias = Annotated[
     str,

@@ -64,3 +64,23 @@ def test_what_is_no_secret_is_shown(line: str) -> None:
 def test_a_very_long_line_is_done_at_once() -> None:
     assert concealed("password" * 100_000).endswith("password")
     assert concealed("password" * 100_000 + ": x").endswith(": *")
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ("password: env:WORD ", "password: env:WORD "),
+        ("secret: {name: a ", "secret: {name: a "),
+        ("password: 'word', ", "password: ******, "),
+        ("password: word # ", "password: **** # "),
+        ("{password: word, ", "{password: ****, "),
+    ],
+)
+def test_each_of_a_hundred_thousand_keys_in_one_line_is_looked_at(entry: str, shown: str) -> None:
+    """Two megabytes: the test wouldn't end if each value were read to the end of the line."""
+    assert concealed(entry * 100_000) == shown * 100_000
+
+
+def test_a_value_that_reaches_over_a_hundred_thousand_keys_is_hidden_once() -> None:
+    keys = "password: word " * 100_000
+    assert concealed(keys) == f"password: {'*' * (len(keys) - 11)} "
