@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Ledger(Protocol):
     """The caller's book of what exists: an intent is stored before the call that creates.
 
-    Safe to call from many threads; what is told at the same time is written together.
+    Safe to call from many threads; what is reported at the same time is written together.
     """
 
     def intend(self, site: str, resource: Resource) -> str:
@@ -29,7 +29,7 @@ class Ledger(Protocol):
     def created(self, intent: str, provider_id: str) -> None:
         """Record that the intended resource exists.
 
-        May be told twice: a provider that was killed between creating and telling finds the
+        May be called twice: a provider that was killed between creating and telling finds the
         resource by its token label and tells again.
         """
         ...

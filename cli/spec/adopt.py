@@ -45,7 +45,7 @@ def write_draft(make: Callable[[str], Adopted], origin: str, output: Path, fmt: 
         make: drafts it, on the day that it is given.
         origin: what it is adopted from, in words.
         output: the spec to write.
-        fmt: how the result is told.
+        fmt: format of the result.
     """
     written = write_adopted(drafted(lambda: make(today())), output, origin)
     answer(fmt, written, lambda: adopted_text(written, stdout()))

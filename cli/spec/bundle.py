@@ -1,4 +1,4 @@
-"""`gcluster bundle`: all that a spec needs, in a folder that a site without a network lives on."""
+"""`gcluster bundle`: a folder with all that a site without a network is installed from."""
 
 from pathlib import Path
 from typing import Annotated

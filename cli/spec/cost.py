@@ -21,7 +21,7 @@ from ..render.document import document
 from ..render.spec.cost import bills_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
-"""Bytes read from standard input: one more than a spec may have, so that the limit is told."""
+"""Bytes read from standard input: one more than a spec may have, so that more is noticed."""
 
 
 def command(
@@ -47,7 +47,7 @@ def command(
 ) -> Exit:
     """Show the cost of specs by pool, site, market and power.
 
-    Prices are those of the catalog. Nothing is looked up: each price is told with its source and
+    Prices are those of the catalog. Nothing is looked up: each price is shown with its source and
     date. Exit code 2 when a spec has errors.
     """
     share = None if utilisation is None else _share(utilisation)

@@ -17,7 +17,7 @@ from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.spec.validate import for_programs, report_text
 
 STDIN_LIMIT = 8 * 2**20 + 1
-"""Bytes read from standard input: one more than a spec may have, so that the limit is told."""
+"""Bytes read from standard input: one more than a spec may have, so that more is noticed."""
 
 
 def command(  # noqa: PLR0917  # typer passes them by name

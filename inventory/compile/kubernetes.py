@@ -135,7 +135,7 @@ def version_of(node: NodeFacts) -> str:
 
 
 def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]:
-    """Return what all hosts are told of the cluster; control planes hand on the networks."""
+    """Return what all hosts get of the cluster; control planes hand on the networks."""
     kubernetes = node.spec.scheduler
     assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes said so
     variables: dict[str, Json] = {

@@ -1,4 +1,4 @@
-"""A cluster that lives on a bundle: checked before anything changes, then uploaded."""
+"""A cluster that is installed from a bundle: checked before anything changes, then uploaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """What `up` was told of a bundle."""
+    """The bundle that `up` was given."""
 
     folder: Path | None
     """None: nodes take everything from the sources themselves again."""
@@ -66,7 +66,7 @@ def command_for(cluster: Cluster, folder: Path | None) -> str:
 
 
 def _set_active(cluster: Cluster, manifest: BundleManifest | None) -> None:
-    """Set what the cluster lives on; Kubernetes comes from there too."""
+    """Set what the cluster is installed from; Kubernetes comes from there too."""
     cluster.__dict__["bundle"] = manifest
     cluster.__dict__.pop("kubernetes", None)
 

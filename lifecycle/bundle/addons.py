@@ -101,7 +101,7 @@ def bundle_addons(
     Args:
         asked: what is asked for; none: nothing is fetched and written.
         out: the bundle's folder.
-        report: told of each.
+        report: receives an event for each.
         get: returns what stands at a URL.
 
     Raises:
@@ -220,7 +220,7 @@ def bundle_images(
         asked: what nodes need of Kubernetes; None: nothing that we bring them, nor images.
         addons: name and tag of each image of an add-on -> digest that somebody pinned.
         out: the bundle's folder.
-        report: told of each.
+        report: receives an event for each.
 
     Raises:
         LifecycleError: GC939, one for each that is not to be had or isn't what is pinned.

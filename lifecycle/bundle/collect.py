@@ -73,7 +73,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         spec_path: the spec.
         out: a folder that is new, empty, or a bundle.
         only: roles to limit it to.
-        report: told of every file.
+        report: receives an event for every file.
 
     Raises:
         LifecycleError: the spec is wrong, `out` is somebody's, or something can't be collected;

@@ -127,7 +127,7 @@ def bundle_kubernetes(
     Args:
         asked: what; None: nothing.
         out: the bundle's folder.
-        report: told of each part.
+        report: receives an event for each part.
         of: where releases are published; by default as release.yaml says.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The sites of a cluster with their providers, ready to be asked and told, all at once."""
+"""The sites of a cluster with their providers, ready to be queried and changed, all at once."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[st
 def file_systems(sites: Iterable[OpenSite]) -> dict[str, str]:
     """Return storage -> what is mounted of it, of the file systems that clouds run."""
     found = at_each(sites, lambda site: site.provider.file_systems(site.context))
-    return {name: device for told in found.values() for name, device in told.items()}
+    return {name: device for devices in found.values() for name, device in devices.items()}
 
 
 def inventory(

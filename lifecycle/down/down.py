@@ -60,7 +60,7 @@ def down(
 
     Args:
         cluster: as it was last applied.
-        report: is told how far it is.
+        report: receives the progress.
         confirm: is shown what exists; when it answers no, nothing is touched.
         delete_data: storage of the spec whose data goes too.
         skip_kubernetes: a cloud's control plane is not asked for what it made beside the stack.

@@ -88,7 +88,7 @@ _Look: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
 def check_ledger(cluster: Cluster) -> LedgerCheck:
     """Ask every site for what carries the cluster's tag, and hold it against the site_ledger.
 
-    Nothing is changed, and no lock is taken: what a run makes meanwhile may be told as a leftover.
+    Nothing is changed, and no lock is taken: what a run makes meanwhile may be shown as a leftover.
     """
     ended = has_ended(cluster)
     sites = open_sites(cluster)

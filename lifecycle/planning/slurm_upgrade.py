@@ -1,7 +1,7 @@
 """Whether the Slurm that runs can become the one that the spec gives: by a window, never older.
 
 The order itself, slurmdbd before slurmctld before slurmd, is that of every convergence; slurmdbd
-and slurmctld keep what a new version would write anew (roles slurmdbd and slurm).
+and slurmctld keep what a new version would rewrite (roles slurmdbd and slurm).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ so they can run at the same time.
 
 A link is named when nothing else can explain a failure, a node when it failed beside two that were
 cleared: two bad links at one node are that node's fault. Two bad links between the same two blocks
-are the fault of what connects these. Rounds are bounded; what is open then is told as undecided.
+are the fault of what connects these. Rounds are bounded; what is open then is undecided.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def run_allreduce(
         inventory: the hosts to test, and the controller to start the job from.
         session: reaches the controllers.
         run_dir: where the logs are kept.
-        report: told of every message size.
+        report: receives an event for every message size.
         catalog: says what the fabrics of the machine types reach, for an automatic floor.
         limit_s: seconds until a job is cancelled.
         bisect: whether to look for what is at fault when one fails.
@@ -269,7 +269,7 @@ def launcher_of(
 ) -> Launcher:
     """Return what starts AllReduces on the hosts of `inventory`, which has a controller.
 
-    `report` is told when something of one is left.
+    `report` hears when something of one is left.
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLauncher(session, inventory.with_role("controller")[0])

@@ -1,4 +1,4 @@
-"""Judges a saved log with no cluster: the fabric class, the machine type and the nodes are told."""
+"""Judges a saved log with no cluster: the fabric class, machine type and nodes are given."""
 
 from __future__ import annotations
 

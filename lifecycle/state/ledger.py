@@ -173,13 +173,13 @@ class Ledger:
         known = self.known(site)
         new = [item for item in found if item[2] not in known]
         with self._fold_lock:
-            told = {token: place for token, _, place in new if token in self._fold.intents}
-        lost = [(resource, place) for token, resource, place in new if token not in told]
+            recorded = {token: place for token, _, place in new if token in self._fold.intents}
+        lost = [(resource, place) for token, resource, place in new if token not in recorded]
         if lost:
             intents = self.intend_many(site, (resource for resource, _ in lost))
-            told |= {intents[resource.key]: place for resource, place in lost}
-        if told:
-            self.created_many(told)
+            recorded |= {intents[resource.key]: place for resource, place in lost}
+        if recorded:
+            self.created_many(recorded)
 
     def failed(self, intent: str, reason: str) -> None:
         """Record that it was not created and nothing is left of it."""

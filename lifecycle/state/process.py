@@ -1,4 +1,4 @@
-"""Who holds something: a process of this machine, told from every other that ever had its pid."""
+"""Who holds something: a process of this machine, and no other that ever had its pid."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Puts right what damage of a state can be: from its events, this machine's index and the sites.
 
-Nothing that can be read is changed, and no event is written anew: one that is lost is accepted by
+Nothing that can be read is changed, and no event is rewritten: one that is lost is accepted by
 another event, and what it may have told of is asked of the sites. What only a backup has is named.
 """
 

@@ -20,7 +20,7 @@ FULL_PERCENT = 98
 CREDENTIAL_S = 300
 """How long a MUNGE credential lives, and how far clocks may differ at most (munge(1), default)."""
 SKEW_S = 60
-"""Clocks that differ by more are told of before credentials are refused."""
+"""Clocks that differ by more are reported before credentials are refused."""
 
 _REASONS = (
     ("SlurmdSpoolDir is full", "disk-full", "slurmd's spool folder is full"),

@@ -101,7 +101,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     certificate: dict[str, object] | None
     """The last certificate, as stored."""
     kept: tuple[Leftover, ...] = ()
-    """Data that `down` kept, and what it stands in; told of a cluster without nodes."""
+    """Data that `down` kept, and what it stands in; reported of a cluster without nodes."""
     quotas: tuple[QuotaUse, ...] = ()
     """Accounts that use GPUs or whose use is limited, where the scheduler keeps accounts."""
     repairs: tuple[Repair, ...] = ()

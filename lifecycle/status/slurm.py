@@ -142,7 +142,7 @@ _ARRAY = re.compile(r"_\[([0-9,:-]+)(?:%\d+)?\]$")
 
 
 class SchedulerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller told."""
+    """What a controller answered."""
 
     view: SchedulerView
     since: dict[str, str] = {}

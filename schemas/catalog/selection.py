@@ -37,7 +37,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: Machine
     where: str
-    """Cloud, or the provider of one's own machines; simulated sites are not told."""
+    """Cloud, or the provider of one's own machines; simulated sites are not named."""
     price: Price | None
     """Lowest known one in the market and region that are looked for."""
 

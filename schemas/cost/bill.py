@@ -1,4 +1,4 @@
-"""What a cluster costs, told in full: pools, sites, every market, power, and each price's source.
+"""What a cluster costs, in full: pools, sites, every market, power, and each price's source.
 
 Only the spec and the catalog are asked. A sum names what it lacks; what isn't known is never 0.
 """

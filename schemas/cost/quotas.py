@@ -1,7 +1,7 @@
 """What a spec takes of a cloud account's quotas when all its machines run at once.
 
 What an account has is known to the cloud alone, and mostly none of it to begin with: so this is
-told, by `gcluster validate` after "ok", and not a finding.
+shown, by `gcluster validate` after "ok", and not a finding.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def read_line(line: str) -> ListedHost | str:
 
 
 def read_file(path: Path) -> HostList:
-    """Return the machines of a file; what can't be read of it is told with its line (GC027)."""
+    """Return the machines of a file; what can't be read of it is reported with its line (GC027)."""
     source = read_source(path)
     text = source if isinstance(source, Diagnostic) else decode(source, file=str(path))
     if isinstance(text, Diagnostic):
@@ -203,7 +203,7 @@ def with_lists(structured: Structured, document: Document, *, folder: Path, spec
         if read.unread:
             found.append(_at(document, path, read.unread, spec))
         found += read.diagnostics
-        # Of a list that is wrong nothing is taken: what is missing in it would be told once more.
+        # Of a list that is wrong nothing is taken: what is missing in it would be reported again.
         whole = not (read.unread or read.diagnostics)
         sites[name] = msgspec.structs.replace(site, hosts=list(read.hosts) if whole else [])
         place = place_of(document, path)

@@ -30,7 +30,7 @@ class Mounts:
         pools: Mapping[str, Pool],
         sites: Iterable[str] | None = None,
     ) -> None:
-        """Hold the parts; with the names of all sites, a misspelt one can be told."""
+        """Hold the parts; with the names of all sites, a misspelt one can be reported."""
         self._storage = storage
         self._pools = pools
         self._sites = None if sites is None else frozenset(sites)

@@ -133,7 +133,7 @@ def hosts_claimed_twice(members: Sequence[Member]) -> Iterator[Diagnostic]:
 
 
 def _group(claim: _Claim, before: _Claim, address: str) -> tuple[object, ...]:
-    """Return what is told in one finding: a pool against a pool, sure and unsure apart."""
+    """Return what one finding reports: a pool against a pool, sure and unsure apart."""
     certain = claim.hosts.bastion == before.hosts.bastion or _is_known_everywhere(address)
     return claim.hosts.pool, before.member.file, before.hosts.pool, certain
 

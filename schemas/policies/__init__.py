@@ -24,7 +24,7 @@ _NAMES = ("policies.yaml", "policies.yml")
 def find_policies(spec_file: Path) -> Path | None:
     """Return the policies file beside a spec, or None; it is not opened.
 
-    Whatever carries the name counts, so that a file that can't be read is told and not passed by.
+    Whatever carries the name counts, so that an unreadable file is reported and not passed by.
     """
     if spec_file.name in _NAMES:
         return None

@@ -317,7 +317,7 @@ def _beside(
 def _component(
     component: Component, version: str, tested: TestedSet | None, origin: Origin
 ) -> ResolvedComponent:
-    """Return a component; its source is told where the set has this version from elsewhere."""
+    """Return a component; its source is named where the set has this version from elsewhere."""
     key = component.key
     have = tested.versions.get(key) if tested else None
     ours = tested is not None and have is not None and fits(version, have)

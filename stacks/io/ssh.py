@@ -201,7 +201,7 @@ _PAUSE_S = 10.0
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a provider waits, and who is told."""
+    """How long a provider waits, and who hears of it."""
 
     patience_s: float = 0.0
     """Seconds from the first look until machines without a key are taken for silent."""

@@ -81,13 +81,13 @@ def _settle(context: SiteContext, found: Survey) -> None:
     if found.network is not None:
         there[f"network/{found.network.name}"] = found.network
     known = records.load(context).ids
-    untold = {key: thing for key, thing in there.items() if known.get(key) != thing.id}
+    unrecorded = {key: thing for key, thing in there.items() if known.get(key) != thing.id}
     vanished = {key: gone for key, gone in known.items() if key not in there}
-    if not (untold or vanished):
+    if not (unrecorded or vanished):
         return
     for key, gone in vanished.items():
         context.ledger.deleted(context.site, key, gone)
-    _tell(context, untold)
+    _record(context, unrecorded)
     with records.updated(context) as remembered:
         remembered.ids = {key: thing.id for key, thing in there.items()}
         for name, container in found.nodes.items():
@@ -98,20 +98,20 @@ def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> 
     """Tell the ledger of those nodes alone that a killed run made: others may be on their way."""
     there = {name: found.nodes[name] for name in names if name in found.nodes}
     known = records.load(context).ids
-    untold = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
-    if not untold:
+    unrecorded = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
+    if not unrecorded:
         return
-    _tell(context, {f"node/{name}": container for name, container in untold.items()})
+    _record(context, {f"node/{name}": container for name, container in unrecorded.items()})
     with records.updated(context) as remembered:
-        for name, container in untold.items():
+        for name, container in unrecorded.items():
             remembered.ids[f"node/{name}"] = container.id
             remembered.addresses[name] = container.labels[labels.ADDRESS]
 
 
-def _tell(context: SiteContext, untold: Mapping[str, Container | Network]) -> None:
+def _record(context: SiteContext, unrecorded: Mapping[str, Container | Network]) -> None:
     """Have the ledger know what exists: resource key -> what the engine lists."""
     found = []
-    for key, thing in untold.items():
+    for key, thing in unrecorded.items():
         kind, _, name = key.partition("/")
         resource = Resource(kind=kind, name=name, pool=thing.labels.get(labels.POOL))
         found.append((thing.labels[labels.TOKEN], resource, thing.id))

@@ -30,7 +30,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before_s: float = 0.0
     """Seconds that each call takes longer before anything of it has happened."""
     after_s: float = 0.0
-    """Seconds that each call takes longer after it has happened, before anybody is told."""
+    """Seconds that each call takes longer after it has happened, before the caller hears of it."""
     usd_per_hour: float = 0.0
     """Price of a node."""
 

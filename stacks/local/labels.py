@@ -25,7 +25,7 @@ ELASTIC = "gcluster.elastic"
 
 
 def owner(context: SiteContext) -> dict[str, str]:
-    """Return the labels by which this cluster's objects on this site are told from all others."""
+    """Return the labels by which this cluster's objects on this site differ from all others."""
     return {CLUSTER: context.spec.name, ID: context.cluster_id, SITE: context.site}
 
 

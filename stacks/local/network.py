@@ -176,7 +176,7 @@ def _create(
     """Make the network in the first subnet that the engine accepts."""
     used = used_networks((s for n in engine.networks() for s in n.subnets), host_routes())
     cidr = str(net.properties["cidr"])
-    worn = {**labels.owner(context), labels.KIND: "network", labels.TOKEN: intent}
+    object_labels = {**labels.owner(context), labels.KIND: "network", labels.TOKEN: intent}
     refused: ProviderError | None = None
     kind = ("--internal",) if net.properties.get("internal") else ()
     for tried, subnet in enumerate(candidates(cidr, net.name, used)):
@@ -184,7 +184,7 @@ def _create(
             break
         where = (f"--subnet={subnet}", f"--gateway={gateway(subnet)}", *kind)
         try:
-            engine.call("network", "create", *where, *labels.flags(worn), net.name)
+            engine.call("network", "create", *where, *labels.flags(object_labels), net.name)
         except ProviderError as error:
             if not is_clash(str(error)):
                 raise

@@ -199,14 +199,14 @@ def _to_make(
     starts = []
     for resource in missing:
         intent = intents[resource.key]
-        worn = _labels(context, node_base, resource, given[resource.name], intent)
+        object_labels = _labels(context, node_base, resource, given[resource.name], intent)
         name = container_name(context.spec, resource.name)
         command = (
             *("run", "--detach", "--pull=never", f"--name={name}", f"--hostname={resource.name}"),
             *(f"--network={node_base.network}", f"--ip={given[resource.name]}"),
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
-            *labels.flags(worn),
+            *labels.flags(object_labels),
             *(ssh.seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
             *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),
         )

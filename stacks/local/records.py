@@ -15,14 +15,14 @@ from ..provider import SiteContext
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """A node that answered over SSH, told to the ledger."""
+    """A node that answered over SSH, recorded in the ledger."""
 
     container: str
     host_keys: tuple[str, ...]
 
 
 class Records(msgspec.Struct):
-    """Kept beside the labels: without it, nodes are greeted again and may be told twice."""
+    """Kept in addition to the labels: without it, nodes are asked and recorded again."""
 
     addresses: dict[str, str] = {}
     """Node -> address; a node that is made again gets the same."""

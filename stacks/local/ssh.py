@@ -65,10 +65,10 @@ def first_contact(engine: Engine, container: str) -> tuple[str, ...]:
     Nobody is let in: that is cloud-init's. The engine's exec stands for the cloud's console.
     """
     try:
-        told = engine.inside(container, "/bin/sh", "-c", _LISTENS, limit_s=BOOT_LIMIT_S * 2)
+        answer = engine.inside(container, "/bin/sh", "-c", _LISTENS, limit_s=BOOT_LIMIT_S * 2)
     except ProviderError:
         return ()
-    return tuple(" ".join(line.split()[:2]) for line in told.splitlines() if line.strip())
+    return tuple(" ".join(line.split()[:2]) for line in answer.splitlines() if line.strip())
 
 
 def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:

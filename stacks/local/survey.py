@@ -137,8 +137,8 @@ def ids_in_use(context: SiteContext) -> frozenset[str]:
     """Return the ids of all clusters with this name that have something on the site."""
     engine = find_engine(described(context.spec, context.site).runtime)
     mine = {labels.CLUSTER: context.spec.name, labels.SITE: context.site}
-    worn = [c.labels for c in engine.containers(mine)] + [n.labels for n in engine.networks()]
-    ours = (each for each in worn if mine.items() <= each.items())
+    label_sets = [c.labels for c in engine.containers(mine)] + [n.labels for n in engine.networks()]
+    ours = (each for each in label_sets if mine.items() <= each.items())
     return frozenset(each[labels.ID] for each in ours if labels.ID in each)
 
 
@@ -256,16 +256,16 @@ def behind_way_in(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
 def _host(
     context: SiteContext, name: str, container: Container, host_keys: tuple[str, ...]
 ) -> Host:
-    worn = container.labels
-    pool = context.spec.pools.get(worn[labels.POOL])
-    role: PoolRole = convert(worn[labels.ROLE], PoolRole)
+    found = container.labels
+    pool = context.spec.pools.get(found[labels.POOL])
+    role: PoolRole = convert(found[labels.ROLE], PoolRole)
     return Host(
         name=name,
         site=context.site,
-        pool=worn[labels.POOL],
+        pool=found[labels.POOL],
         role=role,
-        machine=pool.machine if pool is not None else worn[labels.MACHINE] or None,
-        address=worn[labels.ADDRESS],
+        machine=pool.machine if pool is not None else found[labels.MACHINE] or None,
+        address=found[labels.ADDRESS],
         ssh=ssh.target(records.directory(context) / "id_ed25519", host_keys),
-        image=worn[labels.IMAGE] or None,
+        image=found[labels.IMAGE] or None,
     )

@@ -162,11 +162,11 @@ def settle(
     if intents or known.keys() - {node.id for node in listed}:
         site.catch_up()
         listed = [node for node in site.list().values() if mine(node.name)]
-    untold = [node for node in listed if node.id not in known]
-    made = {node.token for node in untold}
+    unrecorded = [node for node in listed if node.id not in known]
+    made = {node.token for node in unrecorded}
     context.ledger.adopt(
         context.site,
-        ((n.token, Resource(kind="node", name=n.name, pool=n.pool), n.id) for n in untold),
+        ((n.token, Resource(kind="node", name=n.name, pool=n.pool), n.id) for n in unrecorded),
     )
     asked = frozenset(wanted) - {node.name for node in listed}
     unmade = [i for i, name in intents.items() if i not in made and name not in asked]

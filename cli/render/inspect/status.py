@@ -245,7 +245,7 @@ def _history_line(run: RunRecord, console: Console) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value on one line; lists and maps are told by how many they hold."""
+    """Return a value on one line; lists and maps as how many they hold."""
     if isinstance(value, (list, dict)):
         return f"{len(value)} entries"
     return json.dumps(value, ensure_ascii=False)

@@ -129,7 +129,7 @@ def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:
 
 
 MANY_CAUSES = 20
-"""Causes that are told one by one; a hall without power has one for each of its nodes."""
+"""Causes that are shown one by one; a data hall without power has one for each of its nodes."""
 
 
 def causes_lines(causes: Sequence[Cause], console: Console) -> Iterator[str]:

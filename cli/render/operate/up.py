@@ -39,10 +39,10 @@ def up_text(result: UpResult, target: str, console: Console) -> str:
     if result.diagnostics:
         lines += ["", diagnostics_text(result.diagnostics, console)]
     message = " ".join(d.summary for d in result.diagnostics)
-    untold = {host: why for host, why in result.failed_hosts.items() if host not in message}
+    unmentioned = {host: why for host, why in result.failed_hosts.items() if host not in message}
     lines += [
         f"{console.paint('error', '✘')} {host} was left behind: {printable(why)}"
-        for host, why in untold.items()
+        for host, why in unmentioned.items()
     ]
     lines += ["", _next_steps(result, target, console)]
     return console.plain("\n".join(lines))

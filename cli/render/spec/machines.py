@@ -234,7 +234,7 @@ _UNITS = {
 }
 """Units by how a field's name ends."""
 _TOGETHER = ("prices.", "quotas.")
-"""Figures that are told in one line for each element."""
+"""Figures that are shown in one line for each element."""
 
 
 _LONGEST_WORD = 40

@@ -69,8 +69,8 @@ def _row(row: SoftwareRow) -> tuple[str, str, str]:
     marked = version if row.verified else f"{version}{_MARK}"
     why = _ORIGINS[row.origin] if row.origin else ""
     install = _INSTALLED[row.install] if row.install and row.origin != "distribution" else ""
-    told = "; ".join(filter(None, (f"role {row.by}", why, install, row.source)))
-    return row.name, marked, told
+    notes = "; ".join(filter(None, (f"role {row.by}", why, install, row.source)))
+    return row.name, marked, notes
 
 
 def sets_text(lock: Lock, console: Console) -> str:

@@ -1,7 +1,7 @@
 """The role wireguard: gateways of tunnels between sites, whose keys the cluster's vault makes.
 
 A gateway gets its own private key and the public keys of the gateways beyond its tunnels, as
-secrets get to nodes: so both ends of a new tunnel are told in one `up`, and no key is read back.
+secrets get to nodes: so one `up` configures both ends of a new tunnel, and no key is read back.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def may_run_accounting(node: NodeFacts) -> bool:
 
 
 def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, Json]:
-    """Return what role slurm's controllers are told of accounts; {} without a database.
+    """Return what role slurm's controllers get of accounts; {} without a database.
 
     Fair share counts from then on, so the weights are written whether or not the spec changes them.
 

@@ -188,7 +188,7 @@ def job_scratch(spec: ClusterSpec, cluster: ClusterFacts) -> str:
 
 
 def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict[str, Json]:
-    """Return what every host is told: the cluster's name and who runs slurmctld."""
+    """Return what every host gets: the cluster's name and who runs slurmctld."""
     named = [{"name": host.name, "address": host.address} for host in controllers]
     return {"slurm_cluster": spec.name, "slurm_controllers": named}
 

@@ -1,4 +1,4 @@
-"""What Slurm is told of nodes: processors, memory, and GPUs with their cores and links."""
+"""What slurm.conf says of nodes: processors, memory, and GPUs with their cores and links."""
 
 from __future__ import annotations
 

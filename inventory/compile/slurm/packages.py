@@ -56,7 +56,7 @@ def slurm_build(node: NodeFacts) -> SlurmBuild | None:
 
 
 def install_variables(node: NodeFacts, role: str) -> dict[str, Json]:
-    """Return what a role's install phase is told of Slurm: its version and whether it was built.
+    """Return what a role's install phase gets of Slurm: its version and whether it was built.
 
     Without a version what is there stays, else the distribution's is installed.
     """

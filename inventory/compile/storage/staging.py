@@ -1,4 +1,4 @@
-"""The role staging: storage that jobs' nodes fill from another one before a job, or when told."""
+"""The role staging: storage that jobs' nodes fill from another one before a job, or on request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def staging_steps(node: NodeFacts) -> list[Step]:
 def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[str, Json]]]:
     """Yield a partition that jobs spill to here, what they need, and which copies hold it.
 
-    A job may name other data than its partition does (`--comment data=...`): all copies are told.
+    A job may name other data than its partition does (`--comment data=...`), so all go there.
     """
     pool, spec = node.name, node.spec
     partition = spill_partitions(spec).get(pool)

@@ -73,7 +73,7 @@ def reap_once(
 
     Args:
         cluster: with the spec whose `budget` counts: a merged one extends what runs.
-        report: is told how far a removal is.
+        report: receives the progress.
         now: aware.
         ask: who uses the cluster.
 

@@ -32,7 +32,7 @@ def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> by
 
     Args:
         addon: one whose digest is known.
-        bundle: folder of the bundle that the cluster lives on: then no publisher is asked.
+        bundle: folder of the bundle that the cluster is installed from: then no publisher is asked.
         get: returns what stands at a URL.
 
     Raises:

@@ -34,7 +34,7 @@ def ready(
         cluster: the cluster.
         observation: what there is of it; where no API server answers, all add-ons are pending.
         session: to its control planes.
-        report: told of each add-on.
+        report: receives an event for each add-on.
         bundle: folder of the bundle that it is to live on.
 
     Raises:
@@ -57,7 +57,7 @@ def fetch_and_render(
     Args:
         found: what the cluster is to have.
         changes: how its add-ons stand.
-        report: told of each add-on.
+        report: receives an event for each add-on.
         bundle: folder of the bundle that it is to live on.
         held: the images that nodes find; None: they pull what isn't there.
 
@@ -89,7 +89,7 @@ def fetch_and_render(
 
 
 def _bundled(cluster: Cluster, folder: Path | None) -> BundledImages | None:
-    """Return the images of the bundle that a cluster lives on, where its nodes pull no others."""
+    """Return the images of the cluster's bundle, where its nodes pull no others."""
     at = cluster.kubernetes
     if cluster.bundle is None or at is None or at.root:
         return None

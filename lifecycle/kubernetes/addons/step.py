@@ -56,7 +56,7 @@ class AddonsStep:
             kubectl: the cluster's API.
             facts: the cluster.
             compiled: objects that gcluster makes itself, which no add-on's own version replaces.
-            report: told of each add-on.
+            report: receives an event for each add-on.
             clock: passes the time.
             limit_s: how long the workloads of an add-on are waited for.
         """

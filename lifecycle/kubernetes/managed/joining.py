@@ -50,7 +50,7 @@ def await_nodes(
         sites: its sites, as they were applied.
         planned: the hosts that the spec asks for.
         folder: the cluster's folder on this machine.
-        report: told how many there are.
+        report: receives how many there are.
         ask: looks at the nodes; default: asks the API.
         clock: seconds, of which only differences count.
         sleep: waits.

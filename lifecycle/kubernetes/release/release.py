@@ -124,7 +124,7 @@ def fetch_release(
         version: "1.35.4".
         architecture: "amd64", "arm64".
         out: the bundle's folder.
-        report: told of each part.
+        report: receives an event for each part.
         of: where it is published; by default as release.yaml says.
 
     Raises:

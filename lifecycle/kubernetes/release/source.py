@@ -112,7 +112,7 @@ def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
     Args:
         what: "modules", or the version of a release: "1.35.4".
         out: the folder.
-        report: told of each part.
+        report: receives an event for each part.
 
     Raises:
         LifecycleError: GC944: the folder holds something else; GC939: it can't be had.

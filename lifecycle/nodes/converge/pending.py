@@ -213,7 +213,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 def worn_out(stamps: Mapping[str, Mapping[str, str]], scope: Scope) -> dict[str, dict[str, str]]:
     """Return the stamps without what the scope does not believe.
 
-    A stamp that isn't there stays so: that a node has joined is told by its stamp, worn or not.
+    A stamp that isn't there stays so: a node's stamp says that it has joined, worn or not.
     """
     return {
         host: {

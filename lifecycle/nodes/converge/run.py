@@ -76,7 +76,7 @@ def converge(
         session: pins their keys and holds the connections.
         secret_files: secret -> file that holds it.
         run_dir: where the playbook, the inventory and Ansible's artifacts are kept.
-        report: told of every step.
+        report: receives an event for every step.
         rolling: nodes in service that must be drained first, and who drains them; they come last.
 
     Raises:

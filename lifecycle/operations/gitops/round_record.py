@@ -1,4 +1,4 @@
-"""The record of a round while it is made: phases with their times, pauses, and what is told."""
+"""The record of a round while it is made: phases with their times, pauses, and what is reported."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class RoundRecord:
             self._emit(ControllerEvent(what="cluster", cluster=cluster.name, reason=summary))
 
     def _keep(self, followed: Followed, acted: Acted) -> Followed:
-        """Keep a cluster's new part; told, and dated, where it says something else."""
+        """Keep a cluster's new part; reported and dated where it differs."""
         before = self._clusters.get(followed.name)
         same = before is not None and (before.phase, before.reason) == (acted.phase, acted.reason)
         kept = msgspec.structs.replace(

@@ -32,7 +32,7 @@ DEFAULT_MOST_CHANGED = 5
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller was told."""
+    """The options that a controller was started with."""
 
     repo: str
     branch: str

@@ -67,7 +67,7 @@ def repair_instances(
     Args:
         cluster: as it was last applied.
         words: nodes, by the API's names or by the spec's.
-        report: told what is waited for.
+        report: receives what is waited for.
         confirm: shown what will be done; when it answers no, nothing is touched.
         replace: nodes may be recreated; nothing else can be tried on these.
         clock: passes the time.

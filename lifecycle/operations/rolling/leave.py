@@ -34,7 +34,7 @@ def empty(
         policies: node -> how its pool waits for jobs, or puts them back in line.
         service: the scheduler.
         requeue: puts jobs back in line whatever the pools say.
-        emit: told in words what is waited for.
+        emit: receives in words what is waited for.
         clock: the time.
 
     Raises:

@@ -65,7 +65,7 @@ def roll(
         service: the scheduler.
         work: changes nodes that are out of service and free.
         why: the reason that the scheduler shows for drained nodes.
-        emit: told in words what is waited for.
+        emit: receives in words what is waited for.
         clock: the time.
     """
     try:

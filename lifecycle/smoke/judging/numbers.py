@@ -18,7 +18,7 @@ COARSE_US, COARSE = 1e7, 0.06
 """From this time on nccl-tests 2.19 prints two figures ("1.2e+07"), which may be so far off."""
 
 MOST_SIZES = 3
-"""Sizes with wrong values that are told one by one."""
+"""Sizes with wrong values that are shown one by one."""
 
 _COLLECTIVE = "all_reduce"
 

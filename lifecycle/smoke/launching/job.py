@@ -47,7 +47,7 @@ class JobRunner:
         Args:
             launch: what to start.
             expected: what it must prove; how the launcher ended is added.
-            progress: told of each row as it comes.
+            progress: receives each row as it comes.
         """
         path = self._run_dir / f"allreduce-{launch.label}.log"
         parser = LogParser()

@@ -45,7 +45,7 @@ def _digest(role: str) -> str:
 def upgrade_lines(before: Built | None, after: Built) -> tuple[UpgradeLine, ...]:
     """Return what another gcluster, or another software lock, changes of what was applied.
 
-    A role or version that is new, or no longer asked for, isn't told: the spec's fields say so.
+    A role or version that is new, or no longer asked for, isn't listed: the spec's fields say so.
     """
     return tuple(_lines(before, after))
 

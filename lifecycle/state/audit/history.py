@@ -1,4 +1,4 @@
-"""What was done to a cluster, told from its events: every run, and one run step by step."""
+"""What was done to a cluster, read from its events: every run, and one run step by step."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Wanted: TypeAlias = dict[str, tuple[Step, str]]
 _LIMIT_S = 30
 _AT_ONCE = 64
 _NAMED = 10
-"""Differences that are told one by one."""
+"""Differences that are shown one by one."""
 
 
 def wanted_steps(

@@ -74,7 +74,7 @@ def fix_drift(
 
     Args:
         cluster: as it was last applied.
-        report: told how far it is.
+        report: receives the progress.
         confirm: shown the plan; when it answers no, nothing is touched.
         requeue_jobs: put jobs on nodes that must be drained back in line.
         allow: what a guard holds back.

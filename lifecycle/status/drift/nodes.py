@@ -320,7 +320,7 @@ def _compared(
     if kind in SEALED_ONCE and now is None:
         return None  # nobody gets in by what is gone
     if kind == "mode" and (was is None or now is None):
-        return None  # told of the file itself
+        return None  # reported of the file itself
     shown = kind not in _SECRET
     return Drift(
         plane="fabric" if kind in _FABRIC else "node",

@@ -168,7 +168,7 @@ def _relies_on(placed: Placed) -> PathTuple:
 
 
 def _finding(context: CheckContext, later: Placed, earlier: Placed, hint: str) -> Finding:
-    """Return that one network overlaps another, told at `later`."""
+    """Return that one network overlaps another, reported at `later`."""
     mine, theirs = later.written, earlier.written
     what = ", the default of" if theirs.is_default else " of"
     default = "the default " if mine.is_default else ""

@@ -139,7 +139,7 @@ _INSTEAD = "or name a route that exists: via: vpn, direct-connect, peering or ro
 
 
 def _tunnels(context: CheckContext) -> Iterator[tuple[int, Link]]:
-    """Yield the links that gcluster sets up, with their index; one site with itself is told."""
+    """Yield the links that gcluster sets up, with their index; one site with itself is reported."""
     for index, link in enumerate(context.links):
         if is_tunnel(link, context.sites) and len(set(link.between)) > 1:
             yield index, link
@@ -335,7 +335,7 @@ def host_outside_tunnel_network(context: CheckContext) -> Iterator[Finding]:
     """The other site sends into the tunnel what is for the site's network, and nothing else.
 
     A controller that isn't in it can't be reached by the other site's nodes: an error. Other hosts
-    are told as a warning. Names instead of addresses aren't looked up.
+    are reported as a warning. Names instead of addresses aren't looked up.
     """
     linked = {name for _, name, _ in _once(context)}
     for group in context.host_groups:

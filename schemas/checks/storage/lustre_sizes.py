@@ -58,7 +58,7 @@ def _mb(value: float) -> str:
 
 @check("GC415", summary="A Lustre throughput that the provider does not offer.")
 def lustre_throughput_not_offered(context: CheckContext) -> Iterator[Finding]:
-    """Throughput for each TiB comes in a few steps, told by the provider's catalog entry.
+    """Throughput for each TiB comes in a few steps, given by the provider's catalog entry.
 
     FSx for Lustre (PERSISTENT_2, SSD) has 125, 250, 500 and 1000 MB/s/TiB. Where there are several
     the spec must choose: it decides the price and which sizes there are.
@@ -90,7 +90,7 @@ def lustre_throughput_not_offered(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC416", summary="A Lustre size that the provider does not make.")
 def lustre_size_not_offered(context: CheckContext) -> Iterator[Finding]:
-    """Managed Lustre is made in steps, told by the provider's catalog entry.
+    """Managed Lustre is made in steps, given by the provider's catalog entry.
 
     FSx PERSISTENT_2 (SSD) is 1200 GiB or a multiple of 2400 GiB; with EFA a multiple of 38400,
     19200, 9600 or 4800 GiB at 125, 250, 500 or 1000 MB/s/TiB. Whether EFA can be used is decided

@@ -147,7 +147,7 @@ def storage_unreachable(context: CheckContext) -> Iterator[Finding]:
     """Nodes at another site reach a file system over a link between the two sites.
 
     `links` says how sites are joined; WireGuard is set up by gcluster, other routes exist already.
-    Buckets need no link. A site whose nodes can't even reach the controllers is told as such
+    Buckets need no link. A site whose nodes can't even reach the controllers is reported as such
     (GC710). Nothing is said about two sites that are no clouds: their networks may be
     routed without gcluster.
     """

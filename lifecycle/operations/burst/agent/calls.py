@@ -25,7 +25,7 @@ class CallPool:
 
         Args:
             is_fault: whether an error ends the agent.
-            on_error: told of each other error: what it stopped is tried again in the next round.
+            on_error: receives each other error: what it stopped is tried again in the next round.
         """
         self._pool = ThreadPoolExecutor(CALLS, thread_name_prefix="burst")
         self._is_fault = is_fault
@@ -58,7 +58,7 @@ class CallPool:
     def _run(self, nodes: frozenset[str], call: Callable[[], object]) -> None:
         try:
             call()
-        except BaseException as error:  # noqa: BLE001  # raised or told by whoever looks
+        except BaseException as error:  # noqa: BLE001  # raised or reported by the caller
             if self._is_fault(error):
                 self._fault = error
             else:

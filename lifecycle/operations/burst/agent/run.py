@@ -36,7 +36,7 @@ def run_agent(
         target: path of a spec, or name of a cluster.
         once: have one round, and wait for the calls that it begins.
         interval_s: seconds between two looks at the scheduler.
-        say: told of all that happens.
+        say: receives all that happens, in words.
 
     Returns:
         Whether the spec changed: whoever started the agent starts it again.

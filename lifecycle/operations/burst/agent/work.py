@@ -185,7 +185,7 @@ class ProviderWork:
     def _settle(self, site: OpenSite, absent: Collection[str], reason: str) -> None:
         """Close what the ledger has of nodes that there is nothing of.
 
-        A run that was killed after a machine was removed, and before that was told, left it open.
+        A run that was killed between removing a machine and recording that left it open.
         """
         ledger = self._cluster.ledger
         keys = {f"node/{name}" for name in absent}

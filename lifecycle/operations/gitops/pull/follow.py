@@ -58,7 +58,7 @@ def follow(  # noqa: PLR0917  # what is followed, and how
         serial: what they are to reach.
         published: when, in seconds since 1970 by the controller's clock.
         observe: reads the reports.
-        report: told when another has ended, or what is waited for.
+        report: hears when another has ended, or what is waited for.
     """
     return Follow(hosts, spec, serial, published, Ask(observe), report).through()
 

@@ -1,4 +1,4 @@
-"""What nodes told the collector on their controller, read in one SSH exec however many they are."""
+"""What nodes reported to their controller's collector, read in one SSH exec for all of them."""
 
 from __future__ import annotations
 
