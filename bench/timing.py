@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -56,15 +57,24 @@ def cold_seconds(command: list[str]) -> float:
     return time.perf_counter() - began
 
 
-def interleaved(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+def interleaved(
+    commands: dict[str, list[str]],
+    rounds: int,
+    measure: Callable[[list[str]], float] = cold_seconds,
+) -> dict[str, float]:
     """Return the median seconds of each command, taken in turn so that noise hits all alike.
 
     One round before the measured ones writes bytecode and fills the page cache.
+
+    Args:
+        commands: name -> what to run.
+        rounds: how often each is measured.
+        measure: wall time, or seconds on a core (`cpu_seconds`).
     """
     samples: dict[str, list[float]] = {name: [] for name in commands}
     for round_number in range(rounds + 1):
         for name, command in commands.items():
-            seconds = cold_seconds(command)
+            seconds = measure(command)
             if round_number:
                 samples[name].append(seconds)
     return {name: statistics.median(values) for name, values in samples.items()}
@@ -73,8 +83,8 @@ def interleaved(commands: dict[str, list[str]], rounds: int) -> dict[str, float]
 def cpu_seconds(command: list[str]) -> float:
     """Return the seconds that one cold process took on a core; raises when the command fails.
 
-    Unlike wall time they hardly grow where the machine has other work, so exponents are fitted to
-    these.
+    Unlike wall time they hardly grow where the machine has other work, so ratios and exponents
+    are made of these.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     cold_seconds(command)

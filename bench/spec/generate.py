@@ -83,3 +83,9 @@ def two_mistakes(hosts: int) -> str:
     """Return a spec with `hosts` bare-metal hosts and two mistakes, one near its end."""
     text = bare_metal_hosts(hosts).replace("machine: dgx-h100", "machin: dgx-h100")
     return text.replace("{pools: [train]", "{pools: [trian]")
+
+
+def long_line(keys: int) -> str:
+    """Return a spec with a mistake in a line of `keys` keys whose values may be secrets."""
+    entries = ", ".join(f"password{n:06d}: env:WORD" for n in range(keys))
+    return linked_pools(1) + f"tags: {{{entries}, last: 7}}\n"

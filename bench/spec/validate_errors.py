@@ -1,4 +1,4 @@
-"""How long `gcluster validate` takes to show two mistakes in a spec of 10,000 hosts."""
+"""How long `gcluster validate` takes to show two mistakes among 10,000 hosts, or in a long line."""
 
 from __future__ import annotations
 
@@ -14,40 +14,59 @@ ROUNDS = 5
 HOSTS = 10_000
 FEWER = 2_500
 SECONDS = 1.5
-COUNT = "2 errors"
+KEYS = 100_000
+"""Keys that may hold secrets in the one line with the mistake: 2.5 MB."""
+FEWER_KEYS = 25_000
 
 
 def main() -> int:
-    """Write the spec and measure; the answer must be the two mistakes."""
+    """Write the spec and measure; the answers must be the mistakes."""
     options = arguments(__doc__ or "").parse_args()
     gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
     if gcluster is None:
         sys.exit("gcluster is not installed beside this Python: run make setup")
+    hosts = {n: (generate.two_mistakes(n), "2 errors") for n in (FEWER, HOSTS)}
+    keys = {n: (generate.long_line(n), "1 error") for n in (FEWER_KEYS, KEYS)}
     with tempfile.TemporaryDirectory() as folder:
-        spec, smaller = Path(folder, "bench.yaml"), Path(folder, "smaller.yaml")
-        spec.write_text(generate.two_mistakes(HOSTS), encoding="utf-8")
-        smaller.write_text(generate.two_mistakes(FEWER), encoding="utf-8")
-        megabytes = spec.stat().st_size / 1e6
-        commands = {
-            hosts: ["sh", "-c", f'"{gcluster}" validate "{at}" | tail -n 1 | grep -qx "{COUNT}"']
-            for hosts, at in ((FEWER, smaller), (HOSTS, spec))
-        }
-        name = f"{megabytes:.1f} MB, {HOSTS:,} hosts, {COUNT} with their excerpts"
-        medians = interleaved({name: commands[HOSTS]}, ROUNDS)
-        on_core = {
-            hosts: min(cpu_seconds(command) for _ in range(ROUNDS))
-            for hosts, command in commands.items()
-        }
+        by_hosts, by_keys = (
+            {n: _command(gcluster, Path(folder, f"{n}.yaml"), *each) for n, each in specs.items()}
+            for specs in (hosts, keys)
+        )
+        many_hosts = f"{_megabytes(hosts[HOSTS][0])}, {HOSTS:,} hosts, 2 errors with their excerpts"
+        many_keys = f"{_megabytes(keys[KEYS][0])}, {KEYS:,} keys in the line of the one error"
+        medians = interleaved({many_hosts: by_hosts[HOSTS], many_keys: by_keys[KEYS]}, ROUNDS)
+        exponents = {"hosts": _exponent(by_hosts), "keys of a line": _exponent(by_keys)}
     results = [
-        Result(name=name, value=medians[name], unit="s", limit=SECONDS),
-        Result(name="exponent over hosts", value=fitted_exponent(on_core), unit="", limit=1.15),
+        Result(name=many_hosts, value=medians[many_hosts], unit="s", limit=SECONDS),
+        Result(name=many_keys, value=medians[many_keys], unit="s"),
+        *(
+            Result(name=f"exponent over {what}", value=exponent, unit="", limit=1.15)
+            for what, exponent in exponents.items()
+        ),
     ]
     return report(
-        f"mistakes in a large spec, median of {ROUNDS}",
+        f"mistakes in large specs, median of {ROUNDS}",
         results,
         as_json=options.json,
         ratios=options.ratios,
     )
+
+
+def _command(gcluster: str, at: Path, text: str, count: str) -> list[str]:
+    """Write a spec; return the command that validates it and wants so many mistakes."""
+    at.write_text(text, encoding="utf-8")
+    return ["sh", "-c", f'"{gcluster}" validate "{at}" | tail -n 1 | grep -qx "{count}"']
+
+
+def _exponent(commands: dict[int, list[str]]) -> float:
+    """Return the exponent of the seconds on a core over the sizes."""
+    return fitted_exponent(
+        {n: min(cpu_seconds(command) for _ in range(ROUNDS)) for n, command in commands.items()}
+    )
+
+
+def _megabytes(text: str) -> str:
+    return f"{len(text) / 1e6:.1f} MB"
 
 
 if __name__ == "__main__":
