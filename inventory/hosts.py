@@ -91,17 +91,17 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     """Hash of the image the machine booted from, where the provider knows it."""
     connection: Literal["ssh", "simulated", "api"] = "ssh"
-    """simulated: nothing runs there; converge and smoke say so instead of doing anything. api: a
-    node that a cloud's Kubernetes runs; nobody logs in there, and its cloud names it."""
+    """simulated: nothing runs there, and its provider keeps its stamps. api: a node that a cloud's
+    Kubernetes runs; nobody logs in there, and its cloud names it."""
     silent: str = ""
     """Why nobody can log in there: it was waited for and showed no host key. "": it did."""
     last_lines: tuple[str, ...] = ()
     """The end of a silent machine's console, where its cloud shows that."""
 
     @property
-    def is_simulated(self) -> bool:
-        """Nothing runs there: it exists only in its provider's file."""
-        return self.connection == "simulated"
+    def is_real(self) -> bool:
+        """Whether anything runs there: some hosts exist only in their provider's file."""
+        return self.connection != "simulated"
 
 
 def in_block(host: Host, block: str | None) -> Host:
@@ -120,6 +120,12 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
     storage: dict[str, str] = {}
     """Storage of the spec that a provider made or found -> what clients mount:
     "10.0.0.5@tcp:/scratch". What is only planned is left out."""
+
+    @property
+    def real(self) -> ClusterInventory:
+        """The same without the hosts on which nothing runs: no job, no test."""
+        hosts = tuple(host for host in self.hosts if host.is_real)
+        return msgspec.structs.replace(self, hosts=hosts)
 
     @property
     def is_managed(self) -> bool:

@@ -226,8 +226,6 @@ class Provider(ABC):
 
     name: ClassVar[str]
     """Discriminator in the spec: `provider: NAME`."""
-    is_simulated: ClassVar[bool] = False
-    """Its nodes exist only in a file: nothing is installed or run on them."""
     managed_kubernetes: ClassVar[ManagedKubernetes | None] = None
     """The Kubernetes whose control plane it runs, if the site's type names one."""
     has_stack: ClassVar[bool] = False
@@ -317,6 +315,18 @@ class Provider(ABC):
             ProviderError: a node is not of this site, or could not be made.
         """
         raise self._unable("replace single nodes")
+
+    # Stamps of hosts that exist only in its own file: nothing can be run or left there.
+
+    def kept_stamps(
+        self, context: SiteContext, hosts: Iterable[str]
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Return host -> step -> digest, of those whose stamps it keeps; {}: all carry theirs."""
+        return {}
+
+    def keep_stamps(self, context: SiteContext, done: Mapping[str, Mapping[str, str]]) -> None:
+        """Note steps as done: host -> step -> digest. Steps that aren't named stay as they are."""
+        raise self._unable("keep stamps for its nodes")
 
     # A stack of resources.
 

@@ -17,7 +17,7 @@ _ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 """Controllers first: nodes fetch their configuration from them."""
 
 
-def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
+def are_doubles(spec: ClusterSpec, catalog: Catalog) -> bool:
     """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
     made_here = any(site.is_made_here for site in spec.sites.values())
     return made_here or only_simulated(spec, catalog)
@@ -308,7 +308,7 @@ def with_cluster(
         nodes=nodes,
         controllers=hosts_of("controller"),
         found_by_name=hosts_of("controller", "login"),
-        simulated=is_simulated(spec, catalog),
+        simulated=are_doubles(spec, catalog),
         pulls=pulls(spec, inventory),
         builds_slurm=any(
             component.key == "slurm" and component.install == "built"

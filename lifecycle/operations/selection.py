@@ -83,7 +83,7 @@ def _refuse_unfit(host: Host) -> None:
             hint=f"gcluster ssh ... {host.name}, and restart it by hand: running jobs go on",
             exit_code=Exit.REFUSED,
         )
-    if host.is_simulated:
+    if not host.is_real:
         raise failure(
             "GC999",
             f"{host.name} is simulated: no scheduler runs there",

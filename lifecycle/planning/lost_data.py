@@ -30,7 +30,7 @@ def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard,
     if before is None or cluster.store.get(WISH) is not None or _was_taken_down(cluster):
         return ()
     ever = served(cluster.events)
-    hosts = [h for h in observation.desired.hosts if not h.is_simulated and h.connection != "api"]
+    hosts = [h for h in observation.desired.hosts if h.connection == "ssh"]
     lost = {host.name for host in hosts if host.name in ever and _is_lost(host, observation)}
     if not lost:
         return ()

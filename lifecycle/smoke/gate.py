@@ -62,7 +62,7 @@ def reasons_against(
 
     Nodes that converge themselves are too many to ask each: of them only the names are compared.
     """
-    compute = [host for host in existing.with_role("compute") if not host.is_simulated]
+    compute = existing.real.with_role("compute")
     asked = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
     return stale_reasons(certificate, (host.name for host in compute), asked, unsettled)
 
@@ -78,13 +78,12 @@ def pass_gate(
         LifecycleError: the cluster ends before Slurm would let the AllReduce run (GC1141).
     """
     cluster = run.cluster
-    real = tuple(h for h in fit.hosts if not h.is_simulated)
-    if not any(h.role == "compute" for h in real):
+    nodes = fit.real
+    if not nodes.with_role("compute"):
         return None
     if isinstance(cluster.spec.scheduler, SlurmScheduler):
         refuse_late_test(cluster, LONGEST_MINUTES)
-    nodes = ClusterInventory(cluster=cluster.name, hosts=real)
-    session.trust([host for host in real if host.connection == "ssh"])
+    session.trust([host for host in nodes.hosts if host.connection == "ssh"])
     spec, catalog = cluster.spec, cluster.catalog
     result = run_allreduce(
         spec, nodes, session, run.directory, report, catalog=catalog, bisect=bisect

@@ -40,7 +40,7 @@ _GATE = "AllReducePassed"
 _SHOWN = 3
 """Differences that a condition names."""
 _NEED_REAL_NODES = frozenset({"SchedulerUp", _GATE, "NoDrift"})
-"""Conditions that say nothing about simulated nodes: they run no scheduler and no job."""
+"""Conditions that say nothing where no node is real: nothing runs a scheduler or a job."""
 
 
 def read_status(cluster: Cluster) -> ClusterStatus:
@@ -69,7 +69,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         conditions = tuple(c for c in conditions if c.name != _GATE)
     elif changes.asked or not changes.is_known:
         conditions += (_drift_condition(cluster.name, changes),)
-    if all(host.is_simulated for host in observation.existing.hosts):
+    if not observation.existing.real.hosts:
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
         cluster=cluster.name,
@@ -188,7 +188,7 @@ def _reason(
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
         return observation.unreachable[host.name]
-    if host.role != "compute" or view is None or host.is_simulated:
+    if host.role != "compute" or view is None or not host.is_real:
         return ""
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"

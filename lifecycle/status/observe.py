@@ -11,12 +11,11 @@ from ...inventory.compile.node import pulls
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
 from ...stacks.provider import ProviderError, Resource, ResourceChange
-from ...stacks.simulated import stamps as simulated_stamps
 from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite, at_each, inventory
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
 from ..kubernetes.managed.nodes import Seen, see, with_managed_nodes
-from ..nodes.converge.stamps import read_stamps
+from ..nodes.converge.stamps import kept_stamps, read_stamps
 from ..nodes.ssh import SshSession, Unreachable
 from ..operations.gitops.pull.reports import read_reported_stamps
 from ..operations.repair.queue import set_aside
@@ -197,14 +196,4 @@ def _stamps(
 ) -> dict[str, dict[str, str] | Unreachable]:
     read = read_reported_stamps if pulled else read_stamps
     answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
-    simulated = {h.name for h in hosts if h.is_simulated}
-    if simulated:
-        for site in sites:
-            if site.provider.is_simulated:
-                stored = simulated_stamps.read_stamps(site.context)
-                answers |= {
-                    h.name: stored.get(h.name, {})
-                    for h in hosts
-                    if h.name in simulated and h.site == site.name
-                }
-    return answers
+    return answers | kept_stamps(sites, hosts)

@@ -18,7 +18,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.progress import Reporter
 from ..cluster.sites import OpenSite
 from ..nodes.converge.pending import Scope, pending_steps, refuse_unknown_addresses, worn_out
-from ..nodes.converge.run import converge, converge_simulated
+from ..nodes.converge.run import converge, keep_stamps
 from ..nodes.converge.watch import findings, reasons
 from ..nodes.ssh import SshSession
 from ..operations.gitops.pull.converge import PullWork, withdraw
@@ -87,7 +87,6 @@ def converge_nodes(
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )
-    simulated = tuple(h for h in reachable if h.is_simulated)
     rolling = RollingChange(cluster.spec, real, session, report, why=f"run {run.id}")
     roll = partial(rolling.of, stamps=observation.stamps, requeue=requeue)
     with cluster.vault.materialise(compiled.secrets) as secret_files:
@@ -108,8 +107,7 @@ def converge_nodes(
                 rolling=roll(pending),
             )
     for site in sites:
-        mine = [host for host in simulated if host.site == site.name]
-        converge_simulated(pending, site.context, mine, report)
+        keep_stamps(pending, site, reachable, report)
     rolling.give_back(observation.stamps, result.unchanged | left_out)
     failed = {**observation.unreachable, **reasons(result)}
     accounted = {h.name for h in reachable} | failed.keys()

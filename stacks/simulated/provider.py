@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +23,7 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
-from . import fleet
+from . import fleet, stamps
 
 _TRIES = 4
 """Create calls for one node before it is given up."""
@@ -33,7 +33,6 @@ class SimulatedProvider(Provider):
     """Provider of sites that exist only in a file."""
 
     name = "simulated"
-    is_simulated = True
     replaces_nodes = True
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
@@ -142,6 +141,17 @@ class SimulatedProvider(Provider):
             what = f"{len(gone)} simulated nodes are gone"
             event = SiteEvent(site=context.site, done=len(gone), total=len(gone), what=what)
             context.emit(event)
+
+    def kept_stamps(
+        self, context: SiteContext, hosts: Iterable[str]
+    ) -> Mapping[str, Mapping[str, str]]:
+        """Return what is in the file; a node that was never stamped carries nothing."""
+        stored = stamps.read_stamps(context)
+        return {host: stored.get(host, {}) for host in hosts}
+
+    def keep_stamps(self, context: SiteContext, done: Mapping[str, Mapping[str, str]]) -> None:
+        """Write them into the file."""
+        stamps.write_stamps(context, done)
 
     def listing_lag_s(self, context: SiteContext) -> float:
         """Return what the spec's faults say."""

@@ -39,9 +39,13 @@ def read_stamps(context: SiteContext) -> dict[str, dict[str, str]]:
     return stamps
 
 
-def write_stamps(context: SiteContext, host: str, steps: Mapping[str, str]) -> None:
-    """Set the digests of some steps of one node; the others stay as they are."""
-    _append(context, [_Line(host=host, steps=dict(steps))])
+def write_stamps(context: SiteContext, done: Mapping[str, Mapping[str, str]]) -> None:
+    """Set the digests of some steps (host -> step -> digest); the others stay as they are.
+
+    A run that is killed leaves whole lines: each node's is one write.
+    """
+    for host, steps in done.items():
+        _append(context, [_Line(host=host, steps=dict(steps))])
 
 
 def forget(context: SiteContext, hosts: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ file. What it is attempts_text to be out of, it refuses, as EC2 does: node by no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from gcluster.stacks.provider import (
     SiteContext,
 )
 from gcluster.stacks.pulumi.engine.events import translate
+from gcluster.stacks.simulated import stamps
 
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
 """Keys of the options that the spec begins with."""
@@ -65,12 +66,10 @@ scheduler: {{type: slurm}}
 
 
 class CloudDouble(Provider):
-    """The provider contract, as far as `up` needs it."""
+    """The provider contract, as far as `up` needs it; nothing is installed on its hosts."""
 
     name = "simulated"
-    is_simulated = True
     has_purchase_options = True
-    """What it hands over are simulated hosts: nothing is installed on them."""
 
     def __init__(self, folder: Path) -> None:
         """Keep its machines in a folder, as a cloud keeps them outside of any process."""
@@ -199,6 +198,15 @@ class CloudDouble(Provider):
     def destroy(self, _: SiteContext) -> None:
         """End all."""
         self.put({})
+
+    def kept_stamps(self, context: SiteContext, hosts: Iterable[str]) -> Mapping[str, Any]:
+        """Read them where simulated sites keep theirs."""
+        stored = stamps.read_stamps(context)
+        return {host: stored.get(host, {}) for host in hosts}
+
+    def keep_stamps(self, context: SiteContext, done: Mapping[str, Mapping[str, str]]) -> None:
+        """Write them there."""
+        stamps.write_stamps(context, done)
 
     def grow(self, *_: object) -> Grown:
         """Refuse: no pool here is elastic."""

@@ -63,6 +63,18 @@ def test_the_graph_is_the_same_for_the_same_spec_and_needs_nothing(
     assert len(keys) == len(set(keys))
 
 
+@pytest.mark.parametrize("kind", names())
+def test_a_provider_keeps_the_stamps_of_just_the_hosts_on_which_nothing_runs(
+    kind: str, samples: SampleSites
+) -> None:
+    sample = samples.new(kind)
+    planned = sample.provider.planned_hosts(sample.context.spec, sample.context.site)
+    noted = {host.name: {"base.install": "1f"} for host in planned if not host.is_real}
+    if noted:
+        sample.provider.keep_stamps(sample.context, noted)
+    assert sample.provider.kept_stamps(sample.context, [h.name for h in planned]) == noted
+
+
 @every_recorded
 def test_a_recorded_graph_holds_a_machine_or_a_set_of_them_for_every_pool(
     kind: str, samples: SampleSites

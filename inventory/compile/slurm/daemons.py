@@ -13,7 +13,7 @@ from ....schemas.spec import ClusterSpec, KubernetesScheduler, Partition, PoolRo
 from ...hosts import Host, elastic_nodes
 from ..gpu.containers import plugin_lines
 from ..gpu.nccl import JOB_ENVIRONMENT, nccl_steps
-from ..node import ClusterFacts, NodeFacts, is_simulated
+from ..node import ClusterFacts, NodeFacts, are_doubles
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from ..system.node_health import CHECK_PROGRAM
@@ -80,7 +80,7 @@ def slurm_cluster_variables(
         run_accounting: the hosts that run slurmdbd; without them no account or QOS is looked at.
         elastic: whether somebody makes the nodes that elastic pools may have.
     """
-    simulated = is_simulated(spec, catalog)
+    simulated = are_doubles(spec, catalog)
     reserved = reserved_memory_mib(spec)
     shapes = {pool: node_shape(machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
     names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}

@@ -1,7 +1,7 @@
 """Convergence: Ansible, driven by ansible-runner, on the hosts and steps that are pending.
 
 An interrupted run ends all processes that Ansible started: its workers have sessions of their own,
-out of a signal's reach. On simulated nodes every step is marked as done, and nothing runs.
+out of a signal's reach. Where nothing can run every step is noted as done.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
-from ....stacks.provider import SiteContext
-from ....stacks.simulated.stamps import write_stamps
 from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ..ssh import SshSession
-from .pending import Pending
 from .playbook import WAVE, plays, waves
 from .role_files import collections_path
 from .watch import StepFailure, Watch
 
 if TYPE_CHECKING:
+    from ...cluster.sites import OpenSite
     from .pending import Pending
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
@@ -312,12 +310,10 @@ def _parent(process: Path) -> int:
     return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
-def converge_simulated(
-    pending: Pending, context: SiteContext, hosts: Iterable[Host], report: Reporter
-) -> None:
-    """Write the stamps of the pending steps for the simulated hosts of one site."""
-    names = frozenset(host.name for host in hosts)
-    mine = pending.for_hosts(names)
+def keep_stamps(pending: Pending, site: OpenSite, hosts: Iterable[Host], report: Reporter) -> None:
+    """Have a site's provider note the pending steps of those hosts on which nothing runs."""
+    unreal = (host.name for host in hosts if host.site == site.name and not host.is_real)
+    mine = pending.for_hosts(frozenset(unreal))
     if not mine.total:
         return
     began = time.monotonic()
@@ -326,8 +322,7 @@ def converge_simulated(
     for item in mine.steps:
         for host in item.hosts:
             stamps.setdefault(host, {})[item.step.key] = item.digest
-    for host, steps in stamps.items():
-        write_stamps(context, host, steps)
+    site.provider.keep_stamps(site.context, stamps)
     summary = f"{mine.total} steps simulated: nothing ran"
     report(
         StageFinished(name="converge", ok=True, summary=summary, seconds=time.monotonic() - began)

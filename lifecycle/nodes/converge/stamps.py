@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ....inventory.compile.steps import PHASES, Step
 from ....inventory.hosts import Host
 from ..ssh import SshSession, Unreachable
+
+if TYPE_CHECKING:
+    from ...cluster.sites import OpenSite
 
 DIRECTORY = "/var/lib/gcluster/stamps"
 """On every node; a file "ROLE.PHASE" holds the digest of what the phase was compiled from."""
@@ -47,6 +51,15 @@ def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps 
         host: answer if isinstance(answer, Unreachable) else parse(answer.stdout)
         for host, answer in answers.items()
     }
+
+
+def kept_stamps(sites: Iterable[OpenSite], hosts: Iterable[Host]) -> dict[str, Stamps]:
+    """Return host -> its stamps, of those whose provider keeps them: nothing runs there."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for host in hosts:
+        names[host.site].append(host.name)
+    kept = (site.provider.kept_stamps(site.context, names[site.name]) for site in sites)
+    return {host: dict(stamps) for found in kept for host, stamps in found.items()}
 
 
 def parse(text: str) -> Stamps | Unreachable:

@@ -29,8 +29,8 @@ def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str
 
 def _choose(cluster: Cluster, hosts: ClusterInventory, name: str | None) -> Host:
     chosen = _default(hosts) if name is None else _named(cluster, hosts, name)
-    if chosen.is_simulated:
-        raise failure("GC908", f"{chosen.name} is simulated: there is nothing to log in to")
+    if chosen.connection != "ssh":
+        raise failure("GC908", f"{chosen.name} has no SSH: its connection is {chosen.connection}")
     return chosen
 
 

@@ -15,12 +15,12 @@ from ....inventory.compile import compile_cluster
 from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.derived.control_planes import managed_by
 from ....stacks.provider import ProviderError
-from ....stacks.simulated.stamps import read_stamps
 from ...cluster.cluster import Cluster
 from ...cluster.outcome import failure
 from ...cluster.sites import OpenSite, at_each, file_systems, inventory, open_sites
 from ...kubernetes.managed import nodes
 from ...kubernetes.managed.login import run_shell
+from ...nodes.converge.stamps import kept_stamps
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.repair.queue import queue
 from ...planning.guards import served
@@ -155,19 +155,9 @@ class _Hosts:
         self, session: SshSession, drift: SchedulerDrift
     ) -> list[tuple[Host, NodeReport | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
-        simulated = [host for host in self._asked if host.is_simulated]
-        return [*self._simulated(simulated), *ask_nodes(session, real, self._wanted, drift.words)]
-
-    def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeReport | Unreachable]]:
-        if not hosts:
-            return []
-
-        stored = {
-            site.name: read_stamps(site.context)
-            for site in self._sites
-            if site.provider.is_simulated
-        }
-        return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
+        kept = kept_stamps(self._sites, self._asked)
+        noted = [(h, _only_stamps(kept[h.name])) for h in self._asked if h.name in kept]
+        return [*noted, *ask_nodes(session, real, self._wanted, drift.words)]
 
     def _managed(self, drift: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
@@ -192,7 +182,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={drift.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and not h.is_simulated]
+        workers = [h for h in self._asked if h.role == "compute" and h.is_real]
         found = drift.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {drift.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

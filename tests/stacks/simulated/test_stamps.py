@@ -25,7 +25,7 @@ def test_what_was_written_last_is_read(
     context = SampleCluster("simulated", tmp_path_factory.mktemp("stamps")).context
     expected: dict[str, dict[str, str]] = {}
     for host, digests in written:
-        stamps.write_stamps(context, host, digests)
+        stamps.write_stamps(context, {host: digests})
         expected.setdefault(host, {}).update(digests)
     assert stamps.read_stamps(context) == expected
 
@@ -34,7 +34,7 @@ def test_a_node_that_is_made_again_has_no_stamps(samples: SampleSites) -> None:
     sample = samples.new("simulated")
     sample.provider.apply(sample.context)
     for name in ("gpu001", "gpu002"):
-        stamps.write_stamps(sample.context, name, {"base.install": "1f"})
+        stamps.write_stamps(sample.context, {name: {"base.install": "1f"}})
     sample.provider.apply(sample.with_count(1))
     sample.provider.apply(sample.context)
     assert stamps.read_stamps(sample.context) == {"gpu001": {"base.install": "1f"}}

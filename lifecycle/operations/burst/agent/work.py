@@ -17,7 +17,7 @@ from ....cluster.outcome import LifecycleError
 from ....cluster.progress import silent
 from ....cluster.sites import OpenSite, at_each, file_systems, inventory
 from ....nodes.converge.pending import pending_steps, refuse_unknown_addresses
-from ....nodes.converge.run import converge, converge_simulated
+from ....nodes.converge.run import converge, keep_stamps
 from ....nodes.converge.stamps import read_stamps
 from ....nodes.converge.watch import reasons
 from ....nodes.images.golden import baker, compile_for_images, image_key, install_group
@@ -105,7 +105,6 @@ class ProviderWork:
         new = [h for h in self._hosts(site) if h.name in nodes]
         compiled = self._steps_for(new)
         versions = self._cluster.make_secrets(compiled)
-        simulated = [host for host in new if host.is_simulated]
         real = [host for host in new if host.connection == "ssh"]
         answers = dict(read_stamps(self._session, real))
         silent_ones = {n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)}
@@ -115,7 +114,7 @@ class ProviderWork:
             refuse_unknown_addresses(pending)
         except LifecycleError as error:
             return dict.fromkeys(nodes, str(error))
-        converge_simulated(pending, self._sites[site].context, simulated, silent)
+        keep_stamps(pending, self._sites[site], new, silent)
         ready = tuple(host for host in real if host.name not in silent_ones)
         with self._cluster.vault.materialise(compiled.secrets) as secret_files:
             done = converge(
