@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .component import tag_everything, wait_for_slow_kinds
+import pulumi
+
+from .component import Args, Component, tag_everything, wait_for_slow_kinds
 from .recording.record import record
 
 if TYPE_CHECKING:
@@ -14,11 +17,35 @@ if TYPE_CHECKING:
     from .plan import CloudPlan
     from .recording.graph import RecordedGraph
 
+PlanT = TypeVar("PlanT", bound="CloudPlan[Any]")
+A = TypeVar("A", bound=Args)
+C = TypeVar("C", bound=Component[Any])
 
-def begin(plan: CloudPlan[Any]) -> None:
-    """Have the running program tag all that it makes and wait for what is slow; call it first."""
-    tag_everything(plan.labels)
-    wait_for_slow_kinds(plan.names.cloud)
+
+class SiteProgram(Generic[PlanT]):
+    """The components of one site while they are put together."""
+
+    options: pulumi.ResourceOptions | None = None
+    """Of components: the provider that they are made through; None: the cloud's default one."""
+
+    def __init__(self, plan: PlanT, purchased: Mapping[str, str]) -> None:
+        """Begin the running program: all that it makes is tagged, and slow kinds get their time.
+
+        Args:
+            plan: the site.
+            purchased: node -> key of the offer that it is bought by; absent: the first, "": not
+                made.
+        """
+        self.plan = plan
+        self.purchased = purchased
+        tag_everything(plan.labels)
+        wait_for_slow_kinds(plan.names.cloud)
+
+    def make(
+        self, kind: Callable[[str, A, pulumi.ResourceOptions | None], C], what: str, args: A
+    ) -> C:
+        """Return a component; `what` is its name in the site."""
+        return kind(self.plan.names(what), args, self.options)
 
 
 def record_site(

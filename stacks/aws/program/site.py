@@ -12,7 +12,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import made_gateways
-from ...pulumi.program import begin
+from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Answers
 from .. import cloud_init
 from ..plan.layout import site_plan
@@ -87,47 +87,55 @@ class _Blocks(msgspec.Struct, frozen=True):
         return pool in self.owned or self.buys is None or pool in self.buys
 
 
-class _Site:
-    """The components of one site while they are put together."""
+class _Site(SiteProgram[SitePlan]):
+    """The components of a site on AWS."""
 
     def __init__(
         self, plan: SitePlan, authorized_key: str, purchased: Mapping[str, str], blocks: _Blocks
     ) -> None:
-        self._plan = plan
+        super().__init__(plan, purchased)
         self._key = authorized_key
-        self._taken = purchased
         self._blocks = blocks
 
     def build(self) -> None:
-        plan = self._plan
-        begin(plan)
+        plan, names = self.plan, self.plan.names
         accounts = None if plan.account is None else [plan.account]
-        region = aws.Provider(plan.names("aws"), region=plan.region, allowed_account_ids=accounts)
-        self._opts = pulumi.ResourceOptions(provider=region)
-        self._network = self._make_network()
+        region = aws.Provider(names("aws"), region=plan.region, allowed_account_ids=accounts)
+        self.options = pulumi.ResourceOptions(provider=region)
+        self._network = self.make(
+            Network,
+            "network",
+            NetworkArgs(names=names, region=plan.region, plan=plan.network),
+        )
         self._firewall = self._make_firewall()
-        self._identities = self._make_identities()
-        groups = PlacementsArgs(names=plan.names, plans=plan.placements)
-        self._placements = Placements(plan.names("placements"), groups, self._opts)
+        self._identities = self.make(
+            Identities,
+            "identities",
+            IdentitiesArgs(
+                names=names,
+                partition=plan.partition,
+                cluster=plan.cluster,
+                site=plan.site,
+                kms_key=plan.kms_key,
+                plan=plan.identity,
+            ),
+        )
+        groups = PlacementsArgs(names=names, plans=plan.placements)
+        self._placements = self.make(Placements, "placements", groups)
         self._plane = self._make_control_plane()
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
         self._make_routes(pools)
         self._make_names(pools)
         self._make_storage(pools)
         if plan.budget is not None:
-            args = SpendingArgs(names=plan.names, cluster=plan.labels.cluster, plan=plan.budget)
-            Spending(plan.names("spending"), args, self._opts)
+            args = SpendingArgs(names=names, cluster=plan.cluster, plan=plan.budget)
+            self.make(Spending, "spending", args)
         pulumi.export("vpc", self._network.vpc_id)
         pulumi.export("subnets", self._network.subnets)
         pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
 
-    def _make_network(self) -> Network:
-        plan = self._plan
-        args = NetworkArgs(names=plan.names, region=plan.region, plan=plan.network)
-        return Network(plan.names("network"), args, self._opts)
-
     def _make_firewall(self) -> Firewall:
-        plan = self._plan
+        plan = self.plan
         args = FirewallArgs(
             names=plan.names,
             region=plan.region,
@@ -136,22 +144,10 @@ class _Site:
             has_gateway=any(pool.gateway for pool in plan.pools),
             endpoint_subnet=self._network.subnet(None),
         )
-        return Firewall(plan.names("firewall"), args, self._opts)
-
-    def _make_identities(self) -> Identities:
-        plan = self._plan
-        args = IdentitiesArgs(
-            names=plan.names,
-            partition=plan.partition,
-            cluster=plan.labels.cluster,
-            site=plan.labels.site,
-            kms_key=plan.kms_key,
-            plan=plan.identity,
-        )
-        return Identities(plan.names("identities"), args, self._opts)
+        return self.make(Firewall, "firewall", args)
 
     def _make_pool(self, pool: PoolPlan) -> NodePool:
-        plan = self._plan
+        plan = self.plan
         network = self._network
         public = network.public_subnet_id
         profiles = self._identities
@@ -179,10 +175,10 @@ class _Site:
             # The hash of the spec would make a new version of every template with each change.
             tags={**pool.tags, **_without_hash(plan)},
         )
-        return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+        return self.make(NodePool, f"pool-{pool.name}", args)
 
     def _make_control_plane(self) -> ControlPlane | None:
-        plan = self._plan
+        plan = self.plan
         if plan.control_plane is None:
             return None
         args = ControlPlaneArgs(
@@ -193,7 +189,7 @@ class _Site:
             kms_key=plan.kms_key,
             node_role=self._identities.node_role,
         )
-        made = ControlPlane(plan.names("control-plane"), args, self._opts)
+        made = self.make(ControlPlane, "control-plane", args)
         pulumi.export(
             "control-plane",
             {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
@@ -202,7 +198,7 @@ class _Site:
 
     def _user_data(self, pool: PoolPlan) -> pulumi.Input[str]:
         text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
-        plane, plan = self._plane, self._plan.control_plane
+        plane, plan = self._plane, self.plan.control_plane
         if plane is None or plan is None or not pool.joins_eks:
             return cloud_init.encoded(text)
         answer = node_config(plane, plan, {"gcluster.local/pool": pool.name})
@@ -219,23 +215,23 @@ class _Site:
     def _bought(self, pool: PoolPlan) -> dict[str, OfferPlan]:
         """Return node -> offer, of the nodes that are made."""
         serves = self._blocks.serves(pool.name)
-        found = pool.purchased(self._taken)
+        found = pool.purchased(self.purchased)
         return {node: o for node, o in found.items() if serves or o.option.buy_hours is None}
 
     def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
         """Make the routes to other sites, through the gateways that are made."""
-        plan = self._plan
+        plan = self.plan
         made: dict[str, pulumi.Input[str]] = {
             host: door for pool in pools.values() for host, door in pool.interfaces.items()
         }
         gateways = made_gateways(plan, plan.network.routes, made)
         if gateways:
             args = SiteRoutesArgs(names=plan.names, tables=self._network.tables, gateways=gateways)
-            SiteRoutes(plan.names("site-routes"), args, self._opts)
+            self.make(SiteRoutes, "site-routes", args)
 
     def _make_names(self, pools: Mapping[str, NodePool]) -> None:
         """Make the nodes' names, and the load balancer before several API servers."""
-        plan = self._plan
+        plan = self.plan
         args = DnsArgs(
             names=plan.names,
             plan=plan.dns,
@@ -244,7 +240,7 @@ class _Site:
                 node: address for pool in pools.values() for node, address in pool.addresses.items()
             },
         )
-        zone = Dns(plan.names("dns"), args, self._opts)
+        zone = self.make(Dns, "dns", args)
         pulumi.export("zone", zone.zone_id)
         if plan.api_name is None:
             return
@@ -262,7 +258,7 @@ class _Site:
                 for host, instance in pools[pool.name].instance_ids.items()
             },
         )
-        ApiBalancer(plan.names("api"), balancer, self._opts)
+        self.make(ApiBalancer, "api", balancer)
 
     def _offered_subnets(self, pools: list[PoolPlan]) -> list[pulumi.Output[str]]:
         """Return the private subnets in the zones that these pools may stand in, each once."""
@@ -270,12 +266,12 @@ class _Site:
         return [self._network.subnet(zone) for zone in zones]
 
     def _make_storage(self, pools: Mapping[str, NodePool]) -> None:
-        plan = self._plan
+        plan = self.plan
         buckets = {
-            bucket.name: Bucket(
-                plan.names(f"bucket-{bucket.name}"),
+            bucket.name: self.make(
+                Bucket,
+                f"bucket-{bucket.name}",
                 BucketArgs(names=plan.names, partition=plan.partition, plan=bucket),
-                self._opts,
             )
             for bucket in plan.buckets
         }
@@ -291,7 +287,7 @@ class _Site:
             )
             linked = [buckets[b.name] for b in plan.buckets if lustre.is_linked_to(b.bucket)]
             after = pulumi.ResourceOptions(depends_on=linked)
-            opts = pulumi.ResourceOptions.merge(self._opts, after)
+            opts = pulumi.ResourceOptions.merge(self.options, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
         for volume in plan.volumes:
@@ -305,8 +301,8 @@ class _Site:
                 instance_id=pools[pool.name].instance_ids.get(volume.host),
                 kms_key=plan.kms_key,
             )
-            name = plan.names(f"volume-{volume.storage}")
-            systems[volume.storage] = Volume(name, of_volume, self._opts).device
+            made_disk = self.make(Volume, f"volume-{volume.storage}", of_volume)
+            systems[volume.storage] = made_disk.device
         pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
 

@@ -13,11 +13,11 @@ from pulumi_azure_native import authorization, containerservice, network
 from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
+from ...pulumi.program import SiteProgram
 from ..plan.control_plane import AksPlan, pool_name
 from ..plan.facts import facts
-from ..plan.types import LiveState, OfferPlan, PoolPlan
+from ..plan.types import LiveState, OfferPlan, PoolPlan, SitePlan
 from .access import Grant, Identity, IdentityArgs, role_id
-from .context import ProgramContext
 from .machines import Machines
 from .network import Network
 
@@ -214,13 +214,14 @@ class AksPool(Component[AksPoolArgs]):
 
 
 def balancer_address(
-    here: ProgramContext, group: pulumi.Output[str], network: Network, machines: Machines
+    here: SiteProgram[SitePlan], group: pulumi.Output[str], network: Network, machines: Machines
 ) -> pulumi.Output[str]:
     """Make the load balancer before a site's controllers, and return its address."""
     plan = here.plan
     hosts = [host for p in plan.pools if p.role == "controller" for host in p.nodes]
-    made = ApiBalancer(
-        here.plan.names("api"),
+    made = here.make(
+        ApiBalancer,
+        "api",
         ApiBalancerArgs(
             names=here.plan.names,
             region=plan.region,
@@ -234,13 +235,12 @@ def balancer_address(
                 if host in machines.named
             },
         ),
-        here.options,
     )
     return made.address
 
 
 def make_managed(
-    here: ProgramContext,
+    here: SiteProgram[SitePlan],
     aks: AksPlan,
     *,
     group: pulumi.Output[str],
@@ -250,8 +250,9 @@ def make_managed(
 ) -> None:
     """Make the cluster, and a component for each set of nodes; export how it is found."""
     plan, subnet_id = here.plan, network.subnet_ids["compute"]
-    identity = Identity(
-        here.plan.names("identity-aks"),
+    identity = here.make(
+        Identity,
+        "identity-aks",
         IdentityArgs(
             names=here.plan.names,
             name="aks",
@@ -260,10 +261,10 @@ def make_managed(
             resource_group=group,
             grants=(Grant(what="subnet", role="network-contributor", scope=subnet_id),),
         ),
-        here.options,
     )
-    made = ControlPlane(
-        here.plan.names("control-plane"),
+    made = here.make(
+        ControlPlane,
+        "control-plane",
         ControlPlaneArgs(
             names=here.plan.names,
             region=plan.region,
@@ -275,14 +276,14 @@ def make_managed(
             disk_set_id=machines.disk_set_id,
             nat=plan.network.nat,
         ),
-        here.options,
     )
     for pool in (p for p in plan.pools if p.name in aks.pools):
         purchased = pool.purchased(live_state.purchased)
         for part in pool.sets:
             on = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
-            AksPool(
-                here.plan.names(f"pool-{part.name}"),
+            here.make(
+                AksPool,
+                f"pool-{part.name}",
                 AksPoolArgs(
                     names=here.plan.names,
                     resource_group=group,
@@ -295,7 +296,6 @@ def make_managed(
                     subnet_id=subnet_id,
                     encrypted=machines.disk_set_id is not None,
                 ),
-                here.options,
             )
     pulumi.export(
         "control-plane",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan
+from ...pulumi.program import SiteProgram
+from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SitePlan
 from .access import Grant, Identity, IdentityArgs
-from .context import ProgramContext
 from .network import Network
 from .storage import (
     Account,
@@ -24,15 +24,13 @@ class Data:
 
     def __init__(
         self,
-        context: ProgramContext,
+        here: SiteProgram[SitePlan],
         group: pulumi.Output[str],
         doors: pulumi.Output[str],
         network: Network,
     ) -> None:
         """Make all of it: data in `group`, the private ways to it in the group `doors`."""
-        self._plan = context.plan
-        self._names = context.plan.names
-        self._options = context.options
+        self._make, self._plan = here.make, here.plan
         self.group = group
         self.network = network
         self._identities: dict[tuple[str, str], Identity] = {}
@@ -51,16 +49,16 @@ class Data:
             self.devices[system.name] = self._file_system(system).device
 
     def _account(self, plan: AccountPlan) -> Account:
-        return Account(
-            self._names(f"data-{plan.name}"),
+        return self._make(
+            Account,
+            f"data-{plan.name}",
             AccountArgs(
-                names=self._names,
+                names=self._plan.names,
                 region=self._plan.region,
                 resource_group=self.group,
                 plan=plan,
                 key=self._customer_key(plan.key),
             ),
-            self._options,
         )
 
     def _known(self, item: ContainerPlan) -> None:
@@ -80,10 +78,11 @@ class Data:
         if not accounts:
             return
         subnets = self.network.subnet_ids
-        PrivateEndpoints(
-            self._names("doors"),
+        self._make(
+            PrivateEndpoints,
+            "doors",
             PrivateEndpointsArgs(
-                names=self._names,
+                names=self._plan.names,
                 region=self._plan.region,
                 resource_group=group,
                 accounts={name: made.account_id for name, made in accounts.items()},
@@ -91,14 +90,14 @@ class Data:
                 vnet_id=self.network.vnet_id,
                 makes_zone=not self._plan.network.existing,
             ),
-            self._options,
         )
 
     def _file_system(self, plan: FileSystemPlan) -> FileSystem:
-        return FileSystem(
-            self._names(f"lustre-{plan.name}"),
+        return self._make(
+            FileSystem,
+            f"lustre-{plan.name}",
             FileSystemArgs(
-                names=self._names,
+                names=self._plan.names,
                 region=self._plan.region,
                 resource_group=self.group,
                 plan=plan,
@@ -107,7 +106,6 @@ class Data:
                 logging_id=self._id_of(plan.logging),
                 key=self._customer_key(plan.key),
             ),
-            self._options,
         )
 
     def _id_of(self, item: ContainerPlan | None) -> pulumi.Output[str] | None:
@@ -126,10 +124,11 @@ class Data:
             number = sum(known == what for known, _ in self._identities)
             name = f"{what}-key-{number}" if number else f"{what}-key"
             grants = () if plan.identity else (Grant(what="use", role="key-user", scope=plan.key),)
-            made = Identity(
-                self._names(f"identity-{name}"),
+            made = self._make(
+                Identity,
+                f"identity-{name}",
                 IdentityArgs(
-                    names=self._names,
+                    names=self._plan.names,
                     name=name,
                     region=self._plan.region,
                     subscription=self._plan.subscription,
@@ -138,7 +137,6 @@ class Data:
                     grants=grants,
                     kept=what == "data",
                 ),
-                self._options,
             )
             self._identities[what, plan.url] = made
         return made.identity_id

@@ -6,12 +6,12 @@ import pulumi
 
 from ...pulumi.names import HOST, POOL
 from ...pulumi.plan import VolumePlan
+from ...pulumi.program import SiteProgram
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
-from ..plan.types import LiveState, OfferPlan, PoolPlan, ScaleSetPlan
+from ..plan.types import LiveState, OfferPlan, PoolPlan, ScaleSetPlan, SitePlan
 from .access import Grant, Identity, IdentityArgs
 from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
-from .context import ProgramContext
 from .data import Data
 from .disks import DiskKey, DiskKeyArgs, Volume, VolumeArgs
 
@@ -21,15 +21,13 @@ class Machines:
 
     def __init__(
         self,
-        context: ProgramContext,
+        here: SiteProgram[SitePlan],
         group: pulumi.Output[str],
         data: Data,
         live_state: LiveState,
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
-        self._plan = context.plan
-        self._names = context.plan.names
-        self._options = context.options
+        self._make, self._plan = here.make, here.plan
         self._group = group
         self._network = data.network
         self._moment = live_state
@@ -60,16 +58,16 @@ class Machines:
             return None
         if key.disk_set:
             return key.disk_set
-        made = DiskKey(
-            self._names("disk-key"),
+        made = self._make(
+            DiskKey,
+            "disk-key",
             DiskKeyArgs(
-                names=self._names,
+                names=self._plan.names,
                 region=self._plan.region,
                 resource_group=self._group,
                 key_url=key.url,
                 identity_id=data.key_user(key, "disk", self._group),
             ),
-            self._options,
         )
         return made.disk_set_id
 
@@ -86,10 +84,11 @@ class Machines:
         )
 
     def _identity(self, name: str, existing: str, grants: tuple[Grant, ...]) -> pulumi.Output[str]:
-        made = Identity(
-            self._names(f"identity-{name}"),
+        made = self._make(
+            Identity,
+            f"identity-{name}",
             IdentityArgs(
-                names=self._names,
+                names=self._plan.names,
                 name=name,
                 region=self._plan.region,
                 subscription=self._plan.subscription,
@@ -97,7 +96,6 @@ class Machines:
                 existing=existing,
                 grants=grants,
             ),
-            self._options,
         )
         return made.identity_id
 
@@ -128,34 +126,35 @@ class Machines:
         tags = {**pool.tags, **(live.tags if live is not None else {}), **values}
         purchased = pool.purchased(self._moment.purchased)
         made = [purchased[host] for host in pool.part_names(part.name) if host in purchased]
-        return ScaleSet(
-            self._names(f"pool-{part.name}"),
+        return self._make(
+            ScaleSet,
+            f"pool-{part.name}",
             ScaleSetArgs(
                 machine=self._machine(pool, next(iter(made), pool.offers[0]), (self._node,), tags),
                 name=part.name,
                 prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
                 capacity=max(len(made), grown),
             ),
-            self._options,
         )
 
     def _volume(self, volume: VolumePlan, data: Data) -> Volume:
         pool = self._plan.pool(volume.pool)
         args = VolumeArgs(
-            names=self._names,
+            names=self._plan.names,
             region=self._plan.region,
             resource_group=data.group,
             plan=volume,
             zone=pool.offers[0].zone,
             disk_set_id=self.disk_set_id,
         )
-        return Volume(self._names(f"volume-{volume.storage}"), args, self._options)
+        return self._make(Volume, f"volume-{volume.storage}", args)
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
         for host, option in pool.purchased(self._moment.purchased).items():
             tags = {**pool.tags, POOL: pool.name, HOST: host}
-            self.named[host] = NamedMachine(
-                self._names(f"machine-{host}"),
+            self.named[host] = self._make(
+                NamedMachine,
+                f"machine-{host}",
                 NamedMachineArgs(
                     machine=self._machine(pool, option, (self._node, *more), tags),
                     host=host,
@@ -167,7 +166,6 @@ class Machines:
                         if volume.host == host
                     ),
                 ),
-                self._options,
             )
 
     def _machine(
@@ -180,7 +178,7 @@ class Machines:
         user, key = self._plan.user, self._moment.public_key
         closed, access = self._network.closed_group_id, self._network.access_group_id
         return MachineArgs(
-            names=self._names,
+            names=self._plan.names,
             region=self._plan.region,
             resource_group=self._group,
             plan=pool,

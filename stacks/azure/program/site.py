@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 
 import pulumi
 from pulumi_azure_native import resources
+from pulumi_azure_native.provider import Provider
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import FILE_SYSTEMS, Names
 from ...pulumi.plan import made_gateways
-from ...pulumi.program import begin
+from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Answers
 from ..plan.identifiers import parse
 from ..plan.layout import site_plan
 from ..plan.types import LiveState, SitePlan
 from .budget import Alarm, AlarmArgs
-from .context import ProgramContext, program_context
 from .control_plane import (
     CREDENTIALS,
     LOGIN,
@@ -91,16 +91,18 @@ class Groups(Component[GroupsArgs]):
 
 def build(plan: SitePlan, live_state: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
-    begin(plan)
-    here = program_context(plan)
-    names, options = here.plan.names, here.options
+    here = SiteProgram(plan, live_state.purchased)
+    names = plan.names
+    # Whatever the login's own default is.
+    subscription = Provider(names("azure"), subscription_id=plan.subscription, location=plan.region)
+    here.options = pulumi.ResourceOptions(provider=subscription)
     held = GroupsArgs(
         names=names,
         region=plan.region,
         existing=plan.resource_group,
         keeps=plan.makes_data,
     )
-    groups = Groups(names("groups"), held, options)
+    groups = here.make(Groups, "groups", held)
     network = _network(here, groups)
     data = Data(here, groups.base, groups.cluster, network)
     machines = Machines(here, groups.cluster, data, live_state)
@@ -123,7 +125,7 @@ def build(plan: SitePlan, live_state: LiveState) -> None:
             found_by=plan.labels.found_by(),
             month=live_state.month,
         )
-        Alarm(names("alarm"), alarm, options)
+        here.make(Alarm, "alarm", alarm)
     pulumi.export("resource_group", groups.cluster)
     pulumi.export("base_group", groups.base)
     pulumi.export("vnet", network.vnet_id)
@@ -134,7 +136,7 @@ def build(plan: SitePlan, live_state: LiveState) -> None:
     pulumi.export("containers", data.container_ids)
 
 
-def _network(here: ProgramContext, groups: Groups) -> Network:
+def _network(here: SiteProgram[SitePlan], groups: Groups) -> Network:
     args = NetworkArgs(
         names=here.plan.names,
         region=here.plan.region,
@@ -143,11 +145,11 @@ def _network(here: ProgramContext, groups: Groups) -> Network:
         plan=here.plan.network,
         has_gateway=any(pool.gateway for pool in here.plan.pools),
     )
-    return Network(here.plan.names("network"), args, here.options)
+    return here.make(Network, "network", args)
 
 
 def _site_routes(
-    here: ProgramContext, groups: Groups, network: Network, machines: Machines
+    here: SiteProgram[SitePlan], groups: Groups, network: Network, machines: Machines
 ) -> None:
     """Make the routes to other sites, through the gateways that are made."""
     made: dict[str, pulumi.Input[str]] = {
@@ -161,10 +163,10 @@ def _site_routes(
             table=network.route_table,
             gateways=gateways,
         )
-        SiteRoutes(here.plan.names("site-routes"), args, here.options)
+        here.make(SiteRoutes, "site-routes", args)
 
 
-def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machines) -> None:
+def _dns(here: SiteProgram[SitePlan], groups: Groups, network: Network, machines: Machines) -> None:
     plan = here.plan
     zone = parse(plan.dns.existing)
     addresses: dict[str, pulumi.Input[str]] = {
@@ -182,7 +184,7 @@ def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machi
         link=not plan.network.existing,
         addresses=addresses,
     )
-    Dns(here.plan.names("dns"), args, here.options)
+    here.make(Dns, "dns", args)
 
 
 def answers(region: str) -> Answers:

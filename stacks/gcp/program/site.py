@@ -10,7 +10,7 @@ import pulumi
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import made_gateways
-from ...pulumi.program import begin
+from ...pulumi.program import SiteProgram
 from ...pulumi.recording.graph import Values
 from .. import cloud_init
 from ..plan.fabric import NODES
@@ -65,26 +65,22 @@ def program(
     """
     plan = site_plan(spec, site, catalog)
 
-    def run() -> None:
-        begin(plan)
-        _Site(plan, cloud_init.metadata(plan.user, login_key), dict(purchased or {})).make()
-
-    return run
+    metadata = cloud_init.metadata(plan.user, login_key)
+    return lambda: _Site(plan, metadata, purchased or {}).build()
 
 
-class _Site:
-    """Makes one site, part by part."""
+class _Site(SiteProgram[SitePlan]):
+    """The components of a site of Google Cloud."""
 
     def __init__(
         self, plan: SitePlan, metadata: dict[str, str], purchased: Mapping[str, str]
     ) -> None:
-        self.plan = plan
+        super().__init__(plan, purchased)
         self.names = plan.names
         self.metadata = metadata
-        self.purchased = purchased
         self.subnets: dict[str, pulumi.Input[str]] = {}
 
-    def make(self) -> None:
+    def build(self) -> None:
         network_id, peered_id = self._node_network()
         fabrics = make_fabric_networks(self.plan, self.names)
         self.subnets |= {key: made.subnet_id for key, made in fabrics.items()}
@@ -105,8 +101,9 @@ class _Site:
         self._storage(peered_id, account if made else None, pools)
         self._names(network_id, pools)
         if self.plan.budget is not None:
-            CostAlarm(
-                self.names("cost"),
+            self.make(
+                CostAlarm,
+                "cost",
                 CostAlarmArgs(
                     names=self.names,
                     project=self.plan.project,
@@ -120,8 +117,9 @@ class _Site:
         if network.vpc is not None:
             self.subnets[NODES] = network.subnet or ""
             return network.vpc, network.vpc
-        made = NodeNetwork(
-            self.names("nodes"),
+        made = self.make(
+            NodeNetwork,
+            "nodes",
             NodeNetworkArgs(
                 names=self.names,
                 project=plan.project,
@@ -140,16 +138,18 @@ class _Site:
         email: pulumi.Input[str] | None = access.node
         account_id: pulumi.Input[str] | None = None
         if access.node is None:
-            made = NodeIdentity(
-                self.names("node"),
+            made = self.make(
+                NodeIdentity,
+                "node",
                 NodeIdentityArgs(
                     names=self.names, project=self.plan.project, roles=access.node_roles
                 ),
             )
             email, account_id = made.email, made.account_id
         if access.needs_burst:
-            burst = BurstIdentity(
-                self.names("burst"),
+            burst = self.make(
+                BurstIdentity,
+                "burst",
                 BurstIdentityArgs(
                     names=self.names,
                     project=self.plan.project,
@@ -176,7 +176,7 @@ class _Site:
         made: dict[str, Pool] = {}
         for plan in (pool for pool in self.plan.pools if pool.name not in managed):
             args = PoolArgs(site=parts, plan=plan, on=plan.purchased(self.purchased))
-            pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
+            pool = made[plan.name] = self.make(Pool, f"pool-{plan.name}", args)
             exported = {
                 "templates": pool.template_ids,
                 "policies": pool.policy_ids,
@@ -201,7 +201,7 @@ class _Site:
                 network_id=network_id,
                 gateways=gateways,
             )
-            SiteRoutes(self.names("site-routes"), args)
+            self.make(SiteRoutes, "site-routes", args)
 
     def _storage(
         self,
@@ -212,8 +212,9 @@ class _Site:
         plan = self.plan
         systems = {}
         for lustre in plan.lustre:
-            made = Lustre(
-                self.names(f"lustre-{lustre.name}"),
+            made = self.make(
+                Lustre,
+                f"lustre-{lustre.name}",
                 LustreArgs(
                     names=self.names,
                     project=plan.project,
@@ -224,8 +225,9 @@ class _Site:
             systems[lustre.name] = made.mount_point
         for volume in plan.volumes:
             pool = plan.pool(volume.pool)
-            kept_disk = Volume(
-                self.names(f"volume-{volume.storage}"),
+            kept_disk = self.make(
+                Volume,
+                f"volume-{volume.storage}",
                 VolumeArgs(
                     names=self.names,
                     project=plan.project,
@@ -239,8 +241,9 @@ class _Site:
             systems[volume.storage] = kept_disk.device
         pulumi.export(FILE_SYSTEMS, systems)
         for bucket in plan.buckets:
-            kept = Bucket(
-                self.names(f"bucket-{bucket.name}"),
+            kept = self.make(
+                Bucket,
+                f"bucket-{bucket.name}",
                 BucketArgs(
                     names=self.names,
                     project=plan.project,
@@ -265,8 +268,9 @@ class _Site:
             subnet_id = self.subnets[NODES]
             made = before_controllers(self.plan, self.names, network_id, subnet_id, pools)
             addresses[name] = made.address
-        Dns(
-            self.names("names"),
+        self.make(
+            Dns,
+            "names",
             DnsArgs(
                 names=self.names,
                 project=self.plan.project,

@@ -12,7 +12,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import VolumePlan
-from ...pulumi.program import begin
+from ...pulumi.program import SiteProgram
 from ...pulumi.recording.graph import Values
 from ...pulumi.recording.monitor import Answers, Json
 from .. import cloud_init
@@ -48,80 +48,63 @@ def program(
     return lambda: _Site(plan, authorized_key, purchased or {}).build()
 
 
-class _Site:
-    """The components of one site while they are put together."""
+class _Site(SiteProgram[SitePlan]):
+    """The components of a site on OCI."""
 
     def __init__(self, plan: SitePlan, authorized_key: str, purchased: Mapping[str, str]) -> None:
-        self._plan = plan
+        super().__init__(plan, purchased)
         self._key = authorized_key
-        self._taken = purchased
 
     def build(self) -> None:
-        plan = self._plan
-        begin(plan)
-        region = oci.Provider(plan.names("oci"), region=plan.region)
-        self._opts = pulumi.ResourceOptions(provider=region)
+        plan, names = self.plan, self.plan.names
+        region = oci.Provider(names("oci"), region=plan.region)
+        self.options = pulumi.ResourceOptions(provider=region)
         self._asks = pulumi.InvokeOutputOptions(provider=region)
         self._domains = {number: self._domain(number) for number in plan.domains}
-        self._network = self._make_network()
-        self._firewall = self._make_firewall()
-        self._identities = self._make_identities()
-        self._clusters = self._make_clusters()
+        here = plan.compartment
+        self._network = self.make(
+            Network, "network", NetworkArgs(names=names, compartment=here, plan=plan.network)
+        )
+        vcn = self._network.vcn_id
+        self._firewall = self.make(
+            Firewall,
+            "firewall",
+            FirewallArgs(names=names, compartment=here, vcn_id=vcn, plan=plan.network),
+        )
+        self._identities = self.make(
+            Identities,
+            "identities",
+            IdentitiesArgs(names=names, tenancy=plan.tenancy, compartment=here, plan=plan.identity),
+        )
+        self._clusters = self.make(
+            Clusters,
+            "clusters",
+            ClustersArgs(names=names, compartment=here, plans=plan.clusters, domains=self._domains),
+        )
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
         if plan.dns is not None:
             known = {n: address for pool in pools.values() for n, address in pool.addresses.items()}
             args = DnsArgs(names=plan.names, plan=plan.dns, addresses=known)
-            Dns(plan.names("dns"), args, self._opts)
+            self.make(Dns, "dns", args)
         systems = self._make_storage() if plan.buckets or plan.lustre else {}
         systems |= {volume.storage: self._make_volume(volume, pools) for volume in plan.volumes}
         pulumi.export(FILE_SYSTEMS, systems)
-        self._make_spending()
+        if plan.budget is not None:
+            spending = SpendingArgs(
+                names=names, tenancy=plan.tenancy, compartment=here, plan=plan.budget
+            )
+            self.make(Spending, "spending", spending)
         pulumi.export("vcn", self._network.vcn_id)
         pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
 
     def _domain(self, number: int) -> pulumi.Output[str]:
         """Ask for the name of an availability domain, which differs by tenancy."""
         return oci.identity.get_availability_domain_output(
-            compartment_id=self._plan.tenancy, ad_number=number, opts=self._asks
+            compartment_id=self.plan.tenancy, ad_number=number, opts=self._asks
         ).name
 
-    def _make_network(self) -> Network:
-        plan = self._plan
-        args = NetworkArgs(names=plan.names, compartment=plan.compartment, plan=plan.network)
-        return Network(plan.names("network"), args, self._opts)
-
-    def _make_firewall(self) -> Firewall:
-        plan = self._plan
-        args = FirewallArgs(
-            names=plan.names,
-            compartment=plan.compartment,
-            vcn_id=self._network.vcn_id,
-            plan=plan.network,
-        )
-        return Firewall(plan.names("firewall"), args, self._opts)
-
-    def _make_identities(self) -> Identities:
-        plan = self._plan
-        args = IdentitiesArgs(
-            names=plan.names,
-            tenancy=plan.tenancy,
-            compartment=plan.compartment,
-            plan=plan.identity,
-        )
-        return Identities(plan.names("identities"), args, self._opts)
-
-    def _make_clusters(self) -> Clusters:
-        plan = self._plan
-        args = ClustersArgs(
-            names=plan.names,
-            compartment=plan.compartment,
-            plans=plan.clusters,
-            domains=self._domains,
-        )
-        return Clusters(plan.names("clusters"), args, self._opts)
-
     def _make_pool(self, pool: PoolPlan) -> NodePool:
-        plan, network = self._plan, self._network
+        plan, network = self.plan, self._network
         launch = LaunchArgs(
             compartment=plan.compartment,
             plan=pool,
@@ -134,17 +117,17 @@ class _Site:
         args = NodePoolArgs(
             names=plan.names,
             launch=launch,
-            offers=pool.purchased(self._taken),
+            offers=pool.purchased(self.purchased),
             clusters=self._clusters.ids,
             domains=self._domains,
             # The hash of the spec would replace every configuration with each change.
             tags={**pool.tags, **msgspec.structs.replace(plan.labels, spec_hash="").tags()},
         )
-        return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+        return self.make(NodePool, f"pool-{pool.name}", args)
 
     def _make_volume(self, volume: VolumePlan, pools: Mapping[str, NodePool]) -> pulumi.Output[str]:
         """Make a disk of its own for what a host serves; return where the host finds it."""
-        plan = self._plan
+        plan = self.plan
         pool = plan.pool(volume.pool)
         args = VolumeArgs(
             names=plan.names,
@@ -155,10 +138,10 @@ class _Site:
             bare_metal=pool.machine.startswith("BM."),
             kms_key=plan.kms_key,
         )
-        return Volume(plan.names(f"volume-{volume.storage}"), args, self._opts).device
+        return self.make(Volume, f"volume-{volume.storage}", args).device
 
     def _make_storage(self) -> dict[str, pulumi.Output[str]]:
-        plan = self._plan
+        plan = self.plan
         namespace = oci.objectstorage.get_namespace_output(
             compartment_id=plan.tenancy, opts=self._asks
         ).namespace
@@ -167,9 +150,7 @@ class _Site:
             of_bucket = BucketArgs(
                 names=plan.names, compartment=plan.compartment, namespace=namespace, plan=bucket
             )
-            buckets[bucket.name] = Bucket(
-                plan.names(f"bucket-{bucket.name}"), of_bucket, self._opts
-            )
+            buckets[bucket.name] = self.make(Bucket, f"bucket-{bucket.name}", of_bucket)
         after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
         systems: dict[str, pulumi.Output[str]] = {}
         for lustre in plan.lustre:
@@ -184,22 +165,11 @@ class _Site:
                 node_groups=self._firewall.node_groups,
                 opens_nodes=not plan.network.security_groups,
             )
-            opts = pulumi.ResourceOptions.merge(self._opts, after)
+            opts = pulumi.ResourceOptions.merge(self.options, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
         return systems
-
-    def _make_spending(self) -> None:
-        plan = self._plan
-        if plan.budget is not None:
-            args = SpendingArgs(
-                names=plan.names,
-                tenancy=plan.tenancy,
-                compartment=plan.compartment,
-                plan=plan.budget,
-            )
-            Spending(plan.names("spending"), args, self._opts)
 
 
 def _exported(pool: NodePool) -> dict[str, object]:
