@@ -80,6 +80,20 @@ class Api:
         with _Translated():
             return _typed(getattr(self.client(service), operation)(**parameters), answer)
 
+    def find(
+        self, answer: type[T], service: str, operation: str, *, missing: str, **parameters: Any
+    ) -> T | None:
+        """Return the answer, or None where AWS says that there is no such thing; raises as `ask`.
+
+        `missing` is the code by which it says so, or how that begins.
+        """
+        try:
+            return self.ask(answer, service, operation, **parameters)
+        except AwsError as error:
+            if error.code.startswith(missing):
+                return None
+            raise
+
     def pages(
         self, answer: type[T], service: str, operation: str, **parameters: Any
     ) -> Iterator[T]:

@@ -149,6 +149,22 @@ class Api:
         """
         return decode_json(self._ask(service, method, path, query, body), answer)
 
+    def find(
+        self,
+        answer: type[T],
+        path: str,
+        *,
+        service: str = "compute",
+        query: Mapping[str, str] | None = None,
+    ) -> T | None:
+        """Return the answer to one question; None where there is no such thing. Raises as `ask`."""
+        try:
+            return self.ask(answer, path, service=service, query=query)
+        except GoogleError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
     def pages(
         self,
         answer: type[T],

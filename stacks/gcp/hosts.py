@@ -8,7 +8,7 @@ from ...inventory.hosts import Placement
 from ..pulumi.hosts import Machine
 from ..pulumi.names import HOST, POOL, TOKEN, label_value
 from . import cloud_init
-from .api import NOT_FOUND, Answer, Api, GoogleError
+from .api import Answer, Api, GoogleError
 from .plan.layout import SitePlan
 from .plan.names import found_by, label_filter
 
@@ -176,12 +176,8 @@ def guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
     """
     path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/getGuestAttributes"
     query = {"queryPath": f"{cloud_init.HOST_KEYS}/"}
-    try:
-        items = api.ask(_GuestAttributes, path, query=query).query_value.items
-    except GoogleError as error:
-        if error.status == NOT_FOUND:  # it told nothing yet, or is gone
-            return ()
-        raise
+    found = api.find(_GuestAttributes, path, query=query)
+    items = () if found is None else found.query_value.items  # it told nothing yet, or is gone
     return tuple(sorted(f"{item.key} {item.value}" for item in items if item.value))
 
 

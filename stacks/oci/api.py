@@ -105,6 +105,15 @@ class Api:
             call = getattr(self.client(service), operation)
             return convert(call(*arguments, **parameters).data, answer, strict=False)
 
+    def find(self, answer: type[T], service: str, operation: str, *arguments: Any) -> T | None:
+        """Return the answer; None where this login sees no such thing. Raises as `ask`."""
+        try:
+            return self.ask(answer, service, operation, *arguments)
+        except OciError as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise
+
     def pages(
         self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
     ) -> Iterator[T]:

@@ -16,7 +16,7 @@ from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
-from ..api import Answer, Api, AwsError, filters
+from ..api import Answer, Api, filters
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -74,15 +74,14 @@ def check_zones(api: Api, pool: PoolPlan) -> Iterator[Diagnostic]:
 
 def reservation(api: Api, name: str) -> Reservation | None:
     """Return a capacity reservation or block; None where the region of this account has none."""
-    try:
-        answer = api.ask(
-            Reservations, "ec2", "describe_capacity_reservations", CapacityReservationIds=[name]
-        )
-    except AwsError as error:
-        if not error.code.startswith("InvalidCapacityReservationId"):
-            raise
-        return None
-    return next(iter(answer.capacity_reservations), None)
+    answer = api.find(
+        Reservations,
+        "ec2",
+        "describe_capacity_reservations",
+        missing="InvalidCapacityReservationId",
+        CapacityReservationIds=[name],
+    )
+    return None if answer is None else next(iter(answer.capacity_reservations), None)
 
 
 def check_reservation(

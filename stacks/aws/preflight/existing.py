@@ -136,11 +136,9 @@ def check_network(api: Api, plan: SitePlan, existing: ExistingMachines) -> Itera
     for subnet, need in ((network.compute_subnet, most), (network.public_subnet, 0)):
         if subnet is None:
             continue
-        try:
-            answer = api.ask(_Subnets, "ec2", "describe_subnets", SubnetIds=[subnet])
-        except AwsError as error:
-            if error.code != "InvalidSubnetID.NotFound":
-                raise
+        missing, asked = "InvalidSubnetID.NotFound", {"SubnetIds": [subnet]}
+        answer = api.find(_Subnets, "ec2", "describe_subnets", missing=missing, **asked)
+        if answer is None:
             yield finding("GC976", f"subnet {subnet} is not in {api.region} of this account")
             continue
         found = answer.subnets[0]
@@ -165,11 +163,9 @@ def check_groups(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     efa = any(i.kind == "efa-only" for pool in plan.pools for i in pool.interfaces)
     if not wanted:
         return
-    try:
-        answer = api.ask(_SecurityGroups, "ec2", "describe_security_groups", GroupIds=list(wanted))
-    except AwsError as error:
-        if error.code != "InvalidGroup.NotFound":
-            raise
+    missing, asked = "InvalidGroup.NotFound", {"GroupIds": list(wanted)}
+    answer = api.find(_SecurityGroups, "ec2", "describe_security_groups", missing=missing, **asked)
+    if answer is None:
         yield finding("GC976", f"not all of the security groups {', '.join(wanted)} exist")
         return
     if efa and not any(_is_open_to_itself(group) for group in answer.security_groups):
@@ -203,13 +199,8 @@ def check_image(
         )
         return
     ami = _resolved(api, image)
-    try:
-        answer = api.ask(_Images, "ec2", "describe_images", ImageIds=[ami])
-    except AwsError as error:
-        if not error.code.startswith("InvalidAMIID"):
-            raise
-        answer = _Images()
-    if not answer.images:
+    answer = api.find(_Images, "ec2", "describe_images", missing="InvalidAMIID", ImageIds=[ami])
+    if answer is None or not answer.images:
         yield finding("GC977", f"{lead}: {ami} is not in {api.region}, or not for this account")
         return
     found = answer.images[0]
@@ -235,23 +226,16 @@ def _resolved(api: Api, image: ImagePlan) -> str:
 
 def check_key(api: Api, key: str) -> Iterator[Diagnostic]:
     """Yield a finding where the key of disks and file systems is missing or not in use."""
-    try:
-        state = api.ask(_Key, "kms", "describe_key", KeyId=key).key_metadata.key_state
-    except AwsError as error:
-        if error.code != "NotFoundException":
-            raise
-        state = "missing"
+    found = api.find(_Key, "kms", "describe_key", missing="NotFoundException", KeyId=key)
+    state = "missing" if found is None else found.key_metadata.key_state
     if state != "Enabled":
         yield finding("GC976", f"the key {key} is {state}")
 
 
 def check_profile(api: Api, profile: str) -> Iterator[Diagnostic]:
     """Yield a finding where an instance profile is missing."""
-    try:
-        api.ask(Answer, "iam", "get_instance_profile", InstanceProfileName=profile)
-    except AwsError as error:
-        if error.code != "NoSuchEntity":
-            raise
+    missing, asked = "NoSuchEntity", {"InstanceProfileName": profile}
+    if api.find(Answer, "iam", "get_instance_profile", missing=missing, **asked) is None:
         yield finding("GC976", f"instance profile {profile} does not exist in this account")
 
 
@@ -261,11 +245,7 @@ def check_spot_role(api: Api, pools: tuple[str, ...]) -> Iterator[Diagnostic]:
     EC2 makes it with the first request of a login that may; who may not is refused at the launch
     (AuthFailure.ServiceLinkedRoleCreationNotPermitted).
     """
-    try:
-        api.ask(Answer, "iam", "get_role", RoleName=SPOT_ROLE)
-    except AwsError as error:
-        if error.code != "NoSuchEntity":
-            raise
+    if api.find(Answer, "iam", "get_role", missing="NoSuchEntity", RoleName=SPOT_ROLE) is None:
         yield finding(
             "GC976",
             f"pools {', '.join(pools)} buy spot, and this account has no role {SPOT_ROLE} yet",

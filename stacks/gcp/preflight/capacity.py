@@ -11,7 +11,7 @@ from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
-from ..api import NOT_FOUND, Answer, Api, GoogleError
+from ..api import Answer, Api
 from ..plan.layout import SitePlan
 from ..plan.pools import OfferPlan, PoolPlan, reservation_name
 
@@ -115,11 +115,7 @@ def _quota(api: Api, need: QuotaNeed) -> _Quota | None:
 
 def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
     """Yield a finding where a zone has no such machine type."""
-    try:
-        api.ask(Answer, f"{api.in_zone(zone)}/machineTypes/{pool.machine}")
-    except GoogleError as error:
-        if error.status != NOT_FOUND:
-            raise
+    if api.find(Answer, f"{api.in_zone(zone)}/machineTypes/{pool.machine}") is None:
         first = pool.offers[0].zone == zone
         yield finding(
             "GC983",
@@ -134,12 +130,7 @@ def reservation(api: Api, option: OfferPlan) -> Reservation | None:
     named = reservation_name(option.reservation or "")
     project = named.project or api.project
     path = f"projects/{project}/zones/{option.zone}/reservations/{named.name}"
-    try:
-        return api.ask(Reservation, path)
-    except GoogleError as error:
-        if error.status == NOT_FOUND:
-            return None
-        raise
+    return api.find(Reservation, path)
 
 
 def check_reservation(

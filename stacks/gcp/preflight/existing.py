@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
-from ..api import NOT_FOUND, Answer, Api, GoogleError
+from ..api import Answer, Api
 from ..plan.fabric import FabricNetworkPlan
 from ..plan.facts import ServiceNeed, facts
 from ..plan.layout import SitePlan
@@ -16,7 +16,6 @@ from ..plan.layout import SitePlan
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
 
-_A = TypeVar("_A", bound=Answer)
 _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}
 
 
@@ -124,7 +123,7 @@ def check_subnet(
     if plan.network.vpc is None or subnet is None:
         return
     path = subnet if subnet.startswith("projects/") else _own_subnet(api, plan, subnet)
-    found = _found(api, _Subnet, path, views="WITH_UTILIZATION")
+    found = api.find(_Subnet, path, query={"views": "WITH_UTILIZATION"})
     if found is None:
         yield finding("GC985", f"subnet {subnet} is not in {plan.region}")
         return
@@ -152,7 +151,7 @@ def check_fabric_network(
     """Yield what is wrong with a fabric network that exists: too few subnets, a small MTU."""
     name = network.existing or ""
     path = name if name.startswith("projects/") else f"{api.in_project()}/global/networks/{name}"
-    found = _found(api, _Network, path)
+    found = api.find(_Network, path)
     if found is None:
         yield finding("GC985", f"network {name} does not exist")
         return
@@ -177,7 +176,7 @@ def check_image(
         yield finding("GC986", f"{lead}: none is known", hint="write image: in the site or pool")
         return
     path = image if image.startswith("projects/") else f"{api.in_project()}/global/images/{image}"
-    found = _found(api, _Image, path)
+    found = api.find(_Image, path)
     if found is None:
         yield finding("GC986", f"{lead}: {image} does not exist, or may not be read")
     elif found.status != "READY":
@@ -190,11 +189,7 @@ def check_image(
 
 def check_identity(api: Api, email: str) -> Iterator[Diagnostic]:
     """Yield a finding where a service account that is named does not exist."""
-    try:
-        api.ask(Answer, f"projects/-/serviceAccounts/{email}", service="iam")
-    except GoogleError as error:
-        if error.status != NOT_FOUND:
-            raise
+    if api.find(Answer, f"projects/-/serviceAccounts/{email}", service="iam") is None:
         yield finding("GC985", f"service account {email} does not exist")
 
 
@@ -208,15 +203,6 @@ def check_peering(plan: SitePlan) -> Iterator[Diagnostic]:
             severity=Severity.NOTE,
             hint="gcloud services vpc-peerings list --network NETWORK",
         )
-
-
-def _found(api: Api, answer: type[_A], path: str, **query: str) -> _A | None:
-    try:
-        return api.ask(answer, path, query=query)
-    except GoogleError as error:
-        if error.status == NOT_FOUND:
-            return None
-        raise
 
 
 def _own_subnet(api: Api, plan: SitePlan, subnet: str) -> str:

@@ -9,7 +9,7 @@ from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
-from ..api import NOT_FOUND, Answer, Api, OciError
+from ..api import Answer, Api
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -150,12 +150,7 @@ def _asked(pool: PoolPlan) -> dict[str, object]:
 
 def reservation(api: Api, name: str) -> Reservation | None:
     """Return a capacity reservation; None where this login sees none of this OCID."""
-    try:
-        return api.ask(Reservation, "compute", "get_compute_capacity_reservation", name)
-    except OciError as error:
-        if error.code == NOT_FOUND:
-            return None
-        raise
+    return api.find(Reservation, "compute", "get_compute_capacity_reservation", name)
 
 
 def check_reservation(

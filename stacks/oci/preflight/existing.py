@@ -80,11 +80,8 @@ def check_network(api: Api, plan: SitePlan, existing: ExistingMachines) -> Itera
     for subnet, need in ((network.compute_subnet, private), (network.public_subnet, 0)):
         if subnet is None:
             continue
-        try:
-            found = api.ask(_Subnet, "network", "get_subnet", subnet)
-        except OciError as error:
-            if error.code != NOT_FOUND:
-                raise
+        found = api.find(_Subnet, "network", "get_subnet", subnet)
+        if found is None:
             yield finding(
                 "GC976", f"subnet {subnet} is not in {plan.region}, or not for this login"
             )
@@ -138,11 +135,8 @@ def check_image(
 ) -> Iterator[Diagnostic]:
     """Yield what keeps an image from booting the nodes of some pools."""
     lead = f"image of pools {', '.join(pools)}"
-    try:
-        found = api.ask(_Image, "compute", "get_image", image)
-    except OciError as error:
-        if error.code != NOT_FOUND:
-            raise
+    found = api.find(_Image, "compute", "get_image", image)
+    if found is None:
         yield finding("GC977", f"{lead}: {image} is not there for this login")
         return
     if found.lifecycle_state != "AVAILABLE":
