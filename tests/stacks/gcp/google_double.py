@@ -4,7 +4,8 @@ There is none to install, and nothing here was recorded from a project.
 The forms of questions and answers are those of the references of Compute Engine v1, Cloud Resource
 Manager v1, IAM v1, Cloud Storage v1 and Managed Lustre v1 (November 2026). Fixed answers stand in
 tests/cases/stacks/gcp/http/*.json; machines are kept here, so that bulkInsert and delete have
-effects. Errors are Google's own sentences (their sources: tests/stacks/pulumi/messages.yaml).
+effects. What a discovery document doesn't take is refused. Errors are Google's own sentences (their
+sources: tests/stacks/pulumi/messages.yaml).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import requests
+from tests.google_double.documents import Call, complaints, method_of
 
 from gcluster.stacks.gcp.api import SERVICES, Api
 
@@ -79,6 +81,8 @@ class Google:
         """Answer one question."""
         with self._lock:
             self.asked.append((method, path, query, body))
+            if refused := _refusal(method, path, query, body):
+                return 400, _error(400, "INVALID_ARGUMENT", refused)
             for pattern, act in _ROUTES:
                 found = re.fullmatch(pattern, path)
                 if found is not None and (act is not _get or path not in self.fixed):
@@ -159,6 +163,28 @@ _ROUTES: list[tuple[str, Act]] = [
     (rf"{_ZONE}/instances/([^/]+)", _delete),
     (rf"/compute/projects/{PROJECT}/(aggregated/)?(?:global/)?[A-Za-z]+", _get),
 ]
+
+
+_DOCUMENTS = {
+    "compute": ("compute", ""),
+    "iam": ("iam", "v1/"),
+    "resources": ("cloudresourcemanager", "v1/"),
+    "storage": ("storage", ""),
+}
+"""Word of `SERVICES` -> its discovery document, and where paths of it begin."""
+
+
+def _refusal(verb: str, path: str, query: dict[str, str], body: Any) -> str:
+    """Return what the document of a service has against a question."""
+    word, _, rest = path.removeprefix("/").partition("/")
+    if word not in _DOCUMENTS:
+        return ""
+    service, root = _DOCUMENTS[word]
+    found = method_of(service, verb, unquote(f"{root}{rest}"))
+    if found is None:
+        return f"{service} has no method {verb} {rest}"
+    method, parameters = found
+    return "; ".join(complaints(Call(method, {**parameters, **query}, body)))
 
 
 def _error(code: int, status: str, message: str) -> dict[str, Any]:
