@@ -84,15 +84,15 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
     """
     only = tuple(role for named in only for role in ASKED_WITH.get(named, (named,)))
     hosts = _hosts(spec, catalog)
-    nobody = BundleManifest(cluster=spec.name, key_fingerprint="0" * 40, key="")
+    placeholder = BundleManifest(cluster=spec.name, key_fingerprint="0" * 40, key="")
     facts = node_facts(spec, catalog, hosts)
     kubernetes = required_kubernetes(spec, facts)
     at = None if kubernetes is None else kubernetes.planned()
-    living = compile_cluster(spec, hosts, catalog, nobody, at)
+    from_bundle = compile_cluster(spec, hosts, catalog, placeholder, at)
     compiled = compile_cluster(spec, hosts, catalog, kubernetes=at)
     outside = {group.name: group for group in compiled.groups}
     found = {}
-    for group in living.groups:
+    for group in from_bundle.groups:
         node = facts[group.name]
         distribution = _distribution(spec, group.name, node.software.distribution)
         cpu = None if node.machine is None else node.machine.cpu

@@ -59,13 +59,13 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """Return in words why it is out; "" when it serves."""
-        nobody = "cordoned, nobody wrote down why"
+        unexplained = "cordoned without a reason"
         if not self.ready:
             words = f"not ready: {self.not_ready or 'its kubelet has not said so'}"
-            return f"{nobody}; {words}" if self.cordoned and not self.reason else words
+            return f"{unexplained}; {words}" if self.cordoned and not self.reason else words
         if not self.cordoned:
             return ""
-        return self.reason or self.unfit or nobody
+        return self.reason or self.unfit or unexplained
 
 
 class PodSeen(msgspec.Struct, frozen=True, kw_only=True):

@@ -317,7 +317,7 @@ def _read_held(store: StateStore, site: str, epoch: int) -> LockRecord:
     except DamagedObjectError as error:
         raise failure(
             "GC903",
-            f'site "{site}" is locked, and nobody can say by whom: state object {error.key} is '
+            f'site "{site}" is locked by an unknown holder: state object {error.key} is '
             f"damaged ({error.problem})",
             hint="if nobody is at work on it: "
             f"gcluster unlock {store.target} --lock {site}/{epoch}",

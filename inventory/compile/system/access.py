@@ -194,8 +194,8 @@ def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     if made_here or not node.is_machine:
         return []
     if slurm.node_logins == "any":
-        nobody: dict[str, Json] = {"pam_slurm_adopt_jobs_only": False}
-        return [_step("configure", nobody), _step("verify", nobody)]
+        anyone: dict[str, Json] = {"pam_slurm_adopt_jobs_only": False}
+        return [_step("configure", anyone), _step("verify", anyone)]
     build = slurm_build(node)
     install = _step("install", {"pam_slurm_adopt_slurm_version": build.version} if build else {})
     return [

@@ -359,7 +359,7 @@ def _stranger(drift: Drift) -> str:
         away = f"rm {drift.name}"
     else:
         away = f"gpasswd --delete {member} {group}" if group else f"userdel {drift.name}"
-    return f"nobody's: {away} on the node; {keep}"
+    return f"not from gcluster: {away} on the node; {keep}"
 
 
 def _still_runs(was: str | None, now: str | None) -> bool:

@@ -54,9 +54,9 @@ def test_nodes_are_in_service_cordoned_with_a_reason_or_not_ready_with_the_kubel
 
 def test_a_cordon_without_a_reason_is_told_with_what_the_node_says_of_itself() -> None:
     bare = {**READY, "cordoned": "true"}
-    assert seen(bare)["gpu001"].why == "cordoned, nobody wrote down why"
+    assert seen(bare)["gpu001"].why == "cordoned without a reason"
     assert seen({**SILENT, "cordoned": "true"})["gpu003"].why == (
-        "cordoned, nobody wrote down why; not ready: Kubelet stopped posting node status."
+        "cordoned without a reason; not ready: Kubelet stopped posting node status."
     )
     unfit = {**bare, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}
     assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"

@@ -66,8 +66,8 @@ BUSY = NodeUse(out=False, jobs=("7", "8"))
         (NodeUse(out=True, reason=f"{MARK}run 7"), True, ""),
         (NodeUse(out=True), True, ""),
         (NodeUse(out=True, reason="not ready: Kubelet stopped posting node status."), True, ""),
-        (NodeUse(out=True, reason="cordoned, nobody wrote down why; not ready: x"), True,
-         'somebody took it out of service: "cordoned, nobody wrote down why; not ready: x"'),
+        (NodeUse(out=True, reason="cordoned without a reason; not ready: x"), True,
+         'somebody took it out of service: "cordoned without a reason; not ready: x"'),
     ],
 )  # fmt: skip
 def test_a_node_with_jobs_is_not_replaced_and_a_persons_drain_is_left(
