@@ -1,7 +1,7 @@
 """Convergence: Ansible, driven by ansible-runner, on the hosts and steps that are pending.
 
-An interrupted run ends all processes that Ansible started: its workers have sessions of their own,
-out of a signal's reach. Where nothing can run every step is noted as done.
+An interrupted run ends all processes that Ansible started (`processes.py`). Where nothing can run
+every step is noted as done.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ..ssh import SshSession
 from .playbook import WAVE, plays, waves
+from .processes import end_processes, ended_with_us
 from .role_files import collections_path
 from .watch import StepFailure, Watch
 
@@ -198,7 +198,8 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
             rotate_artifacts=0,
         )
         runner.config.env = settings | without_secrets(runner.config.env, os.environ)
-        runner.run()
+        with ended_with_us(directory):
+            runner.run()
     if interrupted():
         raise KeyboardInterrupt
     if runner.rc not in {0, 2, 4} and not watch.failures and not watch.done_count:
@@ -282,32 +283,6 @@ def _tail(path: Path) -> str:
     if not path.exists():
         return ""
     return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-
-
-def end_processes(named: Path) -> None:
-    """Kill every process whose command line names a path, and all that came out of it.
-
-    Args:
-        named: the directory of one run of Ansible; its main process and its workers name it.
-    """
-    mark = str(named).encode()
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    to_kill: list[int] = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            pid = int(process.name)
-            children[_parent(process)].append(pid)
-            if pid != os.getpid() and mark in (process / "cmdline").read_bytes():
-                to_kill.append(pid)
-    for pid in to_kill:
-        to_kill += [child for child in children[pid] if child not in to_kill]
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _parent(process: Path) -> int:
-    """Return the parent's id: the second field after the name in brackets, see proc(5)."""
-    return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
 def keep_stamps(pending: Pending, site: OpenSite, hosts: Iterable[Host], report: Reporter) -> None:
