@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -17,11 +19,15 @@ from ..cluster.sites import existing_hosts
 from ..down.expiry.expiry_guard import refuse_late_test
 from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire
+from ..status.drift.asking import see_deviations
 from ..up.run import Run
 from .certificate import certificate
 from .launching.slurm import LONGEST_MINUTES
 from .run import SmokeResult, run_allreduce
-from .validity import read_starts, stale_reasons
+from .validity import drift_reasons, read_starts, stale_reasons
+
+_ENDED_KEY = "certificate-ended.json"
+"""State key of what drift ended the certificate of the time that it names."""
 
 
 def last_certificate(cluster: Cluster) -> dict[str, object] | None:
@@ -60,11 +66,42 @@ def reasons_against(
 ) -> tuple[str, ...]:
     """Say why a certificate doesn't hold any more for the nodes there are; (): it does.
 
-    Nodes that converge themselves are too many to ask each: of them only the names are compared.
+    Nodes that converge themselves are too many to ask each: of them the names are compared, and
+    what `drift` saw of them counts.
     """
     compute = existing.real.with_role("compute")
     asked = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
-    return stale_reasons(certificate, (host.name for host in compute), asked, unsettled)
+    stale = stale_reasons(certificate, (host.name for host in compute), asked, unsettled)
+    return (*stale, *_ended_by_drift(cluster, certificate))
+
+
+def note_drift(cluster: Cluster, seen: Mapping[str, Sequence[str]]) -> None:
+    """End the certificate where members are otherwise than when they were tested.
+
+    It stays ended, whatever becomes of the drift, until the gate is passed again. Needs no lock:
+    who else notes something at the same time has seen as much.
+
+    Args:
+        cluster: whose certificate.
+        seen: node -> how it deviates, of those that answered (`drift.asking.deviations`).
+    """
+    certificate = last_certificate(cluster)
+    if certificate is None or _ended_by_drift(cluster, certificate):
+        return
+    reasons = drift_reasons(certificate, seen)
+    if reasons:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        end = {"certificate": certificate.get("time"), "seen": now, "reasons": reasons}
+        cluster.store.put(_ENDED_KEY, msgspec.json.encode(end))
+
+
+def _ended_by_drift(cluster: Cluster, certificate: dict[str, object]) -> tuple[str, ...]:
+    """Return what was noted of this very certificate's end."""
+    content = cluster.store.get(_ENDED_KEY)
+    end = {} if content is None else decode_json(content, dict[str, Any])
+    if not end or end["certificate"] != certificate.get("time"):
+        return ()
+    return (*end["reasons"][:-1], f"{end['reasons'][-1]} (seen {end['seen']})")
 
 
 def pass_gate(
@@ -84,11 +121,13 @@ def pass_gate(
     if isinstance(cluster.spec.scheduler, SlurmScheduler):
         refuse_late_test(cluster, LONGEST_MINUTES)
     session.trust([host for host in nodes.hosts if host.connection == "ssh"])
+    different = see_deviations(cluster, nodes, session)
     spec, catalog = cluster.spec, cluster.catalog
     result = run_allreduce(
         spec, nodes, session, run.directory, report, catalog=catalog, bisect=bisect
     )
     document = certificate(cluster.spec_hash, nodes, result, session)
+    document["deviations"] = {node: what for node, what in different.items() if what}
     cluster.store.put(CERTIFICATE_KEY, msgspec.json.format(msgspec.json.encode(document)))
     cluster.events.append(SmokeFinished(verdict=result.verdict.verdict, busbw=result.verdict.busbw))
     return result

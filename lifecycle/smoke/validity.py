@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...inventory.hosts import ClusterInventory
@@ -16,6 +16,8 @@ Starts: TypeAlias = Mapping[str, str]
 # A container has its host's boot id, so the start of its first process counts too.
 READ = "echo $(cat /proc/sys/kernel/random/boot_id):$(awk '{print $22}' /proc/1/stat)"
 """The shell line that prints it: the kernel's boot id, and clock ticks from there to process 1."""
+_NAMED = 3
+"""Deviations that are told one by one."""
 
 
 def read_starts(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
@@ -47,6 +49,25 @@ def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> dict[str
 def members(tested: Iterable[str], starts: Starts) -> dict[str, str]:
     """Return what a certificate keeps of its members: node -> its start, "" where it said none."""
     return {name: starts.get(name, "") for ranges in tested for name in expand(ranges)}
+
+
+def drift_reasons(certificate: Mapping[str, Any], seen: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say which members are otherwise than when they were tested, and how; []: none is.
+
+    Args:
+        certificate: as stored; it has how its members deviated then.
+        seen: node -> how it deviates now from what its steps left, of the nodes that answered.
+    """
+    kept, then = certificate.get("members"), certificate.get("deviations")
+    tested = then if isinstance(then, Mapping) else {}
+    alike: dict[str, list[str]] = {}
+    for node in kept if isinstance(kept, Mapping) else ():
+        before, now = set(tested.get(node, ())), set(seen.get(node, tested.get(node, ())))
+        for what in (*sorted(now - before), *(f"no longer {one}" for one in sorted(before - now))):
+            alike.setdefault(what, []).append(node)
+    found = [f"{fold(nodes)}: drifted since ({what})" for what, nodes in alike.items()]
+    more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    return [*found[:_NAMED], *more]
 
 
 def stale_reasons(

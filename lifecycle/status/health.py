@@ -23,13 +23,13 @@ from ..nodes.ssh import SshSession
 from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
-from ..smoke.gate import last_certificate, reasons_against
+from ..smoke.gate import last_certificate, note_drift, reasons_against
 from ..state import DamagedObjectError
 from ..up.compiled import compile_for
 from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
-from .drift.asking import Changes, described, see_changes
+from .drift.asking import Changes, described, deviations, see_changes
 from .observe import Observation, observe
 from .slurm import SchedulerReport, SchedulerView, report_of
 
@@ -61,13 +61,14 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         if controllers or observation.existing.is_managed or observation.silent:
             report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
         nodes = _nodes(cluster, changes.observation, *_seen_by(report))
+        note_drift(cluster, deviations(changes.by_node))
         certificate = last_certificate(cluster) if nodes else None
         against = _against(cluster, certificate, nodes, observation, session)
     view = report.view if report is not None else None
     conditions = (*_conditions(nodes, view), _gate(cluster, certificate, against), *own)
     if not nodes:
         conditions = tuple(c for c in conditions if c.name != _GATE)
-    elif changes.asked or not changes.is_known:
+    elif changes.by_node or not changes.is_known:
         conditions += (_drift_condition(cluster.name, changes),)
     if not observation.existing.real.hosts:
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)

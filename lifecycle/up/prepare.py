@@ -21,9 +21,9 @@ from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other
 from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
-from ..smoke.gate import cached_verdict
+from ..smoke.gate import cached_verdict, note_drift
 from ..state import Journal, acquire
-from ..status.drift.asking import left_alone, see_changes
+from ..status.drift.asking import deviations, left_alone, see_changes
 from ..status.observe import Observation
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for
@@ -75,6 +75,7 @@ def _plan(state: UpState) -> None:
     cluster, session = state.cluster, state.session
     state.compiled = compile_for(cluster, state.before)
     changes = see_changes(cluster, state.before, state.compiled.cluster, session)
+    note_drift(cluster, deviations(changes.by_node))
     state.before = changes.observation
     plan = plan_with_jobs(cluster, state.before, session, state.compiled, fallbacks)
     plan = replace(plan, diagnostics=(*plan.diagnostics, *left_alone(cluster.name, changes.left)))

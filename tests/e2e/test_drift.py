@@ -99,6 +99,12 @@ def _drift(live: LiveCluster, expect: int) -> Any:
     return live.json("drift", str(live.spec), "--detailed-exitcode", expect=expect)
 
 
+def _condition(live: LiveCluster, name: str) -> Any:
+    status = live.json("status", str(live.spec), expect=None)
+    (condition,) = [c for c in status["conditions"] if c["name"] == name]
+    return condition
+
+
 def test_right_after_up_nothing_has_drifted_and_everything_is_known(pair: LiveCluster) -> None:
     report = _drift(pair, 0)
     assert report["drifts"] == []
@@ -141,9 +147,10 @@ def test_each_kind_of_drift_made_by_hand_is_found(pair: LiveCluster) -> None:
 
 
 def test_status_and_plan_tell_it_too_and_what_no_step_puts_right(pair: LiveCluster) -> None:
-    status = pair.json("status", str(pair.spec), expect=None)
-    (condition,) = [c for c in status["conditions"] if c["name"] == "NoDrift"]
-    assert condition["status"] == "false"
+    assert _condition(pair, "NoDrift")["status"] == "false"
+    gate = _condition(pair, "AllReducePassed")
+    assert gate["status"] == "unknown"
+    assert "gpu001: drifted since (" in gate["reason"]
     plan = pair.gcluster("plan", str(pair.spec)).stdout
     assert "changed on the node: key /etc/munge/munge.key: another" in plan
     assert "file /etc/ssh/authorized_keys.d/ada: another" in plan
@@ -175,6 +182,14 @@ def test_a_fix_fixes_what_steps_can_fix_and_leaves_the_rest_to_a_person(pair: Li
     pair.gcluster("drift", str(pair.spec), "--accept", kept, "--accept", "gpu002:mallory")
     pair.gcluster("resume", str(pair.spec), "gpu002")
     assert _drift(pair, 0)["drifts"] == []
+
+
+def test_the_certificate_that_drift_has_ended_is_renewed_by_a_test_alone(
+    pair: LiveCluster,
+) -> None:
+    assert "drifted since" in _condition(pair, "AllReducePassed")["reason"]
+    pair.gcluster("smoke", str(pair.spec))
+    assert _condition(pair, "AllReducePassed")["status"] == "true"
 
 
 def test_a_machine_that_was_stopped_and_a_stray_are_drift_of_the_site(pair: LiveCluster) -> None:

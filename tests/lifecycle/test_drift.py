@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.cluster.sites import existing_hosts, open_sites
+from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.planning.changes import Plan
+from gcluster.lifecycle.smoke.gate import last_certificate, reasons_against
 from gcluster.lifecycle.state import StateStore
 from gcluster.lifecycle.status.drift.fix import FixResult, fix_drift
 from gcluster.lifecycle.status.drift.observe import find_drift
@@ -95,6 +99,35 @@ def test_a_node_that_was_set_up_again_is_drift_and_only_that_is_done_again(
     assert {s.hosts for s in plan.steps} == {"gpu003"}
     assert {s.step for s in plan.steps} == set(drift.steps)
     assert not any(site.changes for site in plan.sites)
+
+
+def test_drift_of_a_member_ends_the_certificate_until_the_gate_is_passed_again(
+    up: SampleCluster,
+) -> None:
+    cluster = up.open(running=True)
+
+    def certify(at: str, members: str) -> list[str]:
+        document = {"time": at, "members": dict.fromkeys(members.split(), "")}
+        cluster.store.put(CERTIFICATE_KEY, msgspec.json.encode(document))
+        return against()
+
+    def against() -> list[str]:
+        kept, existing = last_certificate(cluster), existing_hosts(cluster)
+        with SshSession(cluster.workdir) as session:
+            reasons = reasons_against(cluster, kept or {}, existing, session)
+        return [reason for reason in reasons if "drifted" in reason]
+
+    assert certify("one", "gpu001 gpu003") == []
+    _empty(up, "gpu002")
+    _look(up)
+    assert against() == [], "gpu002 is no member"
+    _empty(up, "gpu003")
+    _look(up)
+    (reason,) = against()
+    assert reason.startswith("gpu003: drifted since (node gpu003: it carries nothing")
+    assert _fix(up).exit_code is Exit.OK
+    assert against() == [reason], "it is as it should be again, and nobody has tested it since"
+    assert certify("two", "gpu001 gpu003") == []
 
 
 def test_a_fix_leaves_what_only_the_file_says_to_up(up: SampleCluster) -> None:

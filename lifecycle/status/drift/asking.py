@@ -13,9 +13,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ....inventory.compile import CompiledCluster, Step
+from ....inventory.compile import CompiledCluster, Step, compile_cluster
 from ....inventory.compile.node import pulls
-from ....inventory.hosts import Host
+from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...cluster.cluster import Cluster
@@ -82,13 +82,20 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
     observation: Observation
     """With the steps that put it right as pending."""
-    fixed_by_steps: tuple[Drift, ...] = ()
-    left: tuple[Drift, ...] = ()
-    """What no step puts right."""
+    by_node: dict[str, tuple[Drift, ...]] = {}
+    """Node -> what was changed there, of those that answered."""
     is_known: bool = True
     """False: the nodes converge themselves, and only their controller was asked."""
-    asked: int = 0
-    """How many nodes answered."""
+
+    @property
+    def fixed_by_steps(self) -> tuple[Drift, ...]:
+        """What running steps again puts right."""
+        return tuple(d for drifts in self.by_node.values() for d in drifts if d.fixable)
+
+    @property
+    def left(self) -> tuple[Drift, ...]:
+        """What no step puts right."""
+        return tuple(d for drifts in self.by_node.values() for d in drifts if not d.fixable)
 
     @property
     def every(self) -> tuple[Drift, ...]:
@@ -108,22 +115,48 @@ def see_changes(
         for host in observation.existing.hosts
         if host.connection == "ssh" and observation.stamps.get(host.name) and host.name in wanted
     ]
+    found = _changed(session, hosts, wanted)
     stamps = dict(observation.stamps)
-    found: list[Drift] = []
-    asked = 0
-    for host, answer in ask_nodes(session, hosts, wanted):
-        if isinstance(answer, Unreachable):
-            continue
-        asked += 1
-        drifts = judge(host.name, wanted[host.name], answer).drifts
-        found += [drift for drift in drifts if drift.kind != "health"]
-        stamps[host.name] = _disbelieved(stamps[host.name], [d for d in drifts if d.fixable])
-    return Changes(
-        observation=replace(observation, stamps=stamps),
-        fixed_by_steps=tuple(drift for drift in found if drift.fixable),
-        left=tuple(drift for drift in found if not drift.fixable),
-        asked=asked,
+    for name, drifts in found.items():
+        stamps[name] = _disbelieved(stamps[name], [d for d in drifts if d.fixable])
+    return Changes(observation=replace(observation, stamps=stamps), by_node=found)
+
+
+def see_deviations(
+    cluster: Cluster, nodes: ClusterInventory, session: SshSession
+) -> dict[str, tuple[str, ...]]:
+    """Ask the compute nodes that are about to be tested how they deviate, as `deviations` has it.
+
+    Args:
+        cluster: as it was applied.
+        nodes: those to be tested, and their controllers.
+        session: asks them.
+    """
+    compiled = compile_cluster(
+        cluster.spec, nodes, cluster.catalog, cluster.bundle, cluster.kubernetes
     )
+    wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
+    compute = nodes.with_role("compute")
+    asked = [host for host in compute if host.connection == "ssh" and host.name in wanted]
+    return deviations(_changed(session, asked, wanted))
+
+
+def deviations(by_node: Mapping[str, Collection[Drift]]) -> dict[str, tuple[str, ...]]:
+    """Return node -> in words how it deviates from what its steps left; () for one that doesn't."""
+    return {node: tuple(sorted(map(described, drifts))) for node, drifts in by_node.items()}
+
+
+def _changed(
+    session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted]
+) -> dict[str, tuple[Drift, ...]]:
+    """Return host -> what was changed there, of those that answer."""
+    return {
+        host.name: tuple(
+            d for d in judge(host.name, wanted[host.name], answer).drifts if d.is_deviation
+        )
+        for host, answer in ask_nodes(session, hosts, wanted)
+        if not isinstance(answer, Unreachable)
+    }
 
 
 def _disbelieved(carried: Mapping[str, str], drifts: Iterable[Drift]) -> dict[str, str]:

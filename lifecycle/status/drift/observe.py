@@ -24,8 +24,9 @@ from ...nodes.converge.stamps import kept_stamps
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.repair.queue import queue
 from ...planning.guards import served
+from ...smoke.gate import note_drift
 from ...state import Event, SmokeFinished, SpecApplied
-from .asking import Wanted, ask_nodes, wanted_steps
+from .asking import Wanted, ask_nodes, deviations, wanted_steps
 from .nodes import NodeReport, judge
 from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
@@ -33,7 +34,9 @@ from .values import PLANES, Behind, Drift, DriftReport
 
 
 def find_drift(cluster: Cluster) -> DriftReport:
-    """Compare what is there with what was applied; takes no lock and writes nothing.
+    """Compare what is there with what was applied; takes no lock and changes nothing.
+
+    Of the state only the certificate ends, where a member deviates since it was tested.
 
     Args:
         cluster: as it was last applied: what only the file says is a change, and no drift.
@@ -62,6 +65,11 @@ def find_drift(cluster: Cluster) -> DriftReport:
     drifts = [*cloud, *found.drifts, *bandwidth_drift(cluster.name, cluster.events.known())]
     order = {plane: number for number, plane in enumerate(PLANES)}
     problems = {name: look.problem for name, look in looks.items() if look.problem}
+    seen: dict[str, list[Drift]] = {name: [] for name in hosts.answered}
+    for drift in found.drifts:
+        if drift.is_deviation:
+            seen[drift.where].append(drift)
+    note_drift(cluster, deviations(seen))
     return msgspec.structs.replace(
         found,
         drifts=tuple(sorted(drifts, key=lambda d: (order[d.plane], d.where, d.kind, d.name))),
@@ -118,12 +126,15 @@ class _Hosts:
             cluster.spec, self._desired, cluster.catalog, cluster.bundle, cluster.kubernetes
         )
         self._wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
+        self.answered: frozenset[str] = frozenset()
+        """Hosts that gave an answer to `observe`."""
 
     def observe(self, session: SshSession) -> DriftReport:
         """Ask every host, and judge the answers."""
         drift = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, drift)
         reports = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
+        self.answered = frozenset(reports)
         real = {h.name for h in self._asked if h.connection == "ssh"}
         drifts: list[Drift] = []
         behind: list[Behind] = []

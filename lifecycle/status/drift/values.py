@@ -48,6 +48,14 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     """What to do about it otherwise."""
 
+    @property
+    def is_deviation(self) -> bool:
+        """Whether a node is otherwise than its steps left it.
+
+        What its own health check finds is left to the scheduler, which takes the node out.
+        """
+        return self.plane in {"node", "fabric"} and self.kind not in {"health", "bandwidth"}
+
 
 class SchedulerFindings(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler's answer comes to."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 
-from gcluster.lifecycle.smoke.validity import READ, members
+import pytest
+
+from gcluster.lifecycle.smoke.validity import READ, drift_reasons, members
 
 
 def test_a_machine_says_the_same_start_until_it_is_started_again() -> None:
@@ -23,3 +25,48 @@ def test_a_member_that_said_no_start_is_kept_as_unknown() -> None:
         "gpu002": "",
         "cpu001": "",
     }
+
+
+SYSCTL, DRIVER = "sysctl vm.swappiness: 1", "package nvidia-driver: 580.95"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "reasons"),
+    [
+        ({}, {"gpu001": (), "gpu002": ()}, []),
+        ({}, {"head": (DRIVER,)}, []),
+        ({}, {}, []),
+        ({"gpu001": [SYSCTL]}, {"gpu001": (SYSCTL,)}, []),
+        ({"gpu001": [SYSCTL]}, {"gpu002": ()}, []),
+        (
+            {},
+            {"gpu001": (DRIVER,), "gpu002": (DRIVER,)},
+            [f"gpu[001-002]: drifted since ({DRIVER})"],
+        ),
+        (
+            {"gpu001": [DRIVER]},
+            {"gpu001": ()},
+            [f"gpu001: drifted since (no longer {DRIVER})"],
+        ),
+        (
+            {},
+            {"gpu002": tuple("abcde")},
+            [*(f"gpu002: drifted since ({one})" for one in "abc"), "and 2 more"],
+        ),
+    ],
+    ids=[
+        "all as it was",
+        "of no member",
+        "nobody was asked",
+        "as it deviated when it was tested",
+        "it gave no answer",
+        "of two members",
+        "fixed since: another than was tested",
+        "many",
+    ],
+)
+def test_a_member_that_is_otherwise_than_when_it_was_tested_is_named(
+    then: dict[str, list[str]], now: dict[str, tuple[str, ...]], reasons: list[str]
+) -> None:
+    certificate = {"members": {"gpu001": "", "gpu002": ""}, "deviations": then}
+    assert drift_reasons(certificate, now) == reasons

@@ -16,6 +16,8 @@ from gcluster.lifecycle.nodes.converge.pending import step_digests
 from gcluster.lifecycle.smoke import gate
 from gcluster.lifecycle.status import health
 from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+from gcluster.lifecycle.status.drift.asking import Changes
+from gcluster.lifecycle.status.drift.values import Drift
 from gcluster.lifecycle.status.health import OBSERVED_KEY, read_status
 from gcluster.lifecycle.status.observe import Observation
 from gcluster.lifecycle.status.observe import observe as observe_really
@@ -267,6 +269,26 @@ def test_the_gate_counts_for_the_spec_that_it_was_run_for(
     condition = _condition(metal.status(), "AllReducePassed")
     assert condition.status == status
     assert condition.reason.startswith(reason)
+
+
+def test_a_change_that_no_step_puts_right_ends_the_certificate(
+    metal: Metal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "read_starts", lambda *_: {})
+    certificate = PASSED | {"spec_hash": metal.cluster.spec_hash, "members": {"gpu001": "b:7"}}
+    metal.cluster.store.put(CERTIFICATE_KEY, msgspec.json.encode(certificate | {"time": "one"}))
+    changed = Drift(plane="fabric", where="gpu001", kind="link", name="eth0", now="up,1400,10000")
+    by_node: dict[str, tuple[Drift, ...]] = {"gpu001": (changed,)}
+    monkeypatch.setattr(
+        health, "see_changes", lambda _, seen, *__: Changes(observation=seen, by_node=by_node)
+    )
+    ended = _condition(metal.status(), "AllReducePassed")
+    assert ended.status == "unknown"
+    assert ended.reason.startswith("gpu001: drifted since (link eth0: up,1400,10000) (seen 20")
+    by_node["gpu001"] = ()
+    assert _condition(metal.status(), "AllReducePassed").reason == ended.reason
+    metal.cluster.store.put(CERTIFICATE_KEY, msgspec.json.encode(certificate | {"time": "two"}))
+    assert _condition(metal.status(), "AllReducePassed").status == "true"
 
 
 def test_a_member_with_steps_to_run_ends_the_certificate(
