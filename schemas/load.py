@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .catalog import Catalog
+from .catalog import Catalog, CatalogError, load_catalog
 from .checks import CheckContext, run_checks
 from .diagnostics import (
     Diagnostic,
@@ -50,7 +50,6 @@ class OwnCatalogs:
         """Return the catalog; files that are wrong are left out and reported."""
         if self._given is not None:
             return self._given
-        from .catalog import CatalogError, load_catalog  # noqa: PLC0415  # as late as possible
 
         good: list[Path] = []
         for path in self.paths:

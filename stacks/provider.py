@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 import msgspec
 
 from ..inventory.hosts import Host
+from ..schemas.catalog import Machine
+from ..schemas.catalog.model.machine import Market
 from ..schemas.cost.pools import quote
 from ..schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
 
 if TYPE_CHECKING:
-    from ..schemas.catalog import Machine
-    from ..schemas.catalog.model.machine import Market
     from .pulumi.provider import ManagedKubernetes
     from .pulumi.recording.graph import RecordedGraph
 

@@ -11,11 +11,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from ..schemas.catalog import Catalog
 from ..schemas.spec.sites import SITE_TYPES
 from .provider import Provider, provider_error
 
 if TYPE_CHECKING:
-    from ..schemas.catalog import Catalog
     from .pulumi.provider import ManagedKubernetes
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
-
-if TYPE_CHECKING:
-    from ..nodes.ssh import Answer, SshSession
-
 
 __all__ = ["COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (

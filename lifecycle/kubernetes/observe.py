@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,9 +17,6 @@ from ...inventory.compile.kubernetes_objects.objects import (
 from ...schemas.derived.control_planes import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
 from .kubectl import Kubectl, rows
 from .objects import DIGEST, ObjectKey, key_of
-
-if TYPE_CHECKING:
-    from .kubectl import Kubectl
 
 DRAIN_REASON = f"{DOMAIN}/drain-reason"
 """Annotation of a cordoned node: why, as Slurm's Reason. Role node_health writes it too."""

@@ -15,6 +15,7 @@ from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
 from .accounting.settle import settle
 from .select import scheduler_of
+from .slurm_build import build_slurm
 
 
 def _leaving(state: UpState) -> tuple[RemovedNode, ...]:
@@ -53,7 +54,6 @@ def _build_slurm(state: UpState) -> None:
     cluster, compiled = state.cluster, state.compiled.cluster
     if not any(step.role == "slurm_packages" for g in compiled.groups for step in g.steps):
         return
-    from .slurm_build import build_slurm  # noqa: PLC0415  # only where something is built
 
     cluster.make_secrets(compiled)
     build_slurm(

@@ -12,9 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyrage  # type: ignore[import-untyped]  # it ships no types
+from pyrage import IdentityError, x25519
+
 from ...schemas.spec.secrets import AgeSecrets
 from ..cluster.outcome import LifecycleError, failure
 from .key_record import KeyRecord
+from .references import UnreadableSecret, read_reference
 
 if TYPE_CHECKING:
     from pyrage.x25519 import Identity  # type: ignore[import-untyped]
@@ -89,8 +93,6 @@ class AgeIdentity:
         Raises:
             LifecycleError: as `recipient`.
         """
-        import pyrage  # type: ignore[import-untyped] # noqa: PLC0415 - lazy: validate never needs it
-
         return bytes(pyrage.encrypt(plaintext, [self._unlocked().to_public()]))
 
     def decrypt(self, ciphertext: bytes, name: str) -> bytes:
@@ -100,8 +102,6 @@ class AgeIdentity:
             LifecycleError: as `recipient`; GC905 too when the identity is another or the
                 ciphertext is damaged.
         """
-        import pyrage  # noqa: PLC0415 - lazy
-
         try:
             return bytes(pyrage.decrypt(ciphertext, [self._unlocked()]))
         except pyrage.DecryptError as error:
@@ -144,7 +144,6 @@ class AgeIdentity:
             raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
 
     def _read_elsewhere(self) -> str:
-        from .references import UnreadableSecret, read_reference  # noqa: PLC0415  # rarely needed
 
         try:
             return read_reference(self.reference)
@@ -152,7 +151,6 @@ class AgeIdentity:
             raise self._unusable(str(error)) from None
 
     def _parse(self, text: str) -> Identity:
-        from pyrage import IdentityError, x25519  # noqa: PLC0415 - lazy
 
         lines = [line.strip() for line in text.splitlines()]
         keys = [line for line in lines if line and not line.startswith("#")]
@@ -179,15 +177,11 @@ class AgeIdentity:
 
 def new_data_key() -> AgeIdentity:
     """Return the box of a new identity, which lies nowhere yet."""
-    from pyrage import x25519  # noqa: PLC0415 - lazy
-
     return AgeIdentity.from_key(str(x25519.Identity.generate()).encode(), "the data key")
 
 
 def _make_identity(path: Path) -> None:
     """Make an identity, 0600, where there is none; that of a faster process is kept."""
-    from pyrage import x25519  # noqa: PLC0415 - lazy
-
     try:
         if path.exists():
             return

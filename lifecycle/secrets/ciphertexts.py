@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Callable, Container
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +18,6 @@ from ..state.bucket import AlreadyExists
 from ..state.store import StateStore
 from .key_record import KeyRecord
 from .keyring import Keyring
-
-if TYPE_CHECKING:
-    from ..state.store import StateStore
 
 PREFIX = "secrets"
 SEALED = ("queue",)

@@ -6,11 +6,11 @@ import secrets
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.catalog import Catalog
 from ...schemas.derived.floor import FloorFigure, allreduce_floor
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity
@@ -28,10 +28,6 @@ from .launching.slurm import SlurmLauncher
 from .reading.log import AllReduceLog, Row
 from .saved import describe_domains, left_out, located_fault, wire_of
 from .search import WORTH_SEARCHING, Located, Search
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-
 
 STAGE = "smoke"
 

@@ -13,6 +13,9 @@ from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
 from ...schemas.derived.state_url import StateUrl
 from ..cluster.outcome import failure
 from .bucket import ObstoreBucket, broken
@@ -57,8 +60,6 @@ class CloudBucket(ObstoreBucket):
         Raises:
             LifecycleError: no rights can be found, or what names them is malformed.
         """
-        from obstore.exceptions import BaseError  # noqa: PLC0415 - lazy: see bucket.py
-
         name, hint = url.partition("?")[0], _HINTS[place.scheme]
         try:
             store = _OPENERS[place.scheme](place)
@@ -86,7 +87,6 @@ def _retries() -> RetryConfig:
 
 
 def _s3(place: StateUrl) -> ObjectStore:
-    from obstore.store import S3Store  # noqa: PLC0415 - lazy
 
     options = place.options
     endpoint = (
@@ -140,7 +140,6 @@ def _profile(name: str | None) -> Any:
 
 
 def _gs(place: StateUrl) -> ObjectStore:
-    from obstore.store import GCSStore  # noqa: PLC0415 - lazy
 
     host = os.environ.get("STORAGE_EMULATOR_HOST", "")
     if not host:
@@ -167,7 +166,6 @@ def _no_rights() -> GCSCredential:
 
 
 def _azblob(place: StateUrl) -> ObjectStore:
-    from obstore.store import AzureStore  # noqa: PLC0415 - lazy
 
     options = place.options
     domain = options.get("domain", "")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..derived.hostlist import HostlistError, expand, fold
 from .draft import Adopted, Draft, NothingToAdopt, gpu_machine
 from .slurm_output import Record, SlurmOutput, write_partitions
-
-if TYPE_CHECKING:
-    from .draft import Draft
 
 _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "AccountingStorageType": (

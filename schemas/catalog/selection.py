@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from ..diagnostics import closest
+from .load import Catalog
 from .model.family import Family
 from .model.machine import Machine, Market, Price
-
-if TYPE_CHECKING:
-    from .load import Catalog
 
 Order: TypeAlias = Literal["price", "gpus", "memory", "name"]
 _SHORT = {"infiniband-": "ib-", "gpudirect-": ""}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ..catalog.model.machine import Gpu
 from ..cost.pools import pool_cost
 from ..derived.graph import cycles
 from ..derived.storage import mount_point
@@ -14,9 +14,6 @@ from ..spec.units import most_generous, strictest
 from ..stack.parity import differing_versions
 from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from ..catalog.model.machine import Gpu
 
 
 def spill_path(partition: str, *steps: str | int) -> PathTuple:

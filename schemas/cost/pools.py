@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ..catalog import Catalog, Citation, LustreOffer
+from ..catalog import Catalog, Citation, LustreOffer, Machine, Market, Price
 from ..checks.storage.lustre_sizes import offers
 from ..derived.hostlist import expand
 from ..derived.storage import is_on_volume, volume_gib
 from ..spec import ClusterSpec, LustreStorage, NfsStorage, ObjectStorage, Pool, Site
 from ..spec.pool import Option
 from ..spec.sites.site import CloudSite
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog, Machine, Market, Price
 
 Basis: TypeAlias = Literal["node", "gpus"]
 """What a power is that of: the whole node, or its GPUs alone where that is all that is known."""

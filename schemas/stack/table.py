@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from ..spec import Software
+
 if TYPE_CHECKING:
-    from ..spec import Software
     from .lock import Component, Lock, VendorImage
     from .need import Need
     from .resolved import ResolvedComponent

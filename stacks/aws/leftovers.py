@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ..provider import Leftover
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api, filters, tagged
 from .hosts import Instance, instances
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
     from .plan.types import SitePlan
 
 _GLOBAL = "us-east-1"

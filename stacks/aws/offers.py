@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ...schemas.catalog import Catalog, Market
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import Offer
 from ..pulumi.preflight import finding, price_finding
@@ -14,7 +15,6 @@ from .api import Answer, Api, filters
 from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Market
     from .plan.types import OfferPlan, PoolPlan
 
 

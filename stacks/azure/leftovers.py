@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...schemas.catalog import Catalog
 from ..provider import Leftover
 from ..pulumi.names import CLUSTER, POOL, SITE
 from ..pulumi.plan import STORAGE_TAG
 from .plan.types import SitePlan
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
     from .api import Api, Tagged
 
 _DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}

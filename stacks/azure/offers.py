@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from urllib.request import Request
 
+from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..io.https import opened
 from ..provider import Offer, provider_error
 from ..pulumi.preflight import finding, price_finding
 from .plan.types import OfferPlan, PoolPlan, SitePlan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 PRICES = "https://prices.azure.com/api/retail/prices"
 """Azure Retail Prices REST API (learn.microsoft.com/rest/api/cost-management/retail-prices)."""

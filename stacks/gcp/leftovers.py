@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.structure.decoding import decode_json
 from ..provider import Leftover
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api
 from .plan.layout import SitePlan
 from .plan.names import found_by
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 _AT_ONCE = 8
 _GLOBAL = ("networks", "firewalls", "instanceTemplates")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ...schemas.catalog import Catalog, Price
 from ..provider import Offer
 from .api import Api
 from .plan.layout import SitePlan
 from .plan.pools import OfferPlan, PoolPlan
 from .preflight.capacity import reservation
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Price
 
 
 def offers(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from http.client import HTTPMessage, HTTPResponse
+from http.client import HTTPMessage, HTTPResponse
+from typing import IO, Any
 
 
 class _StaysEncrypted(urllib.request.HTTPRedirectHandler):

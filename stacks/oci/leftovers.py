@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...schemas.catalog import Catalog
 from ..provider import Leftover
 from ..pulumi.names import CLUSTER
 from .api import Answer, Api
 from .hosts import instances
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
     from .plan.types import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, ClusterSpec, Pool
@@ -35,9 +36,6 @@ from ..provider import (
 from .engine.command import equip, require
 from .recording.graph import RecordedGraph, site_graph
 from .session import SiteSession
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes of refusals after which a cloud may have made something: it could not be asked to the end,
@@ -275,8 +273,6 @@ class CloudProvider(Provider):
 
     def _catalog(self) -> Catalog:
         if self._given is None:
-            from ...schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
-
             self._given = load_catalog()
         return self._given
 

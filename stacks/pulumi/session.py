@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import CloudSite, LustreStorage
 from ..io.ssh import (
@@ -48,11 +49,10 @@ from .engine.checkpoint import (
 from .hosts import Machine, to_hosts
 from .names import FILE_SYSTEMS
 from .plan import CloudPlan, volume_plans
+from .recording.graph import RecordedGraph
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
     from .engine.automation import Engine
-    from .recording.graph import RecordedGraph
 
 
 class SiteSession(ABC):

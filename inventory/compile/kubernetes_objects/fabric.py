@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ....schemas.catalog import Addon
 from ..gpu.nccl import job_environment
 from ..network.cloud_fabrics import DAEMON
 from ..steps import Json
 from .objects import Object, new
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Addon
     from .facts import KubernetesFacts
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ....inventory.hosts import ClusterInventory
+from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ....stacks.provider import ProviderError
 from ...cluster.outcome import LifecycleError
@@ -17,7 +18,6 @@ from ...operations.selection import controller_of
 from ...status.slurm import last_error_line
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
     from ...cluster.cluster import Cluster
 
 _LIMIT_S = 30

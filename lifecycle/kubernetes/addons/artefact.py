@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urljoin
 
 import msgspec
@@ -19,9 +19,6 @@ from ....stacks.io import atomic
 from ...cluster import places
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ..release.registry import fetched, pull_chart
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Addon
 
 _FOLDER = "addons"
 """Of the cache; a bundle has it below `files`."""

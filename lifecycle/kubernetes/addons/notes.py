@@ -9,11 +9,11 @@ import msgspec
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.stack.bundle import BundleManifest
+from ..objects import ObjectKey
 from ..release.image_archive import full_name, split_tag
 from ..workloads import TO_KEEP, counted
 
 if TYPE_CHECKING:
-    from ..objects import ObjectKey
     from .rendering import Rendered
 
 _NAMED = 4

@@ -22,7 +22,6 @@ from .login import FILE, local_kubectl, write_kubeconfig
 
 if TYPE_CHECKING:
     from ...cluster.sites import OpenSite
-    from ..kubectl import Kubectl
 
 
 _MACHINE = "node.kubernetes.io/instance-type"

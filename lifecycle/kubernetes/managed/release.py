@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,9 +16,6 @@ from ....stacks.provider import Leftover
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
-
-if TYPE_CHECKING:
-    from ..kubectl import Kubectl
 
 STAGE = "give back"
 SKIP = "--skip-kubernetes"

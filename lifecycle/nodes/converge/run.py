@@ -22,6 +22,7 @@ from ....inventory.hosts import ClusterInventory, Host
 from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ..ssh import SshSession
+from .pending import Pending
 from .playbook import WAVE, plays, waves
 from .processes import end_processes, ended_with_us
 from .role_files import collections_path
@@ -29,7 +30,6 @@ from .watch import StepFailure, Watch
 
 if TYPE_CHECKING:
     from ...cluster.sites import OpenSite
-    from .pending import Pending
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""

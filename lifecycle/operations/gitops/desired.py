@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -15,9 +15,6 @@ from ...cluster.cluster import Cluster, open_cluster
 from ...cluster.outcome import Exit, LifecycleError
 from ...state import Journal, RunRecord, newest_applied
 from .record import read_pause
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....schemas.diagnostics import Diagnostic
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Progress, Reporter, StageFinished
 from ...state import StateStore
-from .act import pause_s
+from .act import Acted, pause_s
 from .git import Head
 from .record import ControllerRecord, Followed, Phase, write_followed, write_record
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
-    from .act import Acted
 
 _EXITS: dict[Phase, Exit] = {
     "failed": Exit.FAILED,

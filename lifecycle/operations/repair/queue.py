@@ -8,7 +8,6 @@ no `up` touches it, its site makes and pays for it no more, until `repair` is to
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
@@ -16,10 +15,6 @@ from ....schemas.spec import ClusterSpec
 from ...state import EventLog, RepairStepped
 from ...state.event_types import RepairAction, RepairStep
 from ...state.repair_queue import Repair, repairs
-
-if TYPE_CHECKING:
-    from ...state.event_types import RepairAction
-    from ...state.repair_queue import Repair
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,9 +20,6 @@ from ...scheduler.base import Scheduler, SchedulerSilent
 from ...scheduler.select import scheduler_of
 from .roll import Clock, Patient, roll
 from .window import Window
-
-if TYPE_CHECKING:
-    from ...nodes.converge.pending import Pending
 
 Work = Callable[[Collection[str]], Mapping[str, str]]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ....inventory.compile import CompiledCluster
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ProviderError
 from ...cluster.outcome import Exit, LifecycleError
@@ -19,7 +20,6 @@ from ..changes import SiteAnswers
 from .offline import unsigned
 
 if TYPE_CHECKING:
-    from ....inventory.compile import CompiledCluster
     from ...cluster.cluster import Cluster
 
 

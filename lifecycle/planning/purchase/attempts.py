@@ -19,12 +19,22 @@ from ....stacks.pulumi.engine.events import first_line
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.sites import OpenSite
 from ...state.event_types import PurchaseAttempted
-from .decision import Attempt, Blocked, Complete, Decision, Exhausted, Release, keep_or_release
+from .decision import (
+    Attempt,
+    Blocked,
+    Complete,
+    Decision,
+    Exhausted,
+    FailedAttempt,
+    PoolFallback,
+    PurchaseProgress,
+    Release,
+    keep_or_release,
+)
 from .fallback_lists import FallbackLists
 
 if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
-    from .decision import FailedAttempt, PoolFallback, PurchaseProgress
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ....stacks.provider import ProviderError
+from ....stacks.provider import BlockOffering, ProviderError
 from ...cluster.outcome import Exit, LifecycleError
 from ..changes import FallbackListView, OptionView, Plan
 
 if TYPE_CHECKING:
-    from ....stacks.provider import BlockOffering
     from ...cluster.sites import OpenSite
     from .fallback_lists import OptionOverrides
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,10 +12,7 @@ from ....inventory.compile.kubernetes_objects.allreduce import RUN
 from ....inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
 from ....inventory.compile.steps import Json
 from ....stacks.io.ssh import ensure_client_key, public_text
-from ...kubernetes.kubectl import rows
-
-if TYPE_CHECKING:
-    from ...kubernetes.kubectl import Kubectl
+from ...kubernetes.kubectl import Kubectl, rows
 
 _NEVER = frozenset(
     {"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}

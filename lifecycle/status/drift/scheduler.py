@@ -7,16 +7,14 @@ exec that it gets anyway, and hands over what they printed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ....inventory.hosts import ClusterInventory
+from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...scheduler.base import MARK
 from ..slurm import is_unfit
 from .values import Drift, SchedulerFindings, stamp_of
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 
 class SchedulerDrift(Protocol):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ...catalog.model.family import family_of
 from ...diagnostics import Severity, listing
 from ...spec import Pool
 from ..context import CheckContext
@@ -58,8 +59,6 @@ _OWN = "one of your own: docs/machines.md, A machine of your own"
 
 def _sizes_of_family(catalog: Catalog, written: str) -> list[str]:
     """Return the machine types of the family that a name would be of; none: there is no such."""
-    from ...catalog.model.family import family_of  # noqa: PLC0415  # only for a name that is wrong
-
     family = catalog.families.get(family_of(written) or "")
     return [] if family is None else family.names()
 

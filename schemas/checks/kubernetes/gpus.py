@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...catalog.model.machine import profiles_of
 from ...derived.control_planes import CLAIMS_SINCE, has, release_of
 from ...diagnostics import PathTuple, Severity
 from ..context import CheckContext
@@ -34,7 +35,6 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or context.kubernetes.gpu.mig is None:
         return
-    from ...catalog.model.machine import profiles_of  # noqa: PLC0415  # only where MIG is asked
 
     asked, path = context.kubernetes.gpu.mig, (*_GPU, "mig")
     for name, machine in _machines(context):

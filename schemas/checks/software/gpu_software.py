@@ -9,6 +9,8 @@ from msgspec import structs
 
 from ...diagnostics import PathTuple, listing
 from ...spec import Software
+from ...stack.lock import fits
+from ...stack.resolve import resolve_need
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -84,8 +86,6 @@ def _instead(stack: PoolStack, resolved: Resolved) -> str:
 
 def _other_distributions(stack: PoolStack) -> list[str]:
     """Return the distributions on which nothing of this would be missing."""
-    from ...stack.resolve import resolve_need  # noqa: PLC0415  # as the_lock
-
     lock = the_lock()
     image = lock.node_image(stack.need.provider)
     offered = image.distributions if image else [d for s in lock.sets for d in s.distributions]
@@ -112,7 +112,6 @@ def version_of_image(context: CheckContext) -> Iterator[Finding]:
 
 
 def _otherwise(stack: PoolStack) -> Iterator[Finding]:
-    from ...stack.lock import fits  # noqa: PLC0415  # as the_lock
 
     image = the_lock().image(stack.resolved.image)
     if image is None:

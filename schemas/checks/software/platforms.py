@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
+from ...stack.lock import older
+from ...stack.slurm import slurm_sources, source_of
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -197,8 +199,6 @@ def slurm_unobtainable(context: CheckContext) -> Iterator[Finding]:
 def _unobtainable(
     context: CheckContext, stack: PoolStack, slurm: ResolvedComponent
 ) -> Finding | None:
-    from ...stack.lock import older  # noqa: PLC0415  # only with software
-    from ...stack.slurm import slurm_sources, source_of  # noqa: PLC0415
 
     sources = slurm_sources(context.catalog.sources, context.software)
     source, wanted = source_of(slurm.version, sources), slurm.version

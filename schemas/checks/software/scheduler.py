@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import ClusterSoftware, Software
+from ...stack.lock import older
+from ...stack.rules import behind, window
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -92,7 +94,6 @@ def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
     topology = None if context.slurm is None else context.slurm.topology
     if topology is None or not (topology.plugin == "block" or topology.block_sizes):
         return
-    from ...stack.lock import older  # noqa: PLC0415  # only with blocks
 
     least = next(f.at_least for f in the_lock().features if f.feature == "topology/block")
     slurm = slurm_of_pools(context)
@@ -164,7 +165,6 @@ def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
 def _apart(
     stack: PoolStack, key: str, written: str | None, control: str, names: tuple[str, str]
 ) -> Finding | None:
-    from ...stack.rules import behind, window  # noqa: PLC0415  # only with software
 
     skew = next(skew for skew in the_lock().skews if skew.component == key)
     distance = None if written is None else behind(skew, written, control)

@@ -11,6 +11,11 @@ from msgspec import structs
 
 from ...diagnostics import PathTuple, Severity
 from ...spec import ClusterSoftware, LustreStorage, Software
+from ...stack.lock import fits, load_lock
+from ...stack.pools import pool_stacks, with_cluster_versions
+from ...stack.resolve import resolve_need
+from ...stack.rules import broken_equals, broken_minimums, kernel_series
+from ...stack.slurm import settled, slurm_sources
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -34,14 +39,12 @@ def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=256)
 def _resolved(software: Software, need: Need) -> Resolved:
-    from ...stack.resolve import resolve_need  # noqa: PLC0415  # as the_lock
 
     return resolve_need(software, need, the_lock())
 
 
 @lru_cache(maxsize=256)
 def _broken_minimums(software: Software, need: Need) -> tuple[Minimum, ...]:
-    from ...stack.rules import broken_minimums  # noqa: PLC0415  # as the_lock
 
     return broken_minimums(_resolved(software, need).versions, need, the_lock())
 
@@ -106,7 +109,6 @@ def fabric_manager_version_mismatch(context: CheckContext) -> Iterator[Finding]:
 
 
 def _unequal(stack: PoolStack) -> Finding | None:
-    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     if "fabric_manager" not in stack.asked:
         return None
@@ -172,8 +174,6 @@ def kernel_without_lustre_modules(context: CheckContext) -> Iterator[Finding]:
 
 
 def _kernel(stack: PoolStack) -> Finding | None:
-    from ...stack.lock import fits  # noqa: PLC0415  # as the_lock
-    from ...stack.rules import kernel_series  # noqa: PLC0415  # as the_lock
 
     kernel, distribution = stack.asked.get("kernel"), stack.resolved.distribution
     if kernel is None or distribution is None or stack.need.provider is None:
@@ -204,7 +204,6 @@ def versions_untested_together(context: CheckContext) -> Iterator[Finding]:
 
 
 def _untested(stack: PoolStack) -> Iterator[Finding]:
-    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     resolved = stack.resolved
     packaged = the_lock().slurm_package(resolved.distribution) is not None
@@ -234,8 +233,6 @@ _NAMED = 3
 
 def the_lock() -> Lock:
     """Return the software lock; asked only where the spec says something that needs it."""
-    from ...stack.lock import load_lock  # noqa: PLC0415  # most specs never read it
-
     return load_lock()
 
 
@@ -250,8 +247,6 @@ def stacks(context: CheckContext) -> Mapping[str, PoolStack]:
 def every_stack(context: CheckContext) -> Mapping[str, PoolStack]:
     """Return the software of every pool, by the table that is compiled."""
     if context not in _KNOWN:
-        from ...stack.pools import pool_stacks  # noqa: PLC0415  # as the_lock
-
         _KNOWN[context] = pool_stacks(
             context.pools,
             context.software,
@@ -265,9 +260,6 @@ def every_stack(context: CheckContext) -> Mapping[str, PoolStack]:
 
 def slurm_of_pools(context: CheckContext) -> dict[str, ResolvedComponent]:
     """Return pool -> its Slurm, exactly; pools of which nothing is known are left out."""
-    from ...stack.pools import with_cluster_versions  # noqa: PLC0415  # as the_lock
-    from ...stack.slurm import settled, slurm_sources  # noqa: PLC0415
-
     found = stacks(context)
     known = slurm_sources(context.catalog.sources, context.software) if found else ()
     resolved = settled(with_cluster_versions(found, the_lock()), found, the_lock(), known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ...catalog.figures import reliability
 from ...derived.storage import daly_interval_s, mtbf_s, waste
 from ...diagnostics import PathTuple, Severity
 from ...spec import LustreStorage, ObjectStorage, ScratchStorage
@@ -145,7 +146,6 @@ def _plan(context: CheckContext) -> _Plan | None:
     gpus = checkpointing.gpus or _largest(context)
     if not gpus or storage.capacity is None or storage.throughput is None:
         return None
-    from ...catalog.figures import reliability  # noqa: PLC0415  # a file to read
 
     known = reliability()
     per_parameter = known.checkpoints.bytes_per_parameter

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from ....inventory.hosts import pool_host_names
+from ....schemas.catalog import Catalog
 from ....schemas.spec import AwsSite, ClusterSpec
 from ...provider import Purchase, PurchaseOption, priced
 from ...pulumi.names import POOL
@@ -13,7 +14,6 @@ from ...pulumi.plan import site_names
 from ..api import Api, tagged
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
     from .types import OfferPlan, SitePlan
 
 _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]

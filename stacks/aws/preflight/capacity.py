@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -19,7 +20,6 @@ from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, filters
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
     from ..plan.types import OfferPlan, PoolPlan
 
 

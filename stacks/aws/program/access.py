@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pulumi
 import pulumi_aws as aws
@@ -14,9 +14,6 @@ from ...pulumi.names import Names, short_hash
 from ..plan.types import IdentityPlan, NetworkPlan
 from .network import EVERYWHERE
 from .policies import bucket_policy, burst_policy, trust
-
-if TYPE_CHECKING:
-    import pulumi
 
 _SSH = (22, 22)
 _HTTPS = (443, 443)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from azure.mgmt.compute.models import ResourceSku
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -15,9 +15,6 @@ from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, refusals
 from ..plan.identifiers import parse
 from ..plan.types import ImagePlan, OfferPlan, PoolPlan, SitePlan
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 _GALLERIES = "2024-03-03"
 _IMAGES = "2024-07-01"

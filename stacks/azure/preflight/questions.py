@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
@@ -15,9 +15,6 @@ from ..plan.types import SitePlan
 from ..scale_sets import existing_pools
 from . import capacity, existing
 from .capacity import check_quotas
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 _AZURE = Cloud(name="Azure", not_logged_in="GC991", unanswered="GC992")
 

@@ -12,6 +12,7 @@ from ....schemas.derived.control_planes import api_name, balanced_site, site_dom
 from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ....schemas.stack import resolved_pools
 from ...pulumi.plan import CloudPlan, Plan, site_labels, site_names, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
@@ -122,7 +123,6 @@ def site_plan(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SitePlan:
 def _pools(
     spec: ClusterSpec, site_name: str, site: GcpSite, catalog: Catalog
 ) -> tuple[PoolPlan, ...]:
-    from ....schemas.stack import resolved_pools  # noqa: PLC0415  # it reads the software lock
 
     software = resolved_pools(spec, catalog)
     return tuple(

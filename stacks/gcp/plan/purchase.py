@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ....inventory.hosts import pool_host_names
+from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...provider import Purchase, PurchaseOption, priced
 from ...pulumi.plan import site_names
 from .pools import machine_of, zones_of
 from .pools import option_plans as planned
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 QUEUED = "machines of the queue come together, or none does"
 """Why a pool is on flex-start with all its machines or with none."""

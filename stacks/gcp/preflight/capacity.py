@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -14,9 +14,6 @@ from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
 from ..plan.layout import SitePlan
 from ..plan.pools import OfferPlan, PoolPlan, reservation_name
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 _EVERYWHERE = "GPUS_ALL_REGIONS"
 """The one quota of GPUs that belongs to the project and not to a region."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
@@ -16,9 +16,6 @@ from ..hosts import ALIVE, instances
 from ..plan.layout import SitePlan
 from ..plan.pools import PoolPlan
 from . import capacity, existing
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 

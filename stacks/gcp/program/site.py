@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import pulumi
 
+from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import FILE_SYSTEMS
 from ...pulumi.plan import made_gateways
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.graph import Values
+from ...pulumi.recording.monitor import Answers, Json
 from .. import cloud_init
 from ..plan.fabric import NODES
 from ..plan.layout import SitePlan, site_plan
@@ -37,10 +38,6 @@ from .network import (
 )
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 from .templates import SiteParts
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
-    from ...pulumi.recording.monitor import Answers, Json
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -12,7 +13,6 @@ from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
     from ..plan.types import OfferPlan, PoolPlan, SitePlan
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -15,7 +16,6 @@ from ..hosts import instances
 from . import capacity, existing
 
 if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
     from ..plan.types import PoolPlan, SitePlan
 
 _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pulumi
 import pulumi_oci as oci
@@ -11,14 +11,10 @@ import pulumi_oci as oci
 from ....schemas.spec import PoolRole
 from ...pulumi.component import Args, Component, RuleGroup
 from ...pulumi.names import Names, short_hash
+from ...pulumi.plan import GrantPlan
 from ..plan.facts import ROLE
 from ..plan.types import IdentityPlan, NetworkPlan
 from .network import EVERYWHERE
-
-if TYPE_CHECKING:
-    import pulumi
-
-    from ...pulumi.plan import GrantPlan
 
 _SSH = 22
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import pulumi
@@ -31,10 +31,6 @@ from .graph import (
     Values,
     short_type,
 )
-
-if TYPE_CHECKING:
-    from google.protobuf import struct_pb2
-
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SIGNATURE = "4dabf18193072939515e22adb298388d"

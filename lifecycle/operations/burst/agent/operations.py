@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from .....schemas.derived.hostlist import fold as folded
 from .calls import AgentEvent, CallPool
 from .decide import grouped
-from .ledger import BurstLedger, NodeRecord
+from .ledger import BurstFold, BurstLedger, NodeRecord
 from .scheduler import Seen
 
 if TYPE_CHECKING:
     from ..slurm.controller import SlurmController
-    from .ledger import BurstFold, NodeRecord
     from .work import ProviderWork
 
 

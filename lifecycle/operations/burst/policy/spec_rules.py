@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from .....schemas.catalog import Catalog
 from .....schemas.cost.pools import PoolCost, pool_cost
 from .....schemas.derived.graph import AccountTree
 from .....schemas.derived.storage import data_there
@@ -14,9 +14,6 @@ from .....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from .....schemas.spec.units import Duration, most_generous, strictest
 from .....schemas.stack.parity import differing_versions
 from .rule import Ceiling, PurchaseOption, Rule, Target
-
-if TYPE_CHECKING:
-    from .....schemas.catalog import Catalog
 
 
 def spilling_partitions(spec: ClusterSpec) -> tuple[str, ...]:

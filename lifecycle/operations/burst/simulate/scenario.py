@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
+from .....schemas.catalog import Catalog
 from .....schemas.cost.pools import pool_cost
 from .....schemas.spec import ClusterSpec, Pool
 from ..policy import PendingJob, Rule, rule_of
 from .swf import Trace, TraceJob
-
-if TYPE_CHECKING:
-    from .....schemas.catalog import Catalog
 
 Processor: TypeAlias = Literal["gpu", "cpu", "node"]
 """What a trace's processor stands for."""
