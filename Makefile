@@ -126,6 +126,10 @@ test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, oper
 test-slurm-core: environment ## run the core of test-slurm and prove-burst
 	@pytest -q -m core tests/e2e $(REPORT)
 
+.PHONY: test-slurm-suite
+test-slurm-suite: environment ## run Slurm's own testsuite on a local cluster (ONLY=regular expression)
+	@python -m tests.e2e.slurm_suite
+
 .PHONY: prove-restore
 prove-restore: environment ## lose every machine ten times (FOR=... times): the backup brings all jobs back
 	@GCLUSTER_ROUNDS=$${FOR:-10} pytest -q -n0 tests/e2e/test_restore.py $(REPORT)

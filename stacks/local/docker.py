@@ -14,6 +14,7 @@ from .engine import (
     EngineFacts,
     Network,
     label_filters,
+    limit_flags,
 )
 
 
@@ -97,14 +98,14 @@ class DockerEngine(Engine):
             "--tmpfs=/tmp:exec,mode=1777",
             "--env=container=docker",
             "--stop-signal=SIGRTMIN+3",
-            "--ulimit=nofile=1024:1024",
-            "--ulimit=nproc=8192:8192",
+            *limit_flags(),
         ]
 
     def kubernetes_container_flags(self) -> list[str]:
         """Return the flags with which a container can be a node of Kubernetes."""
         return [
             *KUBERNETES_FLAGS,
+            *limit_flags(),
             "--security-opt=seccomp=unconfined",
             "--security-opt=apparmor=unconfined",
             "--env=container=docker",

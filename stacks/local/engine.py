@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -21,13 +22,23 @@ KUBERNETES_FLAGS = (
     "--cgroupns=private",
     "--stop-signal=SIGRTMIN+3",
     "--tmpfs=/run/lock",
-    "--ulimit=nofile=20000:20000",
-    "--ulimit=nproc=8192:8192",
     "--volume=/var/lib/containerd",
     "--volume=/var/lib/kubelet",
     "--volume=/var/lib/etcd",
 )
 """What a node of Kubernetes is started with under podman and docker alike."""
+
+
+def limit_flags() -> tuple[str, ...]:
+    """Return the flags that bound a node's files and processes.
+
+    They lie below the usual caps of a container host, where a node's own defaults fail with EPERM.
+    The step of a job with a task on each of 192 CPUs holds some 1,200 files: where they run out,
+    slurmstepd turns in circles and the job never ends.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = 20_000 if hard == resource.RLIM_INFINITY else min(20_000, hard)
+    return (f"--ulimit=nofile={files}:{files}", "--ulimit=nproc=8192:8192")
 
 
 class Container(msgspec.Struct, frozen=True):
@@ -185,17 +196,15 @@ class Engine:
     def system_container_flags(self) -> list[str]:
         """Return the flags with which a container can run systemd as its first process.
 
-        The ulimits lie below the usual caps of a container host, where a node's own defaults
-        fail with EPERM. Without SYS_NICE slurmd can't set the affinity of jobs that are not
-        root's; MKNOD makes simulated GPU devices.
+        Without SYS_NICE slurmd can't set the affinity of jobs that are not root's; MKNOD makes
+        simulated GPU devices.
         """
         return [
             *runtime_flags(self.facts),
             "--systemd=always",
             # Else podman writes /etc/hosts again at every start, without what role base put there.
             "--no-hosts",
-            "--ulimit=nofile=1024:1024",
-            "--ulimit=nproc=8192:8192",
+            *limit_flags(),
             "--cap-add=MKNOD",
             "--cap-add=SYS_NICE",
         ]
@@ -210,6 +219,7 @@ class Engine:
         return [
             *runtime_flags(self.facts),
             *KUBERNETES_FLAGS,
+            *limit_flags(),
             "--systemd=false",
             "--env=container=podman",
             "--tmpfs=/run:rw,nosuid,nodev,mode=755,size=512m",

@@ -120,6 +120,12 @@ def test_a_job_of_a_user_gets_gpus_on_two_nodes(live: LiveCluster) -> None:
     assert seen == ["0,1,2,3,4,5,6,7"] * 2
 
 
+def test_a_job_with_a_task_on_each_cpu_ends(live: LiveCluster) -> None:
+    # Its step holds more than 1,024 files: a node that allows no more never gets rid of it.
+    ran = live.on("head", "cd /tmp && timeout 60 srun --nodelist=gpu002 --ntasks=192 hostname")
+    assert ran.split() == ["gpu002"] * 192
+
+
 def test_smoke_reports_the_bandwidth_of_every_size(live: LiveCluster) -> None:
     result = live.json("smoke", str(live.spec))
     assert result["verdict"]["verdict"] == "pass"
