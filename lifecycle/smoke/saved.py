@@ -91,6 +91,11 @@ def expectation(machine: Machine, fabric: Fabric, nodes: int) -> Expectation:
     )
 
 
+NVLINK_4_GBYTES_PER_S = 900
+"""Of one GPU, both directions: from this NVLink on, the switch can reduce (NVLink SHARP: "third-
+generation NVSwitch systems (NVLink4) with Hopper and later", NCCL's NCCL_NVLS_ENABLE, 2026-11)."""
+
+
 def wire_of(fabric: Fabric, machine: Machine | None, *, simulated: bool) -> Wire:
     """Return what must be seen to carry the messages on a fabric class."""
     link, gpu = (machine.nvlink, machine.gpu) if machine else (None, None)
@@ -101,6 +106,12 @@ def wire_of(fabric: Fabric, machine: Machine | None, *, simulated: bool) -> Wire
         channels=tuple(fabric.channels),
         nic_kind=fabric.nic_kind,
         rdma=fabric.rdma,
+        nvls=bool(
+            link
+            and gpu
+            and gpu.vendor == "nvidia"
+            and (link.gbytes_per_s or 0) >= NVLINK_4_GBYTES_PER_S
+        ),
         simulated=simulated,
     )
 

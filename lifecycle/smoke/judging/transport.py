@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
 
 from ..reading.log import AllReduceLog, Path
 from .verdict import Expectation, Reason, Warned, Wire
 
+_Slow: TypeAlias = Literal["no-nvls", "through-host-memory"]
 _BETWEEN_NODES = ("NET/", "COLLNET/", "P2P/MNNVL")
 _IN_ONE_DOMAIN = "nvlink"
 _LINK_LAYERS = {"infiniband": "IB", "roce": "RoCE"}
@@ -28,6 +30,10 @@ def _transport(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
         yield from _between(log, wire)
     elif expected.ranks > 1:
         yield from _inside(log, wire)
+    if wire.rdma:
+        yield from _without_gpudirect(log, wire)
+        if nodes > 1:
+            yield from (Reason(code=code, message=text) for code, text in _slowed(log, wire))
 
 
 TRANSPORT = (_transport,)
@@ -87,26 +93,31 @@ def transport_remarks(log: AllReduceLog, expected: Expectation) -> Iterator[Warn
     wire = expected.wire
     if wire is None or (wire.simulated and not log.nccl.paths):
         return
-    if wire.rdma:
-        yield from _without_gpudirect(log)
     over_verbs = any(path.via.startswith(_VERBS) for path in _crossing(log))
     if over_verbs and wire.nic_kind in _LINK_LAYERS and not log.nccl.link_layers:
         text = "no line tells whether the ports are IB or RoCE (NET/IB : Using)"
         yield Warned(code="link-not-shown", message=text)
-    if False in log.nccl.nvls:
+    nodes = expected.node_count or len({rank.host for rank in log.ranks})
+    if not wire.rdma or nodes == 1:
+        yield from (Warned(code=code, message=text) for code, text in _slowed(log, wire))
+
+
+def _slowed(log: AllReduceLog, wire: Wire) -> Iterator[tuple[_Slow, str]]:
+    """Yield what keeps a node's GPUs below the speed of their own links: a fault where RDMA is."""
+    if wire.nvls and False in log.nccl.nvls:
         which = "some GPUs don't reduce" if True in log.nccl.nvls else "no GPU reduces"
         text = f"{which} inside the NVSwitch (NVLS multicast support is not available)"
-        yield Warned(code="no-nvls", message=text)
+        yield "no-nvls", text
     if any(path.via.startswith("SHM/") for path in log.nccl.paths):
         text = "inside nodes some messages go through host memory (SHM), not over NVLink"
-        yield Warned(code="through-host-memory", message=text)
+        yield "through-host-memory", text
 
 
-def _without_gpudirect(log: AllReduceLog) -> Iterator[Warned]:
+def _without_gpudirect(log: AllReduceLog, wire: Wire) -> Iterator[Reason]:
     ranks = {
         rank
         for path in _crossing(log)
-        if path.via.startswith("NET/") and not path.gdr
+        if path.via.startswith("NET/") and not path.gdr and _is(path, wire)
         for pair in path.pairs
         for rank in pair
     }
@@ -114,7 +125,7 @@ def _without_gpudirect(log: AllReduceLog) -> Iterator[Warned]:
         hosts = sorted({rank.host for rank in log.ranks if rank.rank in ranks})
         where = f" (on {', '.join(hosts[:5])}{' ...' if len(hosts) > 5 else ''})" if hosts else ""  # noqa: PLR2004  # enough to go on
         text = f"{len(ranks)} ranks send or receive without GPUDirect RDMA{where}"
-        yield Warned(code="no-gpudirect", message=text)
+        yield Reason(code="no-gpudirect", message=text)
 
 
 def observed_transports(log: AllReduceLog) -> str:

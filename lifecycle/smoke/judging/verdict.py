@@ -12,6 +12,9 @@ Code: TypeAlias = Literal[
     "missing-rank",
     "wrong-transport",
     "no-transport",
+    "no-gpudirect",
+    "no-nvls",
+    "through-host-memory",
     "below-floor",
     "too-small-sweep",
     "truncated",
@@ -22,7 +25,6 @@ Code: TypeAlias = Literal[
 
 Remark: TypeAlias = Literal[
     "no-floor",
-    "no-gpudirect",
     "no-nvls",
     "through-host-memory",
     "one-ring-not-shown",
@@ -44,6 +46,8 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of NIC: efa, infiniband, roce ...; None: none or any."""
     rdma: bool = False
     """Whether NICs are to reach GPU memory themselves."""
+    nvls: bool = False
+    """Whether the switch between a node's GPUs can reduce: NVLink 4 and later."""
     domain_ranks: int = 0
     """GPUs of an NVLink domain of several nodes, in which P2P/MNNVL may carry messages beside the
     fabric; 0: NVLink ends at the node."""

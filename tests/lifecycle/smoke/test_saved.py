@@ -109,12 +109,16 @@ def test_a_sweep_that_ends_before_the_floor_s_size_is_too_small() -> None:
     assert "below-floor" not in found
 
 
-def test_what_slows_a_fabric_down_is_said_and_fails_nothing() -> None:
+def test_what_slows_a_fabric_with_rdma_down_is_a_fault() -> None:
     text = log("infiniband-ndr").replace("NET/IB/0/GDRDMA", "NET/IB/0", 2)
     text += "gpu001:4000:5000 [0] NCCL INFO NVLS multicast support is not available on dev 0\n"
     verdict = judged(text, "infiniband-ndr").verdict
-    assert verdict.passed
-    assert {warned.code for warned in verdict.warnings} == {"no-gpudirect", "no-nvls"}
+    assert codes(verdict) == ["no-gpudirect", "no-nvls"]
+
+
+def test_gpus_fall_back_to_host_memory_at_no_pass() -> None:
+    text = log("infiniband-ndr").replace("via P2P/CUMEM", "via SHM/direct/direct", 3)
+    assert codes(judged(text, "infiniband-ndr").verdict) == ["through-host-memory"]
 
 
 def test_a_class_without_a_floor_says_so() -> None:
