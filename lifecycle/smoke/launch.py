@@ -10,8 +10,8 @@ import msgspec
 from ...inventory.accounting.desired import keeps_accounts
 from ...inventory.accounting.records import SMOKE_QOS
 from ...inventory.hosts import Host
+from ...schemas.derived.floor import ELEMENT_BYTES, message_sizes
 from ...schemas.spec import ClusterSpec
-from ...schemas.spec.units import ByteSize
 from .domains import fabric_domains, machine_of
 
 if TYPE_CHECKING:
@@ -83,11 +83,12 @@ def launches(
         job: stem of the jobs' names.
         catalog: says what joins the hosts, and how many GPUs each has.
     """
-    least, most = parse_sizes(spec.smoke.allreduce.sizes)
     found: list[Launch] = []
     for domain in fabric_domains(spec, catalog, compute):
         for partition, pools in _cover(spec, {host.pool for host in domain}):
             hosts = tuple(host for host in domain if host.pool in pools)
+            machines = [machine_of(catalog, host) for host in hosts]
+            least, most = message_sizes(spec.smoke.allreduce.sizes, machines)
             found.append(
                 Launch(
                     job=f"{job}-{partition}-{len(found) + 1}",
@@ -131,9 +132,6 @@ def _cover(spec: ClusterSpec, pools: set[str]) -> list[tuple[str, set[str]]]:
 FACTOR = 2
 """Each message of a sweep is this many times the one before it."""
 
-ELEMENT_BYTES = 4
-"""A message is whole float32 elements: sizes are rounded down to that."""
-
 
 def algbw(size: int, seconds: float) -> float:
     """Return the algorithm bandwidth in GB/s (10^9 bytes) of `size` bytes in `seconds`."""
@@ -148,21 +146,6 @@ def busbw_factor(ranks: int) -> float:
 def busbw(size: int, seconds: float, ranks: int) -> float:
     """Return the bus bandwidth in GB/s, which compares with the speed of a link."""
     return algbw(size, seconds) * busbw_factor(ranks)
-
-
-def parse_sizes(text: str) -> tuple[int, int]:
-    """Read "8B..16MiB" as (least, most) in bytes.
-
-    Raises:
-        ValueError: it isn't two sizes, or the first is the larger.
-    """
-    first, separator, last = text.partition("..")
-    if not separator:
-        raise ValueError(f'expected two sizes such as "8B..16MiB", got "{text}"')
-    least, most = (int(ByteSize.parse(part.strip()).value) for part in (first, last))
-    if not ELEMENT_BYTES <= least <= most:
-        raise ValueError(f'"{text}": the first size must be {ELEMENT_BYTES}B or more and not above')
-    return least, most
 
 
 def sweep(

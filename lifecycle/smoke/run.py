@@ -83,7 +83,7 @@ def run_allreduce(
         run_dir: where the logs are kept.
         report: receives an event for every message size.
         catalog: says what the fabrics of the machine types reach, for an automatic floor.
-        limit_s: seconds until a job is cancelled.
+        limit_s: seconds until a small job is cancelled; more for large messages and many nodes.
         bisect: whether to look for what is at fault when one fails.
 
     Raises:

@@ -24,7 +24,7 @@ catalog/fabrics/*.yaml; a class without any has no floor. Where no AllReduce of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -97,20 +97,78 @@ def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int
         nodes: pool -> nodes of it that take part, 1 or more: one fabric domain.
     """
     asked = spec.smoke.allreduce.floor
-    if asked is None:
+    if asked is None and not all(map(_has_real_gpus, _machines(spec, catalog, nodes))):
         return FloorFigure(gbytes_per_s=None, reason="")
-    if not asked.is_auto:
-        return FloorFigure(gbytes_per_s=asked.value / 1e9, reason="")
+    if asked is not None and not asked.is_auto:
+        none = asked.is_none
+        return FloorFigure(gbytes_per_s=None if none else asked.value / 1e9, reason="")
     domain = _domain(spec, catalog, nodes)
     if isinstance(domain, str):
         return _none(domain)
     machine, fabric = domain
-    largest = ByteSize.parse(spec.smoke.allreduce.sizes.rpartition("..")[2])
+    largest = ByteSize(message_sizes(spec.smoke.allreduce.sizes, [machine])[1])
     if fabric.floor is not None and largest.value < fabric.floor.from_size.value:
         return _none(
             f"it holds for messages from {fabric.floor.from_size}, and the largest is {largest}"
         )
     return floor_gbytes_per_s(machine, fabric, sum(nodes.values()))
+
+
+SMALL_BYTES = 16 * 2**20
+"""Largest message where no GPU is real: enough to see that all ranks answer, on a trial's nodes."""
+LARGE_BYTES = 16 * 2**30
+"""Largest message where GPUs are: above the sizes from which floors hold (up to 1 GiB), so that the
+bandwidth no longer grows with the message."""
+_BUFFERS = 4
+"""Parts of a GPU's memory: nccl-tests has three buffers of the largest message when it checks
+results (send, receive, expected: src/common.cu), and NCCL and the driver need some."""
+
+
+def message_sizes(written: str | None, machines: Iterable[Machine | None]) -> tuple[int, int]:
+    """Return the smallest and the largest message of an AllReduce in bytes.
+
+    Args:
+        written: `smoke.allreduce.sizes`; None: as far as bandwidth is judged.
+        machines: types of the nodes that take part; None among them: one that isn't known.
+
+    Raises:
+        ValueError: what is written isn't two sizes, or the first is the larger.
+    """
+    if written is not None:
+        return parse_sizes(written)
+    known = list(machines)
+    memory = [m.gpu.memory_gib for m in known if m is not None and m.gpu and not m.simulated]
+    if not memory or len(memory) < len(known):
+        return 8, SMALL_BYTES
+    fits = 1 << (int(min(memory) * 2**30 / _BUFFERS).bit_length() - 1)
+    return 8, min(LARGE_BYTES, fits)
+
+
+def parse_sizes(text: str) -> tuple[int, int]:
+    """Read "8B..16MiB" as (least, most) in bytes.
+
+    Raises:
+        ValueError: it isn't two sizes, or the first is the larger.
+    """
+    first, separator, last = text.partition("..")
+    if not separator:
+        raise ValueError(f'expected two sizes such as "8B..16MiB", got "{text}"')
+    least, most = (int(ByteSize.parse(part.strip()).value) for part in (first, last))
+    if not ELEMENT_BYTES <= least <= most:
+        raise ValueError(f'"{text}": the first size must be {ELEMENT_BYTES}B or more and not above')
+    return least, most
+
+
+ELEMENT_BYTES = 4
+"""A message is whole float32 elements: sizes are rounded down to that."""
+
+
+def _machines(spec: ClusterSpec, catalog: Catalog, pools: Iterable[str]) -> list[Machine | None]:
+    return [catalog.machines.get(spec.pools[pool].machine or "") for pool in pools]
+
+
+def _has_real_gpus(machine: Machine | None) -> bool:
+    return machine is not None and machine.gpu is not None and not machine.simulated
 
 
 def _domain(

@@ -83,19 +83,23 @@ class AllReduce(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(none="sizes iterations floor image")
 
-    sizes: Annotated[
-        str,
-        Meta(
-            pattern=r"^[0-9]{1,15} ?(B|KiB|MiB|GiB)\.\.[0-9]{1,15} ?(B|KiB|MiB|GiB)$(?!\n)",
-            examples=["8B..16MiB", "8B..8GiB"],
-        ),
-    ] = "8B..16MiB"
-    """Message sizes, smallest..largest; each is twice the one before it."""
+    sizes: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[0-9]{1,15} ?(B|KiB|MiB|GiB)\.\.[0-9]{1,15} ?(B|KiB|MiB|GiB)$(?!\n)",
+                examples=["8B..16MiB", "8B..8GiB"],
+            ),
+        ]
+        | None
+    ) = None
+    """Message sizes, smallest..largest; each is twice the one before it; default: up to 16 GiB or a
+    quarter of a GPU's memory, 8B..16MiB without real GPUs."""
     iterations: Annotated[int, Meta(ge=1, le=1000)] = 5
     """Timed runs per size."""
     floor: BandwidthFloor | None = None
-    """Least bus bandwidth at the largest size; auto: the fabric class's for this many nodes;
-    default: none is asked."""
+    """Least bus bandwidth at the largest size; auto: the fabric class's for this many nodes, which
+    is the default of real GPUs; none: speed isn't judged."""
     image: Annotated[
         ImageReference | None, Meta(examples=["registry.example.edu/allreduce:1.4"])
     ] = None

@@ -123,16 +123,16 @@ class Percent(Quantity):
 
 
 class BandwidthFloor(BusBandwidth):
-    """A bus bandwidth to reach, or "auto"; `value` is in bytes per second, 0 for auto."""
+    """A bus bandwidth to reach, "auto" or "none"; `value` is in bytes per second, 0 for auto."""
 
     __slots__ = ()
-    examples: ClassVar[tuple[str, ...]] = ("auto", "400 GB/s")
+    examples: ClassVar[tuple[str, ...]] = ("auto", "none", "400 GB/s")
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Read "auto" or "400 GB/s"; raises ValueError, also for a floor of 0."""
-        if text == "auto":
-            return cls(0)
+        """Read "auto", "none" or "400 GB/s"; raises ValueError, also for a floor of 0."""
+        if text in {"auto", "none"}:
+            return cls(0 if text == "auto" else -1)
         floor = super().parse(text)
         if floor.value == 0:
             raise ValueError("a floor is above 0")
@@ -143,15 +143,22 @@ class BandwidthFloor(BusBandwidth):
         """Return the JSON Schema of the written form."""
         schema = super().json_schema()
         number = schema["pattern"].removeprefix("^").removesuffix(r"$(?!\n)")
-        return {**schema, "pattern": rf"^(auto|(?=.*[1-9]){number})$(?!\n)"}
+        return {**schema, "pattern": rf"^(auto|none|(?=.*[1-9]){number})$(?!\n)"}
 
     @property
     def is_auto(self) -> bool:
         """Whether the fabric class says it."""
         return self.value == 0
 
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is asked."""
+        return self.value < 0
+
     def __str__(self) -> str:
         """Print as written."""
+        if self.is_none:
+            return "none"
         return "auto" if self.is_auto else super().__str__()
 
 

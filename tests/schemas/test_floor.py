@@ -11,15 +11,18 @@ from gcluster.schemas.catalog import Catalog, Fabric, Machine, Nic, load_catalog
 from gcluster.schemas.catalog.model.fabric import Floor
 from gcluster.schemas.catalog.model.machine import Cpu, Gpu, Nvlink
 from gcluster.schemas.derived.floor import (
+    FloorFigure,
     allreduce_floor,
     floor_gbytes_per_s,
+    message_sizes,
     nic_ceiling_gbytes_per_s,
 )
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.spec.units import ByteSize
+from gcluster.schemas.spec.units import BandwidthFloor, ByteSize
 
 CATALOG = load_catalog()
+GIB = 2**30
 FACTOR = 0.85
 
 gbps = st.floats(min_value=1, max_value=1600)
@@ -235,3 +238,34 @@ def test_a_machine_without_a_fabric_class_asks_the_pool_for_one() -> None:
     assert figure.reason == "no floor: the fabric class of m is not known; a pool can name it"
     named = spec("dgx-h100", more=", fabric: infiniband-ndr")
     assert allreduce_floor(named, bare, {"a": 2}).gbytes_per_s == pytest.approx(384)
+
+
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("dgx-h100", 16 * GIB),  # 80 GiB
+        ("g4dn.8xlarge", 4 * GIB),  # T4 of 16 GiB
+        ("sim.h100x8", GIB // 64),
+    ],
+)
+def test_a_default_sweep_ends_where_bandwidth_is_judged_and_memory_suffices(
+    name: str, largest: int
+) -> None:
+    assert message_sizes(None, [CATALOG.machines[name]]) == (8, largest)
+
+
+def test_of_several_machines_the_smallest_memory_counts_and_what_is_written_holds() -> None:
+    machines = [CATALOG.machines[name] for name in ("dgx-h100", "g4dn.8xlarge")]
+    assert message_sizes(None, machines)[1] == 4 * GIB
+    assert message_sizes(None, [*machines, None])[1] == GIB // 64
+    assert message_sizes("1KiB..1GiB", machines) == (1024, GIB)
+
+
+def test_real_gpus_are_judged_unless_the_spec_says_none() -> None:
+    text, written = msgspec.structs.replace, spec("dgx-h100")
+    allreduce = text(written.smoke.allreduce, floor=None, sizes=None)
+    default = text(written, smoke=text(written.smoke, allreduce=allreduce))
+    assert allreduce_floor(default, CATALOG, {"a": 2}).gbytes_per_s == pytest.approx(384)
+    none = text(allreduce, floor=BandwidthFloor.parse("none"))
+    unjudged = text(written, smoke=text(written.smoke, allreduce=none))
+    assert allreduce_floor(unjudged, CATALOG, {"a": 2}) == FloorFigure(gbytes_per_s=None, reason="")

@@ -30,11 +30,35 @@ class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):
     """False: it was given up while it waited in the queue."""
 
 
+SLOWEST_GB_PER_S = 1.0
+"""Bus bandwidth that a job is given time for where no floor is known."""
+FLOOR_SHARE = 8
+"""Of a floor, what a job is still given time for: it is to end and be judged, not to be cut off."""
+NODE_S = 2.0
+"""Seconds that each node adds: Slurm's start, PMIx, NCCL's bootstrap and its rings."""
+WARM_UPS = 5 + 1
+"""Runs of a size that are not timed: nccl-tests' five, and the one that checks results."""
+
+
+def time_limit_s(launch: Launch, floor: float | None, base_s: float) -> float:
+    """Return the seconds after which a job that hasn't ended never will.
+
+    Args:
+        launch: its nodes, largest message and iterations count.
+        floor: bus bandwidth in GB/s that it is to reach; None: not known.
+        base_s: what the smallest job gets, in the queue and running.
+    """
+    slowest = SLOWEST_GB_PER_S if floor is None else max(SLOWEST_GB_PER_S, floor / FLOOR_SHARE)
+    # Out of place and in place; all sizes are less than twice the largest; busbw counts double.
+    moved = 2 * (launch.iterations + WARM_UPS) * 2 * launch.max_bytes * 2
+    return base_s + NODE_S * len(launch.nodes) + moved / 1e9 / slowest
+
+
 class JobRunner:
     """Runs AllReduces; several at once where their nodes are not the same."""
 
     def __init__(self, launcher: Launcher, run_dir: Path, limit_s: float) -> None:
-        """Keep logs under `run_dir`; give a job up after `limit_s` seconds."""
+        """Keep logs under `run_dir`; give a small job up after `limit_s` seconds."""
         self._launcher = launcher
         self._run_dir = run_dir
         self._limit_s = limit_s
@@ -58,7 +82,8 @@ class JobRunner:
                 if (row := parser.feed(line)) and progress:
                     progress(row)
 
-            ended = self._launcher.run(launch, take, self._limit_s)
+            limit_s = time_limit_s(launch, expected.floor, self._limit_s)
+            ended = self._launcher.run(launch, take, limit_s)
             copy.writelines(f"# gcluster: {line}\n" for line in ended.messages)
         log = parser.result()
         verdict = judge(log, msgspec.structs.replace(expected, exit_status=ended.status))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from ..launch import Launch
 from .launcher import Ended
 
 LONGEST_MINUTES = 15
-"""Slurm ends the job after this, should nobody be left to cancel it."""
+"""Slurm ends a job after this or what it is given, should nobody be left to cancel it."""
 _LIMIT_S = 30
 END_EARLIER = (
     "ids=$(squeue --me --noheader --format='%i %j' | "
@@ -47,7 +48,7 @@ class SlurmLauncher:
         ended, state = False, ""
         try:
             answer = self._session.stream(
-                self._controller, command(launch), take, timeout_s=limit_s
+                self._controller, command(launch, limit_s), take, timeout_s=limit_s
             )
             ended = not isinstance(answer, Unreachable)
         finally:
@@ -73,13 +74,14 @@ class SlurmLauncher:
         return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
 
 
-def command(launch: Launch) -> str:
+def command(launch: Launch, limit_s: float = 0) -> str:
     """Return the line for the shell on the controller; stderr joins stdout in one log."""
+    minutes = max(LONGEST_MINUTES, math.ceil(limit_s / 60))
     srun = [
         *("srun", "--mpi=pmix", f"--job-name={launch.job}", f"--partition={launch.partition}"),
         *(f"--nodelist={fold(launch.nodes)}", f"--nodes={len(launch.nodes)}"),
         *(f"--ntasks-per-node={max(1, launch.gpus)}", "--exclusive", "--kill-on-bad-exit=1"),
-        f"--time={LONGEST_MINUTES}",
+        f"--time={minutes}",
         *([f"--qos={launch.qos}"] if launch.qos else []),
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
         *launch.program(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...derived.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
 from ...diagnostics import PathTuple, Severity, listing
-from ...spec import AllReduce, Pool
+from ...spec import Pool
 from ...spec.units import ByteSize
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
@@ -186,10 +186,10 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
 
     On 2 p5.48xlarge the same fabric gives 343 GB/s at 256 MB, 437 at 1 GB and 479 at 8 GB. So the
     floor of a class holds from a size on, and `floor: auto` asks for nothing when `sizes` ends
-    below it. The default ends at 16 MiB, which fits the nodes of a trial.
+    below it. Without `sizes` real GPUs get messages that are large enough.
     """
     asked = context.smoke.allreduce
-    if asked.floor is None or not asked.floor.is_auto:
+    if asked.sizes is None or not (asked.floor is None or asked.floor.is_auto):
         return
     largest = ByteSize.parse(asked.sizes.rpartition("..")[2])
     missed: dict[str, float] = {}
@@ -208,8 +208,8 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
             f"{ByteSize(max(missed.values()))} on",
             path=_SIZES,
             severity=Severity.WARNING,
-            hint=f"write sizes: {low}..8GiB",
-            fix=None if asked.sizes == AllReduce().sizes else Replace(_SIZES, f"{low}..8GiB"),
+            hint=f"write sizes: {low}..8GiB, or leave sizes out",
+            fix=Replace(_SIZES, f"{low}..8GiB"),
             relies_on=_relies_on_floor(_SIZES, _FLOOR),
         )
 
@@ -256,7 +256,7 @@ def floor_above_hardware(context: CheckContext) -> Iterator[Finding]:
     switches that reduce on the way (SHARP) can go beyond.
     """
     floor = context.smoke.allreduce.floor
-    if floor is None or floor.is_auto:
+    if floor is None or floor.is_auto or floor.is_none:
         return
     missed = [
         (term.may_be_passed, term.gbytes_per_s, term.limit, name)
@@ -314,6 +314,8 @@ def allreduce_sizes_reversed(context: CheckContext) -> Iterator[Finding]:
     The floor is compared at the largest size, so an empty range would test nothing. The smallest
     size holds at least one double (8 B).
     """
+    if context.smoke.allreduce.sizes is None:
+        return
     low, high = context.smoke.allreduce.sizes.split("..")
     smallest, largest = ByteSize.parse(low), ByteSize.parse(high)
     if smallest.value > largest.value:

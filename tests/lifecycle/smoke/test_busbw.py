@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.smoke.launch import algbw, busbw, busbw_factor, parse_sizes, sweep
+from gcluster.lifecycle.smoke.launch import algbw, busbw, busbw_factor, sweep
+from gcluster.schemas.derived.floor import parse_sizes
 
 
 def test_bandwidths_are_those_of_the_worked_example() -> None:
