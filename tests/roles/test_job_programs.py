@@ -43,6 +43,8 @@ class Node:
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "GCLUSTER_HEALTH": str(self.programs / "node-health"),
             "GCLUSTER_HEALTH_REPORT": str(self.report),
+            "GCLUSTER_SCRATCH_BEGUN": str(self.folder / "begun"),
+            "GCLUSTER_SHARED_MEMORY": str(self.folder / "shm"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "SLURM_JOB_ID": "7",
             **more,
@@ -140,6 +142,36 @@ def test_a_node_without_gpus_takes_jobs(node: Node) -> None:
     assert node.run("job-epilog.py").returncode == 0
 
 
+def test_gpus_are_as_they_were_before_the_job(node: Node) -> None:
+    node.has("nvidia-smi", f'echo "$*" >> {node.folder}/asked; {WELL}')
+    assert node.run("job-epilog.py", SLURM_JOB_GPUS="2,3").returncode == 0
+    asked = (node.folder / "asked").read_text().splitlines()
+    assert "--id=2,3 --compute-mode=DEFAULT" in asked
+    assert "--id=2,3 --reset-gpu-clocks" in asked
+
+
+def test_a_job_without_gpus_sets_none_back(node: Node) -> None:
+    node.has("nvidia-smi", f'echo "$*" >> {node.folder}/asked; {WELL}')
+    node.run("job-epilog.py", SLURM_JOB_GPUS=None)
+    assert "compute-mode" not in (node.folder / "asked").read_text()
+
+
+def test_shared_memory_goes_with_its_user_s_last_job_on_the_node(node: Node) -> None:
+    user = os.getuid() or 2001  # root's own is never touched
+    shm = node.folder / "shm"
+    shm.mkdir()
+    (shm / "nccl-a").write_text("x")
+    os.chown(shm / "nccl-a", user, -1)
+    for job in ("7", "8"):
+        assert node.run("job-prolog.py", SLURM_JOB_ID=job, SLURM_JOB_UID=str(user)).returncode == 0
+    node.run("job-epilog.py", SLURM_JOB_UID=str(user))
+    assert (shm / "nccl-a").exists()  # job 8 is still here
+    node.run("job-epilog.py", SLURM_JOB_ID="9", SLURM_JOB_UID=str(user + 1))
+    assert (shm / "nccl-a").exists()  # another user's
+    node.run("job-epilog.py", SLURM_JOB_ID="8", SLURM_JOB_UID=str(user))
+    assert list(shm.iterdir()) == []
+
+
 class Scratch:
     """A node whose jobs have a folder on its disks."""
 
@@ -169,6 +201,7 @@ class Scratch:
             "GCLUSTER_HEALTH": "/nowhere",
             "GCLUSTER_JOB_SCRATCH": str(self.node.folder / "scratch.conf"),
             "GCLUSTER_SCRATCH_BEGUN": str(self.begun),
+            "GCLUSTER_SHARED_MEMORY": "/nowhere",
             "GCLUSTER_SCRATCH_OWNER": str(os.getuid()),
             "PYTHONDONTWRITEBYTECODE": "1",
             "SLURM_JOB_ID": job,

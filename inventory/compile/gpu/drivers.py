@@ -89,6 +89,8 @@ def amd_gpu_steps(node: NodeFacts) -> list[Step]:
         return []
     rocm = node.installs("rocm")
     users: dict[str, Json] = {"amd_gpu_users": [user.name for user in node.spec.local_users]}
+    if not isinstance(node.spec.users, list):
+        users["amd_gpu_everyone"] = True  # a directory's people are in no group of the node's
     if node.comes_with("rocm"):
         looked: dict[str, Json] = {
             "amd_gpu_rocm": node.given_version("rocm"),

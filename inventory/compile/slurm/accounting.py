@@ -16,7 +16,7 @@ from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from .packages import install_variables
-from .scheduling import priority_variables, written_partitions
+from .scheduling import JWT_SECRET, has_rest_api, priority_variables, written_partitions
 
 SLURMDBD_PORT = 6819
 """DbdPort, Slurm's own default."""
@@ -148,10 +148,13 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     )
     known = {key: variables[key] for key in ("slurmdbd_cluster", "slurmdbd_hosts")}
     made = {"slurmdbd_database_made": variables["slurmdbd_database_made"]}
+    secrets = {"slurmdbd_password_file": DATABASE_SECRET}
+    if has_rest_api(spec):
+        secrets["slurmdbd_jwt_key_file"] = JWT_SECRET
     return [
         _step("preflight", {key: variables[key] for key in _PREFLIGHT}),
         msgspec.structs.replace(_step("install", install), from_mirror="slurmdbd_built" in install),
-        _step("configure", variables | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
+        _step("configure", variables | pages, secrets=secrets),
         _step("verify", known | made | pages),
     ]
 

@@ -34,11 +34,12 @@ from .scheduling import (
     JWT_SECRET,
     has_rest_api,
     partition_limits,
+    scheduler_parameters,
     scheduling_variables,
     state_variables,
     written_partitions,
 )
-from .topology import slurm_topology
+from .topology import has_feature, slurm_release, slurm_topology
 
 SIMULATED_NODE_TIMEOUT_S = 30
 """Simulated nodes share one machine with their controller: no network to be patient with."""
@@ -90,12 +91,15 @@ def slurm_cluster_variables(
             names[pool].extend(coming)
         hosts.extend(placeholders(spec))
     access = partition_access(spec) if run_accounting else {}
+    topology = slurm_topology(spec, hosts, catalog, controllers)
+    has_topology = isinstance(topology, dict) and topology["type"] != "flat"
     variables: dict[str, Json] = {
         "slurm_nodes": [
             line for pool in sorted(compute) for line in node_lines(compute[pool], shapes[pool])
         ],
         "slurm_partitions": _partitions(spec, names, catalog, access),
-        "slurm_topology": slurm_topology(spec, hosts, catalog, controllers),
+        "slurm_topology": topology,
+        "slurm_scheduler_parameters": scheduler_parameters(spec, has_topology=has_topology),
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }
@@ -159,13 +163,43 @@ def _controller_variables(
         variables["slurm_licences"] = licences(spec, compute)
     if any(nccl_steps(pools[name]) for name in compute):
         variables["slurm_task_prolog"] = JOB_ENVIRONMENT
+    lines = plugin_lines(pools.values())
     if not cluster.simulated:
-        variables |= job_programs(spec)
+        variables |= job_programs(spec) | _machine_settings(
+            spec, pools.values(), has_pyxis=bool(lines)
+        )
     if job_scratch(spec, cluster):
         variables["slurm_task_prolog"] = TASK_PROLOG
-    if lines := plugin_lines(pools.values()):
+    if lines:
         variables["slurm_plugins"] = lines
     return variables
+
+
+def _machine_settings(
+    spec: ClusterSpec, pools: Iterable[NodeFacts], *, has_pyxis: bool
+) -> dict[str, Json]:
+    """Return what only machines can do: restart, mount folders for each job.
+
+    Containers of the local provider stop when they restart, and may not mount. pyxis makes its
+    containers outside of the job's folders (spank_user_init in slurmstepd): its jobs would see
+    others than their batch script, so they all have the node's.
+    """
+    release = slurm_release(node for node in pools if node.pool.role == "controller")
+    flags = ["Alloc", "Contain"]
+    flags += [
+        f for f in ("DeferBatch", "ForceRequeueOnFail") if has_feature(release, f"PrologFlags={f}")
+    ]
+    settings: dict[str, Json] = {"slurm_prolog_flags": flags}
+    if not has_pyxis and has_feature(release, "private folders of a job, shared mounts"):
+        knows_namespaces = release is not None and has_feature(release, "NamespaceType")
+        settings["slurm_private_tmp"] = (
+            "NamespaceType=namespace/tmpfs"
+            if knows_namespaces
+            else "JobContainerType=job_container/tmpfs"
+        )
+    if isinstance(spec.scheduler, SlurmScheduler):
+        settings["slurm_reboot_timeout"] = int(spec.scheduler.resume_s)
+    return settings
 
 
 def job_programs(spec: ClusterSpec) -> dict[str, Json]:

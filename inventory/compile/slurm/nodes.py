@@ -22,8 +22,12 @@ ParallelCluster takes the same share (aws-samples/aws-eda-slurm-cluster#283, 202
 
 MIB_PER_GIB = 1024
 
-GPU_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
-"""GPU vendor -> stem and first number of the device files, as the vendor's driver names them."""
+GPU_FILES = {"nvidia": "/dev/nvidia", "amd": "/dev/gcluster/amd-gpu"}
+"""GPU vendor -> stem of the device files, from 0: as the driver names them, or role amd_gpu in PCI
+order (the kernel's renderD128 may be another device's)."""
+GPU_FLAGS = {"nvidia": "nvidia_gpu_env", "amd": "amd_gpu_env"}
+"""GPU vendor -> Flags of gres.conf(5): without them Slurm sets all vendors' variables, and ROCm
+counts by CUDA's what it has hidden by its own."""
 
 
 def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
@@ -77,6 +81,7 @@ def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json
     if machine.gpu:
         alike["gpu_type"] = machine.gpu.model.lower()
         alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
+        alike["gpu_flags"] = GPU_FLAGS[machine.gpu.vendor]
         if devices := gpu_devices(machine):
             alike["gpu_devices"] = devices
     return alike
@@ -84,8 +89,7 @@ def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json
 
 def gpu_files(vendor: str, count: int, skip: int = 0) -> str:
     """Return the device files of GPUs as a range, from the one after the first `skip`."""
-    stem, first = GPU_FILES[vendor]
-    first += skip
+    stem, first = GPU_FILES[vendor], skip
     return f"{stem}{first}" if count == 1 else f"{stem}[{first}-{first + count - 1}]"
 
 

@@ -108,3 +108,42 @@ def state_variables(spec: ClusterSpec) -> dict[str, Json]:
 def has_rest_api(spec: ClusterSpec) -> bool:
     """Whether slurmrestd runs on the controllers."""
     return isinstance(spec.scheduler, SlurmScheduler) and spec.scheduler.rest_api
+
+
+LONGEST_WINDOW_MIN = 43_200
+"""Most that bf_window takes: 30 days (slurm.conf(5), 22.05 to 25.11)."""
+SHORTEST_WINDOW_MIN = 1_440
+"""Slurm's own bf_window, a day: no shorter one is written."""
+_RESOLUTION_S = ((1_440, 60), (10_080, 300), (LONGEST_WINDOW_MIN, 600))
+"""Longest window in minutes -> bf_resolution. slurm.conf(5): who raises the one raises the other
+too; 60 is Slurm's own, 600 that of SchedMD's high_throughput.html."""
+SWITCH_WAIT_S = 86_400
+"""max_switch_wait: how long a job may ask to wait for nodes below few switches. Slurm's own 300 s
+cut every longer wait that a user asks for (--switches=1@6:00:00)."""
+
+
+def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
+    """Return SchedulerParameters.
+
+    Backfill plans as far ahead as the longest job may run, 30 days at most: it starves jobs that
+    are longer than its window (slurm.conf(5), bf_window). A partition without a limit counts as
+    30 days.
+
+    Args:
+        spec: the cluster.
+        has_topology: whether Slurm is told of switches or blocks.
+    """
+    limits = [
+        LONGEST_WINDOW_MIN if one.max_time is None else one.max_time.value / 60
+        for one in written_partitions(spec).values()
+    ]
+    longest = -int(-max(limits, default=SHORTEST_WINDOW_MIN) // 1)
+    window = min(max(longest, SHORTEST_WINDOW_MIN), LONGEST_WINDOW_MIN)
+    resolution = next(seconds for most, seconds in _RESOLUTION_S if window <= most)
+    return [
+        "nohold_on_prolog_fail",
+        "bf_continue",
+        f"bf_window={window}",
+        f"bf_resolution={resolution}",
+        *([f"max_switch_wait={SWITCH_WAIT_S}"] if has_topology else []),
+    ]

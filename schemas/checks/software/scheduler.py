@@ -117,6 +117,62 @@ def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+@check("GC625", summary="Slurm is too old for the nodes' cgroups.")
+def slurm_too_old_for_cgroups(context: CheckContext) -> Iterator[Finding]:
+    """Distributions boot with cgroup v2 alone, which Slurm knows from 22.05 on.
+
+    An older slurmd ends at its start there: Ubuntu 22.04's own package is 21.08. Containers and
+    simulated nodes have no cgroups of their own, and nothing is constrained there.
+    """
+    if context.slurm is None:
+        return
+    from ...stack.lock import older  # noqa: PLC0415  # as slurm_too_old_for_blocks
+
+    least = next(f.at_least for f in the_lock().features if f.feature == "cgroup/v2")
+    slurm = slurm_of_pools(context)
+
+    def too_old() -> Iterator[tuple[PoolStack, Finding]]:
+        for name, stack in stacks(context).items():
+            have = slurm[name].version if name in slurm else None
+            if stack.pool.role != "compute" or not stack.is_real or not have:
+                continue
+            if not older(have, least):
+                continue
+            is_package = slurm[name].install == "distribution"
+            of = f" (of {stack.resolved.distribution})" if is_package else ""
+            yield (
+                stack,
+                Finding(
+                    summary=f"Slurm {have}{of} does not know cgroup v2, which nodes boot with",
+                    path=stack.where("slurm"),
+                    hint=f'write slurm: "{least}" or newer, or leave it out',
+                    relies_on=relies_on(stack, "slurm", "distribution"),
+                ),
+            )
+
+    yield from once(too_old())
+
+
+@check("GC626", summary="GPUs in MIG mode under Slurm.")
+def mig_under_slurm(context: CheckContext) -> Iterator[Finding]:
+    """A GPU in MIG mode runs nothing until it is cut into slices, and nothing cuts it for Slurm.
+
+    Slurm would hand out whole GPUs that no program can use. Under Kubernetes `scheduler.gpu.mig`
+    cuts them; `mig: unmanaged` leaves to the site what its own programs do.
+    """
+    if context.slurm is None:
+        return
+    for name, pool in context.pools.items():
+        if pool.gpus.mig == "enabled":
+            path = ("pools", name, "gpus", "mig")
+            yield Finding(
+                summary=f'pool "{name}": nothing cuts GPUs in MIG mode into slices under Slurm',
+                path=path,
+                hint="write mig: disabled, or unmanaged where the site cuts them itself",
+                relies_on=(path, _TYPE),
+            )
+
+
 @check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")
 def slurm_version_skew(context: CheckContext) -> Iterator[Finding]:
     """A slurmd must not be newer than slurmctld, nor older than that understands.

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gcluster.inventory.compile.steps import Step
 from gcluster.schemas.load import load_text
 
@@ -89,3 +91,45 @@ def test_without_scratch_and_on_containers_there_is_none() -> None:
     local = steps(", job_scratch: /local", spec=_LOCAL)
     assert "slurm_scratch" not in slurm(local["gpu"])
     assert "slurm_task_prolog" not in slurm(local["head"])
+
+
+def controller(more: str = "", **of: str) -> dict[str, Any]:
+    """Return what role slurm's controller is told."""
+    (step,) = (s for s in steps(more=more, **of)["head"] if s.key == "slurm.configure")
+    return step.variables
+
+
+@pytest.mark.parametrize(
+    ("slurm", "private_tmp", "flags"),
+    [
+        (
+            "distribution, distribution: el-9, driver: preinstalled",
+            None,
+            ["Alloc", "Contain", "DeferBatch"],
+        ),
+        (
+            '"24.11.5"',
+            "JobContainerType=job_container/tmpfs",
+            ["Alloc", "Contain", "DeferBatch", "ForceRequeueOnFail"],
+        ),
+        (
+            '"25.11.8"',
+            "NamespaceType=namespace/tmpfs",
+            ["Alloc", "Contain", "DeferBatch", "ForceRequeueOnFail"],
+        ),
+    ],
+)
+def test_jobs_get_folders_of_their_own_as_their_slurm_calls_it(
+    slurm: str, private_tmp: str | None, flags: list[str]
+) -> None:
+    told = controller(f"software: {{slurm: {slurm}}}\n")
+    assert (told.get("slurm_private_tmp"), told["slurm_prolog_flags"]) == (private_tmp, flags)
+
+
+def test_jobs_of_pyxis_share_the_node_s_tmp() -> None:
+    assert "slurm_private_tmp" not in controller("software: {containers: pyxis}\n")
+
+
+def test_containers_are_told_neither_to_mount_nor_to_restart() -> None:
+    told = controller(spec=_LOCAL)
+    assert not {"slurm_private_tmp", "slurm_reboot_timeout"} & told.keys()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gcluster.inventory.compile.slurm.daemons import slurm_cluster_variables
-from gcluster.inventory.compile.slurm.nodes import gpu_files
+from gcluster.inventory.compile.slurm.nodes import gpu_files, node_shape
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.schemas.catalog import Catalog, Cpu, Gpu, Machine
 from gcluster.schemas.spec import (
@@ -127,7 +128,15 @@ def test_run_times_are_whole_minutes_rounded_up(written: str, minutes: int) -> N
 def test_device_files_are_named_as_the_vendor_s_driver_does() -> None:
     assert gpu_files("nvidia", 8) == "/dev/nvidia[0-7]"
     assert gpu_files("nvidia", 1) == "/dev/nvidia0"
-    assert gpu_files("amd", 8) == "/dev/dri/renderD[128-135]"
+    assert gpu_files("amd", 8) == "/dev/gcluster/amd-gpu[0-7]"
+
+
+def test_a_vendor_s_gpus_set_that_vendor_s_variables_alone() -> None:
+    amd = msgspec.structs.replace(
+        FULL, gpu=Gpu(vendor="amd", model="MI300X", memory_gib=192, count=8)
+    )
+    assert node_shape(amd, "gpu", 0)["gpu_flags"] == "amd_gpu_env"
+    assert node_shape(FULL, "gpu", 0)["gpu_flags"] == "nvidia_gpu_env"
 
 
 def test_a_compute_pool_without_a_machine_is_a_programming_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from gcluster.inventory.compile.slurm.accounting import accounting_hosts, slurmdbd_variables
 from gcluster.inventory.compile.slurm.daemons import slurm_cluster_variables
+from gcluster.inventory.compile.slurm.scheduling import scheduler_parameters
 from gcluster.inventory.hosts import Placement, elastic_nodes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -64,6 +65,30 @@ def told(scheduler: str, *, elastic: bool = False) -> dict[str, Any]:
 
 def test_without_qos_and_accounts_nothing_is_said_of_a_database() -> None:
     assert not {"slurm_accounting", "slurm_preemption", "slurm_priority"} & told("").keys()
+
+
+@pytest.mark.parametrize(
+    ("max_time", "expected"),
+    [
+        ("1h", ["bf_window=1440", "bf_resolution=60"]),
+        ("7d", ["bf_window=10080", "bf_resolution=300"]),
+        ("14d", ["bf_window=20160", "bf_resolution=600"]),
+        ("60d", ["bf_window=43200", "bf_resolution=600"]),
+        (None, ["bf_window=43200", "bf_resolution=600"]),
+    ],
+)
+def test_backfill_plans_as_far_as_the_longest_job_runs(
+    max_time: str | None, expected: list[str]
+) -> None:
+    limit = f", max_time: {max_time}" if max_time else ""
+    partitions = f"  partitions: {{a: {{pools: [gpu]{limit}}}, b: {{pools: [gpu], max_time: 30m}}}}"
+    parameters = told(partitions)["slurm_scheduler_parameters"]
+    assert parameters == ["nohold_on_prolog_fail", "bf_continue", *expected]
+
+
+def test_a_job_may_wait_for_few_switches_where_there_are_switches() -> None:
+    spec = spec_of("")
+    assert "max_switch_wait=86400" in scheduler_parameters(spec, has_topology=True)
 
 
 def test_a_database_comes_with_limits_weights_and_preemption() -> None:
@@ -199,3 +224,14 @@ def test_jobs_get_what_is_not_reserved_and_never_more_than_95_percent(
 ) -> None:
     line = told(f"  memory_reserved: {reserved}\n")["slurm_nodes"][0]
     assert line["memory_mib"] == int(2048 * 1024 * mib)
+
+
+def test_slurmdbd_takes_the_tokens_that_slurmctld_takes() -> None:
+    def secrets(scheduler: str) -> set[str]:
+        groups = golden.compiled(spec_of(f"  accounts: {{lab: {{}}}}\n{scheduler}")).groups
+        steps = [step for group in groups for step in group.steps]
+        (step,) = [step for step in steps if step.key == "slurmdbd.configure"]
+        return set(step.secrets.values())
+
+    assert secrets("  rest_api: true\n") == {"slurmdbd", "slurm-jwt"}
+    assert secrets("") == {"slurmdbd"}

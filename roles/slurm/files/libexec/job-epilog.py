@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Slurm's Epilog: takes the job's scratch away and looks at the GPUs.
+"""Slurm's Epilog: takes the job's scratch and shared memory away, resets its GPUs, looks at them.
 
 Exit 1: slurmd drains the node before the next job comes.
 """
@@ -9,13 +9,23 @@ from __future__ import annotations
 import contextlib
 import os
 
-from node_jobs import RefusedError, end, refuse_unwell_gpus, remove_scratch
+from node_jobs import (
+    RefusedError,
+    end,
+    mark_ended,
+    refuse_unwell_gpus,
+    remove_scratch,
+    reset_gpus,
+)
 
 
 def main() -> None:
     """Clean up, then look."""
     with contextlib.suppress(RefusedError, OSError):  # swept before the next job
         remove_scratch()
+    with contextlib.suppress(RefusedError, OSError):
+        mark_ended()
+    reset_gpus()
     try:
         refuse_unwell_gpus()
     except RefusedError as why:

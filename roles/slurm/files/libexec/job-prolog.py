@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from node_jobs import RefusedError, end, make_scratch, refuse_unwell_gpus
+from node_jobs import RefusedError, end, make_scratch, mark_begun, refuse_unwell_gpus
 
 HEALTH = os.environ.get("GCLUSTER_HEALTH", "/usr/libexec/gcluster/node-health")
 REPORT = Path(os.environ.get("GCLUSTER_HEALTH_REPORT", "/run/gcluster/node-health.json"))
@@ -28,6 +28,7 @@ def main() -> None:
     try:
         refuse_unfit_node()
         refuse_unwell_gpus()
+        mark_begun()
         make_scratch()
         start_fabric()
         stage_data()

@@ -1,4 +1,4 @@
-"""What Prolog and Epilog do about a job on this node: its GPUs and its folder on the node's disks.
+"""What Prolog and Epilog do about a job on this node: its GPUs, its shared memory, its scratch.
 
 /etc/slurm/job-scratch.conf names where jobs get a folder; without a name there they get none. The
 GCLUSTER_ variables stand for paths and root where a test has others.
@@ -6,6 +6,7 @@ GCLUSTER_ variables stand for paths and root where a test has others.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -20,13 +21,21 @@ os.environ.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 
 SCRATCH_SETTINGS = Path(os.environ.get("GCLUSTER_JOB_SCRATCH", "/etc/slurm/job-scratch.conf"))
 BEGUN = Path(os.environ.get("GCLUSTER_SCRATCH_BEGUN", "/run/gcluster/job-scratch"))
-"""Has a mark for each job that has begun since the node's start, from its prolog on.
+"""Has a mark for each job that has begun since the node's start, from its prolog on, with its user.
 
 That is long before Slurm has a process of it here, for another job's prolog may come while this
 one's is still at work.
 """
 ROOT = int(os.environ.get("GCLUSTER_SCRATCH_OWNER", "0"))
+SHARED_MEMORY = Path(os.environ.get("GCLUSTER_SHARED_MEMORY", "/dev/shm"))  # noqa: S108  # of jobs
 GPU_LIMIT_S = 30
+RESETS = (
+    "--compute-mode=DEFAULT",
+    "--reset-gpu-clocks",
+    "--reset-memory-clocks",
+    "--reset-applications-clocks",
+)
+"""What nvidia-smi sets back after a job: an exclusive or slowed GPU would stay so for the next."""
 WELL = {"None", "N/A", "[N/A]"}
 """What the driver says of a GPU from which it wants nothing."""
 
@@ -96,6 +105,56 @@ def scratch_folder() -> Path | None:
     return Path(place, "gcluster-jobs") if place else None
 
 
+def mark_begun() -> None:
+    """Leave a mark that the job has begun here, with its user.
+
+    Raises:
+        RefusedError: it can't be made.
+    """
+    number = job_number()
+    try:
+        BEGUN.mkdir(parents=True, exist_ok=True)
+        (BEGUN / number).write_text(os.environ.get("SLURM_JOB_UID", ""))
+    except OSError:
+        raise RefusedError(f"{BEGUN / number} can't be made") from None
+
+
+def mark_ended() -> None:
+    """Take the job's mark away, and its user's shared memory where no other job of theirs is here.
+
+    Whatever a job leaves in /dev/shm is memory that the next one lacks, and killed data loaders
+    leave gigabytes. Jobs with a /dev/shm of their own (job_container.conf) leave nothing.
+    """
+    (BEGUN / job_number()).unlink(missing_ok=True)
+    user = os.environ.get("SLURM_JOB_UID", "")
+    others = (mark.read_text() for mark in BEGUN.iterdir())
+    if not re.fullmatch("[1-9][0-9]*", user) or user in others:
+        return
+    for left in SHARED_MEMORY.iterdir():
+        if left.lstat().st_uid == int(user):
+            remove(left)
+
+
+def reset_gpus() -> None:
+    """Give the job's GPUs the clocks and the compute mode that they start with.
+
+    What a GPU doesn't know, or a driver no longer has, is left: none of it makes a GPU unfit.
+    """
+    gpus = os.environ.get("SLURM_JOB_GPUS", "")
+    if not re.fullmatch("[0-9]+(,[0-9]+)*", gpus):
+        return
+    for setting in RESETS:
+        with contextlib.suppress(FileNotFoundError, subprocess.TimeoutExpired):
+            subprocess.run(
+                ["nvidia-smi", f"--id={gpus}", setting],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                timeout=GPU_LIMIT_S,
+            )
+
+
 def make_scratch() -> None:
     """Give the job a folder of its own, and sweep those of jobs that a node went down under.
 
@@ -116,11 +175,6 @@ def make_scratch() -> None:
     # Where others may write too, somebody else could have made it, or a link of that name.
     if jobs.is_symlink() or not jobs.is_dir() or jobs.stat().st_uid != ROOT:
         raise RefusedError(f"{jobs} is not root's own folder")
-    try:
-        BEGUN.mkdir(parents=True, exist_ok=True)
-        (BEGUN / number).touch()
-    except OSError:
-        raise RefusedError(f"{BEGUN / number} can't be made") from None
     for folder in jobs.iterdir():
         if re.fullmatch("[0-9]+", folder.name) and not (BEGUN / folder.name).exists():
             remove(folder)
@@ -141,9 +195,7 @@ def remove_scratch() -> None:
     """Take the job's folder away."""
     jobs = scratch_folder()
     if jobs is not None:
-        number = job_number()
-        remove(jobs / number)
-        (BEGUN / number).unlink(missing_ok=True)
+        remove(jobs / job_number())
 
 
 def remove(folder: Path) -> None:
