@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -66,9 +67,11 @@ class Api:
             if service not in self._clients:
                 config = Config(retries={"mode": "standard", "max_attempts": 5})
                 region = _HOMES.get(service, self.region)
-                self._clients[service] = boto3.session.Session().client(
+                client = boto3.session.Session().client(
                     service, region_name=region, endpoint_url=self._endpoint_url, config=config
                 )
+                client.meta.events.register("before-parse", _refuse_page)
+                self._clients[service] = client
             return self._clients[service]
 
     def ask(self, answer: type[T], service: str, operation: str, **parameters: Any) -> T:
@@ -119,6 +122,21 @@ def filters(**wanted: str | list[str]) -> list[dict[str, str | list[str]]]:
 def tagged(tags: dict[str, str]) -> list[dict[str, str | list[str]]]:
     """Return EC2's filters for what has these tags."""
     return [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+
+
+def _refuse_page(response_dict: dict[str, Any], **_: object) -> None:
+    """Refuse a page of HTML, with its status: what answers is no AWS but a proxy, or a gateway.
+
+    Those of servers that are out of order (500 and above) botocore knows, and asks again.
+    """
+    status, body = response_dict["status_code"], response_dict["body"]
+    if status < _OUT_OF_ORDER and isinstance(body, bytes) and _PAGE.match(body):
+        page = body.decode(errors="replace")
+        raise AwsError("ResponseParserError", translate(f"HTTP {status}: {page}"))
+
+
+_OUT_OF_ORDER = 500
+_PAGE = re.compile(rb"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
 
 
 class _Translated:

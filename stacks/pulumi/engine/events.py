@@ -179,8 +179,10 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def translate(message: str, *, resource: str = "") -> Diagnostic:
     """Return a diagnostic for what the engine or a cloud said.
 
-    `resource` ("Instance demo-east-gpu-0") leads the summary; the whole message is the detail.
+    `resource` ("Instance demo-east-gpu-0") leads the summary; the whole message is the detail, but
+    for a page of HTML, of which its title says enough.
     """
+    message = _PAGE.sub(_title, message)
     lead = f"{resource}: " if resource else ""
     for pattern in _table().patterns:
         found = _compiled(pattern.pattern).search(message)
@@ -202,6 +204,22 @@ def cause(diagnostic: Diagnostic) -> Cause | None:
         if text.code == diagnostic.code:
             return name
     return None
+
+
+_PAGE = re.compile(
+    r"b?['\"]?<(?:!doctype\s+html|html)\b.*?(?:</html>['\"]?|\Z)", re.DOTALL | re.IGNORECASE
+)
+"""A page that a proxy or a gateway gave in place of an answer."""
+_TITLE = re.compile(r"(?is)<(title|h1)\b[^>]*>(.+?)</\1>")
+_MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>|\\[nrt]|\s")
+_LONGEST_TITLE = 80
+
+
+def _title(page: re.Match[str]) -> str:
+    """Return what stands for a page: its title, else how its text begins."""
+    titled = _TITLE.search(page[0])
+    said = " ".join(_MARKUP.sub(" ", titled[2] if titled else page[0].strip("b'\"")).split())
+    return f'a page of HTML, "{said[:_LONGEST_TITLE]}"' if said else "a page of HTML"
 
 
 def first_line(message: str) -> str:

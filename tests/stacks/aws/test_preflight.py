@@ -130,7 +130,10 @@ def test_what_may_not_be_read_is_no_answer(
 def test_a_page_that_is_not_from_aws_is_an_error_and_no_traceback(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
-    aws_says.say("sts", "GetCallerIdentity", b"<html>Sign in to the proxy", 403)
+    page = b"<!DOCTYPE html>\n<html><body>" + b"<p>Sign in to the proxy</p>\n" * 500
+    aws_says.say("sts", "GetCallerIdentity", page, 403)
     with pytest.raises(AwsError) as caught:
         list(check_account(api, planned()))
-    assert "Sign in to the proxy" in caught.value.diagnostics[0].detail
+    (found,) = caught.value.diagnostics
+    assert found.detail.startswith('HTTP 403: a page of HTML, "Sign in to the proxy')
+    assert (found.detail.count("\n"), len(found.detail) < 120) == (0, True)

@@ -54,3 +54,28 @@ def test_the_cause_can_be_asked_for() -> None:
 @pytest.mark.parametrize("text", ["", "  \n", "error: update failed"])
 def test_a_message_that_says_nothing_is_still_a_finding(text: str) -> None:
     assert translate(text).summary.startswith("the cloud refused: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "Forbidden: <!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head>\n"
+            + "<p>blocked by policy</p>\n" * 400
+            + "</html> (HTTP 403, request None)",
+            'Forbidden: a page of HTML, "403 Forbidden" (HTTP 403, request None)',
+        ),
+        (
+            "Further retries may succeed:\nb'<html>\\n<h1>Sign in</h1>\\n<hr>\\n</html>'",
+            'Further retries may succeed:\na page of HTML, "Sign in"',
+        ),
+        (
+            "HTTP 502: <HTML><style>p {}</style><p>The server\nis away" + " and away" * 50,
+            f'HTTP 502: a page of HTML, "The server is away{" and away" * 6} and awa"',
+        ),
+        ("HTTP 200: <html></html>", "HTTP 200: a page of HTML"),
+    ],
+    ids=["with a title", "as botocore prints bytes", "cut short, without a title", "empty"],
+)
+def test_of_a_page_of_html_its_title_is_told(text: str, said: str) -> None:
+    assert translate(text).detail == said
