@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Placement
-from ..pulumi.hosts import Machine
-from ..pulumi.names import HOST, OFFER, POOL, TOKEN
+from ..pulumi.hosts import Machine, Marked
 from .api import Answer, Api, AwsError, filters, tagged
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class State(Answer, frozen=True):
     name: str
 
 
-class Instance(Answer, frozen=True):
+class Instance(Answer, Marked, frozen=True):
     """A machine, as DescribeInstances tells it."""
 
     instance_id: str
@@ -51,26 +50,6 @@ class Instance(Answer, frozen=True):
     def id(self) -> str:
         """AWS' own name for it."""
         return self.instance_id
-
-    @property
-    def host(self) -> str:
-        """Its name in the cluster; "" while it has none."""
-        return self.tag(HOST)
-
-    @property
-    def token(self) -> str:
-        """The burst it belongs to; "" for fixed nodes."""
-        return self.tag(TOKEN)
-
-    @property
-    def offer(self) -> str:
-        """Key of the offer it was bought by."""
-        return self.tag(OFFER)
-
-    @property
-    def pool(self) -> str:
-        """Its pool."""
-        return self.tag(POOL)
 
 
 class _Reservation(Answer, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
+from ..pulumi.hosts import usd_on_demand
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api, filters, tagged
 from .hosts import Instance, instances
@@ -77,11 +78,8 @@ def _gateways(api: Api, plan: SitePlan) -> frozenset[str]:
 
 
 def _priced(item: Leftover, machine: Instance | None, region: str, catalog: Catalog) -> Leftover:
-    known = None if machine is None else catalog.machines.get(machine.instance_type)
-    price = None if known is None else known.price(region=region)
-    if price is None:
-        return item
-    return msgspec.structs.replace(item, usd_per_hour=price.usd_per_hour)
+    usd = None if machine is None else usd_on_demand(catalog, machine.instance_type, region)
+    return msgspec.structs.replace(item, usd_per_hour=usd)
 
 
 def _tagged_arns(api: Api, plan: SitePlan) -> Iterator[tuple[str, bool]]:

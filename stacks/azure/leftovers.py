@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
+from ..pulumi.hosts import usd_on_demand
 from ..pulumi.names import CLUSTER, POOL, SITE
 from ..pulumi.plan import STORAGE_TAG
 from .plan.types import SitePlan
@@ -56,9 +57,8 @@ def _price(item: Tagged, plan: SitePlan, catalog: Catalog) -> float | None:
     many = {"virtualmachines": 1, "virtualmachinescalesets": item.sku.capacity}.get(
         item.type.casefold().rpartition("/")[2]
     )
-    machine = catalog.machines.get(size)
-    price = None if machine is None else machine.price(region=plan.region)
-    return None if price is None or many is None else price.usd_per_hour * many
+    usd = usd_on_demand(catalog, size, plan.region)
+    return None if usd is None or many is None else usd * many
 
 
 def _group(identifier: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ...inventory.hosts import Placement
-from ..pulumi.hosts import Machine
-from ..pulumi.names import HOST, POOL, TOKEN, label_value
+from ..pulumi.hosts import Machine, Marked
+from ..pulumi.names import label_value
 from . import cloud_init
 from .api import Answer, Api, GoogleError
 from .plan.layout import SitePlan
@@ -35,7 +35,7 @@ class _ResourceStatus(Answer, frozen=True):
     physical_host_topology: _Topology = _Topology()
 
 
-class Instance(Answer, frozen=True):
+class Instance(Answer, Marked, frozen=True):
     """A machine, as Compute Engine tells it."""
 
     name: str
@@ -65,20 +65,9 @@ class Instance(Answer, frozen=True):
         configs = (c.nat_i_p for nic in self.network_interfaces for c in nic.access_configs)
         return next((address for address in configs if address), "")
 
-    @property
-    def host(self) -> str:
-        """Label with its name in the cluster; "" while it has none."""
-        return self.labels.get(HOST, "")
-
-    @property
-    def pool(self) -> str:
-        """Label of its pool."""
-        return self.labels.get(POOL, "")
-
-    @property
-    def token(self) -> str:
-        """Burst it came with, "" where the stack made it."""
-        return self.labels.get(TOKEN, "")
+    def tag(self, key: str) -> str:
+        """Return the value of a label."""
+        return self.labels.get(key, "")
 
 
 class _Zone(Answer, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 from ...schemas.catalog import Catalog
 from ...schemas.structure.decoding import decode_json
 from ..provider import Leftover
+from ..pulumi.hosts import usd_on_demand
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api
 from .plan.layout import SitePlan
@@ -139,8 +140,5 @@ def _is_ours(resource: _Resource, plan: SitePlan) -> bool:
 
 
 def _priced(item: Leftover, machine: str, plan: SitePlan, catalog: Catalog) -> Leftover:
-    known = catalog.machines.get(machine.rpartition("/")[2])
-    price = None if known is None else known.price(region=plan.region)
-    if price is None:
-        return item
-    return msgspec.structs.replace(item, usd_per_hour=price.usd_per_hour)
+    usd = usd_on_demand(catalog, machine.rpartition("/")[2], plan.region)
+    return msgspec.structs.replace(item, usd_per_hour=usd)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import Placement
-from ..pulumi.hosts import Machine
-from ..pulumi.names import HOST, OFFER, POOL, TOKEN
+from ..pulumi.hosts import Machine, Marked
+from ..pulumi.names import POOL
 from .api import NOT_FOUND, Answer, Api, OciError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Source(Answer, frozen=True):
     image_id: str = ""
 
 
-class Instance(Answer, frozen=True):
+class Instance(Answer, Marked, frozen=True):
     """A machine, as ListInstances tells it."""
 
     id: str
@@ -44,25 +44,9 @@ class Instance(Answer, frozen=True):
     freeform_tags: dict[str, str] = msgspec.field(default_factory=dict)
     source_details: Source = Source()
 
-    @property
-    def host(self) -> str:
-        """Its name in the cluster; "" while it has none."""
-        return self.freeform_tags.get(HOST, "")
-
-    @property
-    def token(self) -> str:
-        """The burst it belongs to; "" for fixed nodes."""
-        return self.freeform_tags.get(TOKEN, "")
-
-    @property
-    def offer(self) -> str:
-        """Key of the offer it was bought by."""
-        return self.freeform_tags.get(OFFER, "")
-
-    @property
-    def pool(self) -> str:
-        """Its pool."""
-        return self.freeform_tags.get(POOL, "")
+    def tag(self, key: str) -> str:
+        """Return the value of a free-form tag."""
+        return self.freeform_tags.get(key, "")
 
     @property
     def is_alive(self) -> bool:

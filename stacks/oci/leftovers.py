@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
+from ..pulumi.hosts import usd_on_demand
 from ..pulumi.names import CLUSTER
 from .api import Answer, Api
 from .hosts import instances
@@ -45,13 +46,11 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
     shapes = {pool.name: pool.machine for pool in plan.pools}
     found: dict[str, Leftover] = {}
     for machine in instances(api, plan):
-        known = catalog.machines.get(shapes.get(machine.pool, ""))
-        price = None if known is None else known.price(region=plan.region)
         found[machine.id] = Leftover(
             kind="node",
             name=machine.host or machine.display_name,
             provider_id=machine.id,
-            usd_per_hour=None if price is None else price.usd_per_hour,
+            usd_per_hour=usd_on_demand(catalog, shapes.get(machine.pool, ""), plan.region),
         )
     for item in _tagged(api, plan):
         kind = item.resource_type.lower()

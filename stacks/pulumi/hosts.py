@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
+from .names import HOST, OFFER, POOL, TOKEN
 from .plan import CloudPlan
+
+if TYPE_CHECKING:
+    from ...schemas.catalog import Catalog
 
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
 """Public host keys by the id of their machine."""
 _WAYS_IN = {"login": 0, "controller": 1}
+
+
+class Marked:
+    """What machines say by the tags that gcluster gave them; "" while they lack one."""
+
+    __slots__ = ()
+
+    def tag(self, key: str) -> str:
+        """Return the value of a tag, or label."""
+        raise NotImplementedError
+
+    @property
+    def host(self) -> str:
+        """Name in the cluster."""
+        return self.tag(HOST)
+
+    @property
+    def pool(self) -> str:
+        """Pool, as the cloud spells it."""
+        return self.tag(POOL)
+
+    @property
+    def token(self) -> str:
+        """The burst that it came with; fixed nodes have none."""
+        return self.tag(TOKEN)
+
+    @property
+    def offer(self) -> str:
+        """Key of the offer that it was bought by."""
+        return self.tag(OFFER)
+
+
+def usd_on_demand(catalog: Catalog, machine: str, region: str) -> float | None:
+    """Return the most that a machine type costs, in USD an hour; None: it isn't known."""
+    known = catalog.machines.get(machine)
+    price = None if known is None else known.price(region=region)
+    return None if price is None else price.usd_per_hour
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,9 @@ from ...schemas.spec import (
     PoolRole,
 )
 from .names import Labels, Names, spec_hash
+
+if TYPE_CHECKING:
+    from ...schemas.catalog import Machine
 
 _GIB = 2**30
 
@@ -155,6 +158,11 @@ def made_gateways(
     return {
         route.network: made[first[route.pool]] for route in routes if first.get(route.pool) in made
     }
+
+
+def architecture_of(machine: Machine | None) -> str:
+    """Return what a machine type's processors are; of one that isn't known, what most are."""
+    return "x86_64" if machine is None else machine.cpu.architecture
 
 
 class BudgetPlan(Plan, frozen=True):

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ...schemas.cost.quotas import QuotaNeed, quota_needs
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec
 from ..provider import ProviderError, provider_error
 from .engine.events import cause
+from .plan import CloudPool, architecture_of
 
+if TYPE_CHECKING:
+    from ...schemas.catalog import Catalog
+
+PoolT = TypeVar("PoolT", bound=CloudPool[Any])
+ImageT = TypeVar("ImageT")
 _AT_ONCE = 16
 """Questions that are open at the same time: a cloud shares its rate among all of an account."""
 PRICE_TOLERANCE = 0.05
@@ -128,6 +136,25 @@ class ExistingMachines:
 def nothing_exists() -> ExistingMachines:
     """Return the standing of a cluster that has no machines yet."""
     return ExistingMachines(tuple)
+
+
+def site_quotas(spec: ClusterSpec, catalog: Catalog, site: str) -> Iterator[QuotaNeed]:
+    """Yield what a site's pools need of its cloud's quotas."""
+    cloud = spec.sites[site].provider
+    for need in quota_needs(spec, catalog):
+        if need.provider == cloud and any(spec.pools[pool].site == site for pool in need.pools):
+            yield need
+
+
+def by_image(
+    pools: Iterable[PoolT], image: Callable[[PoolT], ImageT], catalog: Catalog
+) -> dict[tuple[ImageT, str], list[PoolT]]:
+    """Return the pools that boot an image on an architecture; one question is asked for each."""
+    users: dict[tuple[ImageT, str], list[PoolT]] = {}
+    for pool in pools:
+        architecture = architecture_of(catalog.machines.get(pool.machine))
+        users.setdefault((image(pool), architecture), []).append(pool)
+    return users
 
 
 def price_finding(

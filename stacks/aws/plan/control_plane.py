@@ -8,7 +8,7 @@ from typing import cast
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_by, managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
-from ...pulumi.plan import site_names
+from ...pulumi.plan import architecture_of, site_names
 from .facts import facts
 from .types import EksPlan, ImagePlan
 
@@ -59,7 +59,7 @@ def eks_image(
 ) -> ImagePlan:
     """Return what a pool's nodes boot: the pool's image, the site's, else the release's own."""
     image = facts().eks_image
-    architecture = "x86_64" if machine is None else machine.cpu.architecture
+    architecture = architecture_of(machine)
     nvidia = machine is not None and machine.gpu is not None and machine.gpu.vendor == "nvidia"
     own = image.parameters[architecture].format(
         release=managed_release(spec, catalog), variant="nvidia" if nvidia else "standard"

@@ -13,7 +13,7 @@ from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
 from ...pulumi.names import short_hash
-from ...pulumi.plan import disk_gib
+from ...pulumi.plan import architecture_of, disk_gib
 from .control_plane import eks_image, eks_name
 from .facts import facts
 from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
@@ -169,7 +169,7 @@ def _image(
     """Return the pool's image, else the site's, else the vendor's newest of the distribution."""
     pool, known = spec.pools[name], resolved_software(spec, name, catalog).distribution
     image = facts().images[known or facts().distribution]
-    architecture = "x86_64" if machine is None else machine.cpu.architecture
+    architecture = architecture_of(machine)
     named = pool.image or site.image
     parameter = image.parameters.get(architecture, "")
     return ImagePlan(

@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....schemas.catalog import Catalog
-from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, by_image, site_quotas
 from .. import offers
 from ..api import Api
 from ..hosts import instances
@@ -35,17 +34,15 @@ def existing_machines(api: Api, plan: SitePlan) -> ExistingMachines:
 
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
-    site = plan.labels.site
     machines = existing_machines(api, plan)
     yield Question("the account", partial(existing.check_account, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     yield Question("the network", partial(existing.check_network, api, plan, machines))
     yield Question("the security groups", partial(existing.check_groups, api, plan))
-    for need in quota_needs(spec, catalog):
-        if need.provider == "aws" and any(spec.pools[pool].site == site for pool in need.pools):
-            yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
-            room = partial(capacity.check_room, api, spec, catalog, need, machines)
-            yield Question(f"what is left of quota {need.code}", room)
+    for need in site_quotas(spec, catalog, plan.site):
+        yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
+        room = partial(capacity.check_room, api, spec, catalog, need, machines)
+        yield Question(f"what is left of quota {need.code}", room)
     for pool in plan.pools:
         yield from _of_pool(api, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
@@ -78,12 +75,7 @@ def _of_pool(
 
 def _of_images(api: Api, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     """Yield a question for each image, however many pools boot from it."""
-    users: dict[tuple[str, str], list[PoolPlan]] = {}
-    for pool in plan.pools:
-        machine = catalog.machines.get(pool.machine)
-        cpu = None if machine is None else machine.cpu
-        architecture = "x86_64" if cpu is None else str(cpu.architecture)
-        users.setdefault((pool.image.ami, architecture), []).append(pool)
+    users = by_image(plan.pools, lambda pool: pool.image.ami, catalog)
     for (ami, architecture), pools in users.items():
         names = tuple(pool.name for pool in pools)
         check = partial(existing.check_image, api, pools[0].image, architecture, names)

@@ -11,7 +11,7 @@ import msgspec
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.spec import GcpSite, Option, Pool
-from ...pulumi.plan import CloudPool, Plan, disk_gib
+from ...pulumi.plan import CloudPool, Plan, architecture_of, disk_gib
 from .fabric import InterfacePlan, interfaces
 from .facts import facts
 
@@ -259,7 +259,7 @@ def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
 
 
 def _image(machine: Machine | None, software: Resolved) -> str | None:
-    architecture = "x86_64" if machine is None else machine.cpu.architecture
+    architecture = architecture_of(machine)
     return facts().image(software.distribution or "ubuntu-24.04", architecture)
 
 

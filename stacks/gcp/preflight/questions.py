@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ....schemas.catalog import Catalog
-from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import label_value
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, by_image, site_quotas
 from ..api import Api
 from ..hosts import ALIVE, instances
 from ..plan.layout import SitePlan
@@ -45,11 +44,10 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
         if network.existing is not None:
             check = partial(existing.check_fabric_network, api, plan, network)
             yield Question(f"network {network.existing}", check)
-    for need in quota_needs(spec, catalog):
-        if need.provider == "gcp" and any(spec.pools[p].site == plan.site for p in need.pools):
-            yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
-            room = partial(capacity.check_room, api, spec, catalog, need, machines)
-            yield Question(f"what is left of quota {need.code}", room)
+    for need in site_quotas(spec, catalog, plan.site):
+        yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
+        room = partial(capacity.check_room, api, spec, catalog, need, machines)
+        yield Question(f"what is left of quota {need.code}", room)
     for pool in plan.pools:
         yield from _of_pool(api, plan, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
@@ -74,12 +72,8 @@ def _of_pool(
 
 def _of_images(api: Api, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     """Yield a question for each image, however many pools boot from it."""
-    users: dict[tuple[str | None, str], list[str]] = {}
-    for pool in plan.pools:
-        machine = catalog.machines.get(pool.machine)
-        cpu = machine.cpu if machine is not None else None
-        architecture: str = "x86_64" if cpu is None else cpu.architecture
-        users.setdefault((pool.image, architecture), []).append(pool.name)
+    users = by_image(plan.pools, lambda pool: pool.image, catalog)
     for (image, architecture), pools in users.items():
-        check = partial(existing.check_image, api, image, architecture, tuple(pools))
+        names = tuple(pool.name for pool in pools)
+        check = partial(existing.check_image, api, image, architecture, names)
         yield Question(f"image {image}", check)

@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ....schemas.catalog import Catalog
-from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, finding
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, finding, site_quotas
 from ..api import Api
 from ..hosts import instances
 from . import capacity, existing
@@ -35,12 +34,9 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     for number in plan.domains:
         there = partial(capacity.check_domain, api, plan, number)
         yield Question(f"availability domain {number}", there)
-    for need in quota_needs(spec, catalog):
-        if need.provider == "oci" and any(p.name in need.pools for p in plan.pools):
-            room = partial(
-                capacity.check_limit, api, plan, spec, catalog, need=need, existing=machines
-            )
-            yield Question(f"limit {need.code}", room)
+    for need in site_quotas(spec, catalog, plan.site):
+        room = partial(capacity.check_limit, api, plan, spec, catalog, need=need, existing=machines)
+        yield Question(f"limit {need.code}", room)
     for pool in plan.pools:
         yield from _of_pool(api, plan, pool, machines)
     yield from _of_images(api, plan)
