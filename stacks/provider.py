@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 import msgspec
 
 from ..inventory.hosts import Host
-from ..schemas.catalog import Machine
-from ..schemas.catalog.model.machine import Market
-from ..schemas.cost.pools import quote
 from ..schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
@@ -439,16 +436,3 @@ class Provider(ABC):
 
     def _unable(self, what: str) -> ProviderError:
         return provider_error("GC917", f"the {self.name} provider can't {what}")
-
-
-def priced(
-    machine: Machine | None, market: Market, region: str, max_usd_per_hour: float | None = None
-) -> tuple[float | None, bool]:
-    """Return what a node costs on an option by the catalog, and whether that is only a bound.
-
-    A spot node with a price limit costs at most that.
-    """
-    if max_usd_per_hour is not None:
-        return max_usd_per_hour, True
-    found = quote(machine, market, region)
-    return None if found.price is None else found.price.usd_per_hour, found.is_bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,6 +17,28 @@ if TYPE_CHECKING:
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
 """Public host keys by the id of their machine."""
 _WAYS_IN = {"login": 0, "controller": 1}
+
+
+class ListedMachine(Protocol):
+    """A machine as a cloud lists it."""
+
+    @property
+    def id(self) -> str:
+        """The cloud's own name for it."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """Its name in the cluster, as it is marked; "" while it is not."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """The burst it belongs to; "" for fixed nodes."""
+        ...
+
+
+MachineT = TypeVar("MachineT", bound=ListedMachine)
 
 
 class Marked:

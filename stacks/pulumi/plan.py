@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, c
 import msgspec
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.cost.pools import quote
+from ...schemas.derived.control_planes import managed_by
 from ...schemas.derived.links import RouteTo
 from ...schemas.derived.storage import is_on_volume, volume_gib
 from ...schemas.spec import (
     CloudSite,
     ClusterSpec,
+    KubernetesScheduler,
     LustreStorage,
     NfsStorage,
     ObjectStorage,
@@ -25,6 +28,7 @@ from .names import Labels, Names, spec_hash
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Machine
+    from ...schemas.catalog.model.machine import Market
 
 _GIB = 2**30
 
@@ -158,6 +162,27 @@ def made_gateways(
     return {
         route.network: made[first[route.pool]] for route in routes if first.get(route.pool) in made
     }
+
+
+def managed_kubernetes(spec: ClusterSpec, here: CloudSite) -> KubernetesScheduler | None:
+    """Return the spec's Kubernetes where a site's cloud runs its control plane; else None."""
+    kubernetes, kind = spec.scheduler, managed_by(spec)
+    if kind is None or kind != here.managed_kubernetes:
+        return None
+    return kubernetes if isinstance(kubernetes, KubernetesScheduler) else None
+
+
+def priced(
+    machine: Machine | None, market: Market, region: str, max_usd_per_hour: float | None = None
+) -> tuple[float | None, bool]:
+    """Return what a node costs on an option by the catalog, and whether that is only a bound.
+
+    A spot node with a price limit costs at most that.
+    """
+    if max_usd_per_hour is not None:
+        return max_usd_per_hour, True
+    found = quote(machine, market, region)
+    return None if found.price is None else found.price.usd_per_hour, found.is_bound
 
 
 def architecture_of(machine: Machine | None) -> str:

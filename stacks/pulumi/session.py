@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
@@ -46,7 +46,7 @@ from .engine.checkpoint import (
     read_output,
     resources,
 )
-from .hosts import Machine, to_hosts
+from .hosts import Machine, MachineT, to_hosts
 from .names import FILE_SYSTEMS
 from .plan import CloudPlan, volume_plans
 from .recording.graph import RecordedGraph
@@ -361,28 +361,6 @@ class SiteSession(ABC):
     def _bare_engine(self) -> Engine:
         """Return the stack for what needs no program: the checkpoint knows what is there."""
         return self._stack(lambda: None, 0)
-
-
-class ListedMachine(Protocol):
-    """A machine as a cloud lists it."""
-
-    @property
-    def id(self) -> str:
-        """The cloud's own name for it."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """Its name in the cluster, as it is marked; "" while it is not."""
-        ...
-
-    @property
-    def token(self) -> str:
-        """The burst it belongs to; "" for fixed nodes."""
-        ...
-
-
-MachineT = TypeVar("MachineT", bound=ListedMachine)
 
 
 class ListingSession(SiteSession, Generic[MachineT]):

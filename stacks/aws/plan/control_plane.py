@@ -6,9 +6,9 @@ import ipaddress
 from typing import cast
 
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.derived.control_planes import managed_by, managed_release
-from ....schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
-from ...pulumi.plan import architecture_of, site_names
+from ....schemas.derived.control_planes import managed_release
+from ....schemas.spec import AwsSite, ClusterSpec, Pool
+from ...pulumi.plan import architecture_of, managed_kubernetes, site_names
 from .facts import facts
 from .types import EksPlan, ImagePlan
 
@@ -27,11 +27,12 @@ def control_plane_plan(
         catalog: knows the tested versions.
         reserved: network that two subnets may be made in; "": the site's network exists.
     """
-    kubernetes = spec.scheduler
-    here = any(p.site == site and p.role == "compute" for p in spec.pools.values())
-    if managed_by(spec) != "eks" or not isinstance(kubernetes, KubernetesScheduler) or not here:
+    here = cast("AwsSite", spec.sites[site])
+    kubernetes, network = managed_kubernetes(spec, here), here.network
+    if kubernetes is None or not any(
+        pool.site == site and pool.role == "compute" for pool in spec.pools.values()
+    ):
         return None
-    network = cast("AwsSite", spec.sites[site]).network
     existing = () if network.subnets is None else network.subnets.control_plane
     return EksPlan(
         name=eks_name(spec, site),

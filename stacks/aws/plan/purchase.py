@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog
 from ....schemas.spec import AwsSite, ClusterSpec
-from ...provider import Purchase, PurchaseOption, priced
+from ...provider import Purchase, PurchaseOption
 from ...pulumi.names import POOL
-from ...pulumi.plan import site_names
+from ...pulumi.plan import priced, site_names
 from ..api import Api, tagged
 
 if TYPE_CHECKING:

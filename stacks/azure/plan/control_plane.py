@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ....schemas.derived.control_planes import managed_by, managed_release
-from ....schemas.spec import AzureSite, ClusterSpec, KubernetesScheduler
+from ....schemas.derived.control_planes import managed_release
+from ....schemas.spec import AzureSite, ClusterSpec
 from ...pulumi.names import Limit, shortened
+from ...pulumi.plan import managed_kubernetes
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -44,9 +45,9 @@ def control_plane_plan(
     spec: ClusterSpec, site: AzureSite, pools: Iterable[PoolPlan], catalog: Catalog
 ) -> AksPlan | None:
     """Return the control plane of a site; None where AKS runs none there."""
-    kubernetes = spec.scheduler
+    kubernetes = managed_kubernetes(spec, site)
     nodes = [pool for pool in pools if pool.role == "compute"]
-    if managed_by(spec) != "aks" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
+    if kubernetes is None or not nodes:
         return None
     machines = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
     return AksPlan(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...provider import Purchase, PurchaseOption, priced
+from ...provider import Purchase, PurchaseOption
 from ...pulumi.names import Names
-from ...pulumi.plan import site_names
+from ...pulumi.plan import priced, site_names
 from .layout import described
 from .pools import pools
 from .types import PoolPlan

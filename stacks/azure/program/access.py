@@ -7,7 +7,9 @@ from pulumi_azure_native import authorization, managedidentity
 
 from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
+from ...pulumi.program import SiteProgram
 from ..plan.facts import facts
+from ..plan.types import SitePlan
 
 
 class Grant(Args, frozen=True, kw_only=True):
@@ -66,6 +68,29 @@ class Identity(Component[IdentityArgs]):
         ]
         # Whoever uses the identity waits until it may do what it must.
         self.identity_id = pulumi.Output.all(identity.id, *assigned).apply(lambda ids: str(ids[0]))
+
+
+def make_identity(
+    here: SiteProgram[SitePlan],
+    name: str,
+    group: pulumi.Input[str],
+    *,
+    existing: str = "",
+    grants: tuple[Grant, ...] = (),
+    kept: bool = False,
+) -> pulumi.Output[str]:
+    """Return the id of an identity of a site, in a resource group; see `IdentityArgs`."""
+    args = IdentityArgs(
+        names=here.plan.names,
+        name=name,
+        region=here.plan.region,
+        subscription=here.plan.subscription,
+        resource_group=group,
+        existing=existing,
+        grants=grants,
+        kept=kept,
+    )
+    return here.make(Identity, f"identity-{name}", args).identity_id
 
 
 def role_id(subscription: str, role: str) -> str:

@@ -17,7 +17,7 @@ from ...pulumi.program import SiteProgram
 from ..plan.control_plane import AksPlan, pool_name
 from ..plan.facts import facts
 from ..plan.types import LiveState, OfferPlan, PoolPlan, SitePlan
-from .access import Grant, Identity, IdentityArgs, role_id
+from .access import Grant, make_identity, role_id
 from .machines import Machines
 from .network import Network
 
@@ -250,18 +250,8 @@ def make_managed(
 ) -> None:
     """Make the cluster, and a component for each set of nodes; export how it is found."""
     plan, subnet_id = here.plan, network.subnet_ids["compute"]
-    identity = here.make(
-        Identity,
-        "identity-aks",
-        IdentityArgs(
-            names=here.plan.names,
-            name="aks",
-            region=plan.region,
-            subscription=plan.subscription,
-            resource_group=group,
-            grants=(Grant(what="subnet", role="network-contributor", scope=subnet_id),),
-        ),
-    )
+    subnet = (Grant(what="subnet", role="network-contributor", scope=subnet_id),)
+    identity_id = make_identity(here, "aks", group, grants=subnet)
     made = here.make(
         ControlPlane,
         "control-plane",
@@ -272,7 +262,7 @@ def make_managed(
             resource_group=group,
             plan=aks,
             subnet_id=subnet_id,
-            identity_id=identity.identity_id,
+            identity_id=identity_id,
             disk_set_id=machines.disk_set_id,
             nat=plan.network.nat,
         ),

@@ -6,7 +6,7 @@ import pulumi
 
 from ...pulumi.program import SiteProgram
 from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SitePlan
-from .access import Grant, Identity, IdentityArgs
+from .access import Grant, make_identity
 from .network import Network
 from .storage import (
     Account,
@@ -30,10 +30,10 @@ class Data:
         network: Network,
     ) -> None:
         """Make all of it: data in `group`, the private ways to it in the group `doors`."""
-        self._make, self._plan = here.make, here.plan
+        self._here, self._make, self._plan = here, here.make, here.plan
         self.group = group
         self.network = network
-        self._identities: dict[tuple[str, str], Identity] = {}
+        self._identities: dict[tuple[str, str], pulumi.Output[str]] = {}
         self.container_ids: dict[str, pulumi.Output[str]] = {}
         """ACCOUNT/CONTAINER -> id, of those whose resource group is known."""
         self.devices: dict[str, pulumi.Output[str]] = {}
@@ -124,19 +124,13 @@ class Data:
             number = sum(known == what for known, _ in self._identities)
             name = f"{what}-key-{number}" if number else f"{what}-key"
             grants = () if plan.identity else (Grant(what="use", role="key-user", scope=plan.key),)
-            made = self._make(
-                Identity,
-                f"identity-{name}",
-                IdentityArgs(
-                    names=self._plan.names,
-                    name=name,
-                    region=self._plan.region,
-                    subscription=self._plan.subscription,
-                    resource_group=group,
-                    existing=plan.identity,
-                    grants=grants,
-                    kept=what == "data",
-                ),
+            made = make_identity(
+                self._here,
+                name,
+                group,
+                existing=plan.identity,
+                grants=grants,
+                kept=what == "data",
             )
             self._identities[what, plan.url] = made
-        return made.identity_id
+        return made

@@ -10,7 +10,7 @@ from ...pulumi.program import SiteProgram
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
 from ..plan.types import LiveState, OfferPlan, PoolPlan, ScaleSetPlan, SitePlan
-from .access import Grant, Identity, IdentityArgs
+from .access import Grant, make_identity
 from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
 from .data import Data
 from .disks import DiskKey, DiskKeyArgs, Volume, VolumeArgs
@@ -27,7 +27,7 @@ class Machines:
         live_state: LiveState,
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
-        self._make, self._plan = here.make, here.plan
+        self._here, self._make, self._plan = here, here.make, here.plan
         self._group = group
         self._network = data.network
         self._moment = live_state
@@ -39,7 +39,13 @@ class Machines:
         """Encrypts disks by a customer's key; None: Azure's own."""
         joined = self._plan.control_plane
         self._pools = [p for p in self._plan.pools if joined is None or p.name not in joined.pools]
-        self._node = self._identity("node", self._plan.access.node_identity, self._reads(data))
+        self._node = make_identity(
+            here,
+            "node",
+            group,
+            existing=self._plan.access.node_identity,
+            grants=self._reads(data),
+        )
         for pool in self._pools:
             for part in pool.sets:
                 self.sets[part.name] = self._scale_set(pool, part)
@@ -83,22 +89,6 @@ class Machines:
             if item.mounted and f"{item.account}/{item.name}" in data.container_ids
         )
 
-    def _identity(self, name: str, existing: str, grants: tuple[Grant, ...]) -> pulumi.Output[str]:
-        made = self._make(
-            Identity,
-            f"identity-{name}",
-            IdentityArgs(
-                names=self._plan.names,
-                name=name,
-                region=self._plan.region,
-                subscription=self._plan.subscription,
-                resource_group=self._group,
-                existing=existing,
-                grants=grants,
-            ),
-        )
-        return made.identity_id
-
     def _burst(self) -> tuple[pulumi.Output[str], ...]:
         """Return the identity of the burst agent, which may change elastic scale sets only.
 
@@ -106,7 +96,9 @@ class Machines:
         """
         access = self._plan.access
         if access.burst_identity:
-            return (self._identity("burst", access.burst_identity, ()),)
+            return (
+                make_identity(self._here, "burst", self._group, existing=access.burst_identity),
+            )
         if not access.makes_burst:
             return ()
         elastic = [p.name for pool in self._pools if pool.elastic for p in pool.sets]
@@ -117,7 +109,7 @@ class Machines:
         }
         grants = [Grant(what=w, role="machine-contributor", scope=s) for w, s in scopes.items()]
         grants.append(Grant(what="node-identity", role="identity-operator", scope=self._node))
-        return (self._identity("burst", "", tuple(grants)),)
+        return (make_identity(self._here, "burst", self._group, grants=tuple(grants)),)
 
     def _scale_set(self, pool: PoolPlan, part: ScaleSetPlan) -> ScaleSet:
         live = self._moment.live.get(part.name)

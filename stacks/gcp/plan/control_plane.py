@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ....schemas.derived.control_planes import managed_by, managed_release
-from ....schemas.spec import ClusterSpec, GcpSite, KubernetesScheduler
+from ....schemas.derived.control_planes import managed_release
+from ....schemas.spec import ClusterSpec, GcpSite
+from ...pulumi.plan import managed_kubernetes
 from .facts import facts
 from .pools import PoolPlan
 
@@ -48,9 +49,9 @@ def control_plane_plan(
     spec: ClusterSpec, site: GcpSite, pools: Iterable[PoolPlan], catalog: Catalog
 ) -> GkePlan | None:
     """Return the control plane of a site; None where GKE runs none there."""
-    kubernetes = spec.scheduler
+    kubernetes = managed_kubernetes(spec, site)
     nodes = [pool for pool in pools if pool.role == "compute"]
-    if managed_by(spec) != "gke" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
+    if kubernetes is None or not nodes:
         return None
     gpu = kubernetes.gpu
     gpus = {}

@@ -7,8 +7,8 @@ from typing import cast
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, GcpSite
-from ...provider import Purchase, PurchaseOption, priced
-from ...pulumi.plan import site_names
+from ...provider import Purchase, PurchaseOption
+from ...pulumi.plan import priced, site_names
 from .pools import machine_of, zones_of
 from .pools import option_plans as planned
 

@@ -7,8 +7,8 @@ from typing import cast
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
-from ...provider import Purchase, PurchaseOption, priced
-from ...pulumi.plan import site_names
+from ...provider import Purchase, PurchaseOption
+from ...pulumi.plan import priced, site_names
 from .pools import pool_plan
 from .types import OfferPlan
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from pulumi import automation
@@ -77,11 +77,8 @@ class Engine:
             self._freed(
                 lambda stack: stack.up(
                     replace=replaced,
-                    on_event=fold.take,
-                    suppress_progress=True,
-                    show_secrets=False,
                     continue_on_error=True,
-                    color="never",
+                    **_heard(fold),
                 )
             )
         return fold.changes()
@@ -95,11 +92,8 @@ class Engine:
         with self._folding() as fold:
             self._freed(
                 lambda stack: stack.refresh(
-                    on_event=fold.take,
-                    suppress_progress=True,
-                    show_secrets=False,
                     clear_pending_creates=True,
-                    color="never",
+                    **_heard(fold),
                 )
             )
         return fold.changes()
@@ -107,13 +101,7 @@ class Engine:
     def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Return how the cloud differs from the stack; neither is changed. Raises ProviderError."""
         with self._folding() as fold:
-            self._stack().refresh(
-                preview_only=True,
-                on_event=fold.take,
-                suppress_progress=True,
-                show_secrets=False,
-                color="never",
-            )
+            self._stack().refresh(preview_only=True, **_heard(fold))
         return fold.changes()
 
     def destroy(self, *, keep_protected: bool = True) -> tuple[ResourceChange, ...]:
@@ -121,11 +109,8 @@ class Engine:
         with self._folding() as fold:
             self._freed(
                 lambda stack: stack.destroy(
-                    on_event=fold.take,
-                    suppress_progress=True,
-                    show_secrets=False,
                     exclude_protected=keep_protected,
-                    color="never",
+                    **_heard(fold),
                 )
             )
         return fold.changes()
@@ -234,3 +219,13 @@ class Engine:
     def _clean(self, error: Exception) -> str:
         """Return the engine's words; the passphrase is in none, and here it is made sure of."""
         return str(error).replace(self._passphrase, "***") if self._passphrase else str(error)
+
+
+def _heard(fold: EventFold) -> dict[str, Any]:
+    """Return what all calls of the engine are told: its events, and nothing else, are read."""
+    return {
+        "on_event": fold.take,
+        "suppress_progress": True,
+        "show_secrets": False,
+        "color": "never",
+    }
