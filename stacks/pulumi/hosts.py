@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
+from ...schemas.catalog import Catalog
 from .names import HOST, OFFER, POOL, TOKEN
 from .plan import CloudPlan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 Keys: TypeAlias = Mapping[str, tuple[str, ...]]
 """Public host keys by the id of their machine."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.catalog import Machine
+from ...schemas.catalog.model.machine import Market
 from ...schemas.cost.pools import quote
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.derived.links import RouteTo
@@ -25,10 +27,6 @@ from ...schemas.spec import (
     PoolRole,
 )
 from .names import Labels, Names, spec_hash
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Machine
-    from ...schemas.catalog.model.machine import Market
 
 _GIB = 2**30
 

@@ -6,19 +6,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.cost.quotas import QuotaNeed, quota_needs
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ..provider import ProviderError, provider_error
 from .engine.events import cause
 from .plan import CloudPool, architecture_of
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 PoolT = TypeVar("PoolT", bound=CloudPool[Any])
 ImageT = TypeVar("ImageT")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import pulumi
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import CloudSite, ClusterSpec
 from .component import Args, Component, tag_everything, wait_for_slow_kinds
+from .plan import CloudPlan
+from .recording.graph import RecordedGraph
 from .recording.record import record
 
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import CloudSite, ClusterSpec
-    from .plan import CloudPlan
-    from .recording.graph import RecordedGraph
-
-PlanT = TypeVar("PlanT", bound="CloudPlan[Any]")
+PlanT = TypeVar("PlanT", bound=CloudPlan[Any])
 A = TypeVar("A", bound=Args)
 C = TypeVar("C", bound=Component[Any])
 
