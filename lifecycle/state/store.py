@@ -329,5 +329,6 @@ def _other_format(url: str, version: int) -> LifecycleError:
         f"its format is {version}, this version reads {FORMAT}",
         hint="upgrade gcluster on this machine"
         if newer
-        else "remove the cluster by the version that made it, then bring it up with this one",
+        else "take the cluster down with the version that made it, delete what it left there, "
+        "and bring the cluster up with this one",
     )
