@@ -197,10 +197,12 @@ def _nvlink_term(
     link = machine.nvlink
     derived = fabric.floor is not None and fabric.floor.basis == "links"
     is_amd = machine.gpu is not None and machine.gpu.vendor == "amd"
-    if link is not None and link.busbw_gbytes_per_s is None and derived and not is_amd:
+    # On two nodes NCCL's tree goes beyond the NICs, and nobody measured how far inside such a node.
+    may_derive = nodes > (1 if derived else 2) and fabric.name != _IN_ONE_DOMAIN
+    if link is not None and link.busbw_gbytes_per_s is None and may_derive and not is_amd:
         one_way = link.gbytes_per_s and link.gbytes_per_s / 2
-        if one_way and nodes > 1:
-            return one_way, "NVLink, one direction"
+        if one_way:
+            return one_way, f"NVLink, one direction{'' if derived else ', derived from links'}"
     if link is None or link.busbw_gbytes_per_s is None:
         return f"no AllReduce inside one {machine.name} is published"
     if fabric.name == _IN_ONE_DOMAIN and gpus > link.domain_gpus:

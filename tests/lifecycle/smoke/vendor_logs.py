@@ -63,7 +63,9 @@ EFA = (
 IB = ("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",)
 LIBFABRIC = "NET/Libfabric/0/GDRDMA"
 SETUPS = {
-    "efa-host": Setup("g5.8xlarge", "NET/AWS Libfabric/0", "NET/Socket/0", srun, nodes=4, said=EFA),
+    "efa-host": Setup(
+        "g5.8xlarge", "NET/AWS Libfabric/0", "NET/Socket/0", srun, nodes=4, said=EFA, floor=0.9375
+    ),
     "efa-v1": Setup(
         "p4d.24xlarge",
         "NET/AWS Libfabric/0/GDRDMA",
@@ -82,7 +84,7 @@ SETUPS = {
         floor=408.0,
     ),  # a table
     "efa-v3": Setup("p5en.48xlarge", LIBFABRIC, "NET/Socket/0", srun, said=EFA, floor=380.0),
-    "efa-v4": Setup("p6-b200.48xlarge", LIBFABRIC, "NET/Socket/0", said=EFA),
+    "efa-v4": Setup("p6-b200.48xlarge", LIBFABRIC, "NET/Socket/0", said=EFA, floor=240.0),
     "ethernet": Setup("dgx-h100", "NET/Socket/0", "NET/IB/0", srun),
     "gib": Setup(
         "a3-ultragpu-8g",
@@ -92,7 +94,9 @@ SETUPS = {
         said=("NET/gIB : Initializing gIB v1.1.0",),
         floor=280.0,
     ),  # a table
-    "gpudirect-tcpx": Setup("a3-highgpu-8g", "NET/GPUDirectTCPX_v7/0", "NET/Socket/0", kubectl),
+    "gpudirect-tcpx": Setup(
+        "a3-highgpu-8g", "NET/GPUDirectTCPX_v7/0", "NET/Socket/0", kubectl, floor=50.0
+    ),
     "gpudirect-tcpxo": Setup(
         "a3-megagpu-8g",
         "NET/FasTrak/0",
@@ -182,7 +186,12 @@ def _rows(setup: Setup, ranks: int, busbw: float, wrong: int) -> Iterator[str]:
             algbw = size / (seconds * slower) / 1e9
             printed.append(round(algbw * factor, 2))
             bad = "5e-07" if setup.version == "2.11" else str(wrong if power > 30 else 0)
-            time = f"{seconds * slower * 1e6:.2f}"[:7].rstrip(".")
+            microseconds = seconds * slower * 1e6
+            time = (
+                f"{microseconds:.2f}"[:7].rstrip(".")
+                if microseconds < 1e6
+                else f"{microseconds:.0f}"
+            )
             halves.append(f"{time:>8}  {algbw:6.2f}  {algbw * factor:6.2f}  {bad:>5}")
         root = "" if setup.version == "2.11" else "      -1"
         yield f"{size:12d}  {size // 4:12d}     float     sum{root} {halves[0]}  {halves[1]}"
