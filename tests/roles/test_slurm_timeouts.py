@@ -22,3 +22,11 @@ def test_a_dead_node_is_noticed_within_four_minutes() -> None:
     assert "SlurmdTimeout={{ slurm_node_timeout }}" in conf
     assert defaults["slurm_node_timeout"] * 5 / 3 + int(message) <= STATED_S
     assert "within four minutes" in (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+
+
+def test_a_job_has_the_time_to_die_that_slurm_asks_for() -> None:
+    """At least five times MessageTimeout, or nodes drain that are well (slurm.conf(5))."""
+    conf = (ROOT / "roles/slurm/templates/slurm.conf.j2").read_text(encoding="utf-8")
+    (message,) = re.findall(r"^MessageTimeout=(\d+)$", conf, re.MULTILINE)
+    (unkillable,) = re.findall(r"^UnkillableStepTimeout=(\d+)$", conf, re.MULTILINE)
+    assert int(unkillable) >= 5 * int(message)
