@@ -1,4 +1,4 @@
-"""A double of stacks.pulumi.engine.Engine, the one boundary to Pulumi: stacks held in memory.
+"""A double of `Engine` (stacks/pulumi/engine), the one boundary to Pulumi: stacks held in memory.
 
 It runs the real program on the recorder, and follows protection and retention as the engine does:
 what is protected stays with all that it needs; what is retained leaves the stack but not the cloud.
