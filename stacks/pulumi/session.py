@@ -108,8 +108,8 @@ class SiteSession(ABC):
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
         """Return the site's stack, which stands beside the cluster's journal."""
-        from .engine.automation import Engine  # noqa: PLC0415  # as above
-        from .engine.command import StackPlace  # noqa: PLC0415  # for the engine only
+        from .engine.automation import Engine  # noqa: PLC0415  # for the engine only
+        from .engine.command import StackPlace  # noqa: PLC0415  # as above
 
         context = self._context
         place = StackPlace(
