@@ -50,10 +50,6 @@ class _SecurityGroups(Answer, frozen=True):
     security_groups: tuple[_SecurityGroup, ...] = ()
 
 
-class _BlockDevice(Answer, frozen=True):
-    device_name: str = ""
-
-
 class _Image(Answer, frozen=True):
     image_id: str
     architecture: str = ""
