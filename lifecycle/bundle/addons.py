@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -41,9 +41,7 @@ from ..kubernetes.release.image_archive import full_name
 from ..kubernetes.release.registry import Pulled, digest_of, pull_pinned, write_pulled
 from ..planning.preflight.offline import CATALOG
 from .fetch import is_complete, sha256_of
-
-if TYPE_CHECKING:
-    from .kubernetes import RequiredKubernetes
+from .kubernetes import RequiredKubernetes
 
 FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"

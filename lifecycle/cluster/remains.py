@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...stacks.provider import Leftover, ProviderError
+from .cluster import Cluster
 from .index import known_clusters, remembered
 from .outcome import Exit, failure
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
     from .sites import OpenSite
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,11 +20,9 @@ from ...schemas.spec import CloudSite
 from ...schemas.structure.decoding import decode_json
 from ...stacks.io import atomic
 from ...stacks.io.ssh import ensure_client_key, write_client_key
+from ..state import StateStore
 from . import places
-
-if TYPE_CHECKING:
-    from ..state import StateStore
-    from .cluster import Cluster
+from .cluster import Cluster
 
 KEY_NAME = "ssh-client"
 """Of the secret in the vault."""

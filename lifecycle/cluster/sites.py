@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -18,12 +18,10 @@ from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, OptionO
 from ..secrets.makers import make_passphrase, read_passphrase
 from ..state.check import refuse_damage
 from . import places
+from .cluster import Cluster
 from .outcome import LifecycleError, failure
 from .remains import refuse_lost
 from .shared_credentials import write_credentials
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
 
 T = TypeVar("T")
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..state import LockRecord, acquire
 from ..state import unlock as end_lock
+from .cluster import Cluster
 from .sites import open_sites
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
 
 
 class Unlocked(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,12 +12,13 @@ import io
 import re
 import tarfile
 import time
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.structure.decoding import decode_json
+from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.ssh import SshResult, SshSession
@@ -27,9 +28,6 @@ from ..status.slurm import SchedulerView, report_of
 from . import database_state as database
 from .database_state import broken, checked, database_host, decoded, send
 from .selection import controller_of, refuse_kubernetes
-
-if TYPE_CHECKING:
-    from ..cluster.cluster import Cluster
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""

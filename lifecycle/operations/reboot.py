@@ -7,12 +7,12 @@ slurmd registers, before anybody has checked whether all GPUs and links came bac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec
+from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..cluster.sites import existing_hosts
@@ -128,10 +128,6 @@ def _last_output(answer: Answer) -> str:
         return answer.reason
     lines = (answer.stdout + answer.stderr).strip().splitlines()
     return lines[-1] if lines else f"exit {answer.returncode}"
-
-
-if TYPE_CHECKING:
-    from ..cluster.cluster import Cluster
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,16 +25,13 @@ import gcluster
 from ...schemas.structure.decoding import decode_json
 from ...stacks.io import atomic
 from ...stacks.provider import Resource, ResourceChange
+from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..operations.burst.lock import LOCK as BURST_LOCK
 from ..state import Event
 from ..state.store import utc_now
 from .changes import Plan
 from .spec_fields import differing
-
-if TYPE_CHECKING:
-    from ..cluster.cluster import Cluster
-
 
 _SHOWN = 12
 """Fields of the spec that are named, of those that moved."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,11 +15,9 @@ from ...schemas.derived.hostlist import fold
 from ..kubernetes import kubectl
 from ..nodes.ssh import SshSession, Unreachable
 from .launching.job import SmokeRun
+from .run import SmokeResult
 from .saved import fault_lines
 from .validity import members, read_starts
-
-if TYPE_CHECKING:
-    from .run import SmokeResult
 
 _WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was asked for")
 """Where a floor comes from that has no reason of its own: a number, or nothing."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog, Fabric, Machine
 from ...schemas.checks.capacity.placement import is_fabric_domain
 from ...schemas.spec import ClusterSpec
 from ..nodes.ssh import SshSession, Unreachable
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Fabric, Machine
 
 
 def fabric_domains(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.accounting.desired import keeps_accounts
 from ...inventory.accounting.records import SMOKE_QOS
 from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
 from ...schemas.derived.floor import ELEMENT_BYTES, message_sizes
 from ...schemas.spec import ClusterSpec
 from .domains import fabric_domains, machine_of
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
+from ...schemas.catalog import Catalog, Fabric, Machine
 from ...schemas.derived.floor import FloorFigure, floor_gbytes_per_s
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity, closest
@@ -17,11 +18,7 @@ from .judging.verdict import Expectation, Verdict, Wire
 from .launch import Launch
 from .reading.log import AllReduceLog
 from .reading.parse import LogParser
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Fabric, Machine
-    from .search import Located
-
+from .search import Located
 
 REACH_BYTES = 512 * 2**20
 """Size a sweep must reach where no floor, and so no size for it, is known: the largest that Google

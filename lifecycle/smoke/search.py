@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import Host
+from ...schemas.catalog import Fabric
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.ssh import SshSession
 from .bisect import Bisection, Fault, NodeSet
@@ -17,9 +17,6 @@ from .domains import bad_rails, rail_environment, rails_of
 from .judging.verdict import Code, Expectation
 from .launch import Launch
 from .launching.job import JobRunner, SmokeRun
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Fabric
 
 WORTH_SEARCHING: frozenset[Code] = frozenset(
     {

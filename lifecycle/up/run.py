@@ -9,9 +9,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ..cluster import places
+from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError
 from ..cluster.shared_credentials import store_host_keys
 from ..secrets.ciphertexts import finish_interrupted_removal
@@ -19,9 +20,6 @@ from ..state import HeldLock, RunFinished, RunStarted
 from ..state.audit.artifacts import store_artifacts
 from ..state.audit.trail import exported
 from ..state.process import pipeline_commit
-
-if TYPE_CHECKING:
-    from ..cluster.cluster import Cluster
 
 
 class Run:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ..catalog import Catalog, Fabric, Machine, ProviderFacts
 from ..derived.hostlist import HostlistError, expand
 from ..derived.links import Routes
 from ..derived.storage import Mounts
@@ -32,9 +33,6 @@ from ..spec import (
     Storage,
     User,
 )
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog, Fabric, Machine, ProviderFacts
 
 _SUGGESTIONS = 50
 """Most suggestions looked for in one run: each compares with every name there is."""

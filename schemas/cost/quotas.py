@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from ..catalog import Catalog, Market
 from ..spec import CloudSite, ClusterSpec, Option, Pool
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog, Market
 
 
 class QuotaNeed(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from ..catalog import Catalog
 from ..spec import AwsSite, AzureSite, CloudSite, ClusterSpec, GcpSite, KubernetesScheduler
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog
 
 Managed: TypeAlias = Literal["eks", "gke", "aks"]
 API_PORT = 6443

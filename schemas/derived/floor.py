@@ -25,15 +25,12 @@ catalog/fabrics/*.yaml; a class without any has no floor. Where no AllReduce of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..catalog import Catalog, Fabric, Machine, Nic
 from ..spec import ClusterSpec
 from ..spec.units import ByteSize
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog, Fabric, Machine, Nic
 
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""

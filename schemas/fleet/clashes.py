@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..derived.hostlist import fold
 from ..diagnostics import Diagnostic, Severity, in_file_order
+from ..load import Loaded
 from .member import Hosts, Member
 from .ordering import overlapping_networks
-
-if TYPE_CHECKING:
-    from ..load import Loaded
 
 _LONGEST_RANGE = 48
 """Characters of a host range that is written out in a message."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..derived.hostlist import HostlistError, expand
 from ..diagnostics import PathTuple, Span
+from ..load import Loaded
 from ..spec.sites import SITE_TYPES
-
-if TYPE_CHECKING:
-    from ..load import Loaded
 
 _SSH_PORT = 22
 _EXISTING = frozenset({"vpc", "vnet"})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
@@ -18,9 +17,7 @@ from ..pulumi.engine.events import NO_CAPACITY, translate
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, AwsError, tagged
 from .hosts import Instance, instances
-
-if TYPE_CHECKING:
-    from .plan.types import OfferPlan, PoolPlan, SitePlan
+from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 _LONGEST_TOKEN = 64
 """Characters of a client token (EC2 API, "Ensuring idempotency")."""

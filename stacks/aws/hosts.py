@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Placement
 from ..pulumi.hosts import Machine, Marked
 from .api import Answer, Api, AwsError, filters, tagged
-
-if TYPE_CHECKING:
-    from .plan.types import SitePlan
+from .plan.types import SitePlan
 
 ALIVE = ["pending", "running", "stopping", "stopped"]
 """States of an instance that still exists."""

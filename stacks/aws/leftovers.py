@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,9 +12,7 @@ from ..pulumi.hosts import usd_on_demand
 from ..pulumi.plan import STORAGE_TAG
 from .api import Answer, Api, filters, tagged
 from .hosts import Instance, instances
-
-if TYPE_CHECKING:
-    from .plan.types import SitePlan
+from .plan.types import SitePlan
 
 _GLOBAL = "us-east-1"
 """Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""

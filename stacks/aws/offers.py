@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ...schemas.catalog import Catalog, Market
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import Offer
 from ..pulumi.preflight import finding, price_finding
 from .api import Answer, Api, filters
+from .plan.types import OfferPlan, PoolPlan
 from .preflight.capacity import reservation
-
-if TYPE_CHECKING:
-    from .plan.types import OfferPlan, PoolPlan
 
 
 def offers(api: Api, pool: PoolPlan, catalog: Catalog) -> tuple[Offer, ...]:

@@ -11,7 +11,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,9 +21,7 @@ from ..pulumi.engine.events import NO_CAPACITY
 from ..pulumi.names import HOST, OFFER, POOL, TOKEN
 from .api import Answer, Api, OciError
 from .hosts import ENDED, Instance, instances
-
-if TYPE_CHECKING:
-    from .plan.types import OfferPlan, PoolPlan, SitePlan
+from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 _AT_ONCE = 8
 """Launches at the same time: the request rate of a tenancy is shared."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,9 +12,7 @@ from ...inventory.hosts import Placement
 from ..pulumi.hosts import Machine, Marked
 from ..pulumi.names import POOL
 from .api import NOT_FOUND, Answer, Api, OciError
-
-if TYPE_CHECKING:
-    from .plan.types import SitePlan
+from .plan.types import SitePlan
 
 ENDED = {"TERMINATING", "TERMINATED"}
 """States of an instance that is no longer there; OCI tells of it for a while."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
@@ -11,9 +10,7 @@ from ..pulumi.hosts import usd_on_demand
 from ..pulumi.names import CLUSTER
 from .api import Answer, Api
 from .hosts import instances
-
-if TYPE_CHECKING:
-    from .plan.types import SitePlan
+from .plan.types import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}
 _DATA = {"volume": "disk", "bucket": "bucket", "lustrefilesystem": "file-system"}

@@ -6,16 +6,12 @@ has one keeps it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ..pulumi.names import HOST, POOL
 from .api import Answer, Api
 from .hosts import Instance, instances
-
-if TYPE_CHECKING:
-    from .plan.types import PoolPlan, SitePlan
+from .plan.types import PoolPlan, SitePlan
 
 
 class _InstancePool(Answer, frozen=True):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ...schemas.catalog import Catalog
 from ..provider import Offer
 from .api import Api
+from .plan.types import OfferPlan, PoolPlan, SitePlan
 from .preflight.capacity import reservation
-
-if TYPE_CHECKING:
-    from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 
 def offers(

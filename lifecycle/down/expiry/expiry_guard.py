@@ -6,9 +6,8 @@ up can't be brought up; one that is given more time is freed of that before it i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....inventory.hosts import ClusterInventory
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...nodes.ssh import SshSession
 from ...state import ExpiryWithdrawn
@@ -16,9 +15,6 @@ from ...state.store import utc_now
 from .announce import withdraw
 from .due import Lifetime, ending, lifetime
 from .jobs import Jobs, running_spec
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 def refuse_ended(cluster: Cluster) -> None:

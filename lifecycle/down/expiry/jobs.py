@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,14 +10,12 @@ from ....inventory.hosts import ClusterInventory
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ....stacks.provider import ProviderError
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import LifecycleError
 from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.selection import controller_of
 from ...status.slurm import last_error_line
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 _LIMIT_S = 30
 _BETWEEN = "---"

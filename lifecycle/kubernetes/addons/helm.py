@@ -11,14 +11,11 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ....inventory.compile.steps import Json
 from ...cluster.outcome import Exit, failure
-
-if TYPE_CHECKING:
-    from ....inventory.compile.steps import Json
 
 OLDEST = (3, 18)
 """Helm 3 takes charts for Kubernetes as new as ours from this release on."""

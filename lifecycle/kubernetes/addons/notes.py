@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,9 +11,7 @@ from ....schemas.stack.bundle import BundleManifest
 from ..objects import ObjectKey
 from ..release.image_archive import full_name, split_tag
 from ..workloads import TO_KEEP, counted
-
-if TYPE_CHECKING:
-    from .rendering import Rendered
+from .rendering import Rendered
 
 _NAMED = 4
 

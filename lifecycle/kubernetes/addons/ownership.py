@@ -6,18 +6,15 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ....inventory.compile.kubernetes_objects.objects import Object
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.structure.decoding import decode_json, decode_yaml
 from ..kubectl import ApiRefused, Kubectl
-
-if TYPE_CHECKING:
-    from ....inventory.compile.kubernetes_objects.objects import Object
-    from ..objects import ObjectKey
-
+from ..objects import ObjectKey
 
 MANAGER = "gcluster-addons"
 """Field manager of add-ons' objects: another one than of what gcluster compiles itself."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from ....inventory.compile.kubernetes_objects.objects import Object
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...operations.rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl, rows
 from .ownership import AddonStopped
-
-if TYPE_CHECKING:
-    from ....inventory.compile.kubernetes_objects.objects import Object
 
 _POD = {
     "name": "{.metadata.name}",

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ....inventory.hosts import Host
 from ....schemas.derived.control_planes import managed_by, managed_pools
@@ -18,12 +17,10 @@ from ....stacks.provider import ResourceChange
 from ....stacks.pulumi.engine.checkpoint import KINDS
 from ....stacks.registry import managed_kubernetes
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...cluster.sites import OpenSite
+from ...status.observe import Observation
 from .login import missing_programs, refusal
 from .nodes import Seen, managed_site, see
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
-    from ...status.observe import Observation
 
 STAGE = "join"
 WITHIN_S = 900

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ....inventory.hosts import Host
 from ....schemas.derived.control_planes import managed_by, managed_pools
@@ -17,11 +16,9 @@ from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.spec import ClusterSpec
 from ....stacks.registry import managed_kubernetes
 from ...cluster.outcome import Exit, LifecycleError, failure
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
-    from ...planning.changes import SitePlan
-    from .nodes import ApiNode
+from ...cluster.sites import OpenSite
+from ...planning.changes import SitePlan
+from .nodes import ApiNode
 
 _GONE = frozenset({"delete", "replace"})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,12 +17,9 @@ from ....inventory.compile.kubernetes_objects.nodes import POOL
 from ....inventory.hosts import Host, Placement, SshTarget
 from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.spec import ClusterSpec
+from ...cluster.sites import OpenSite
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .login import FILE, local_kubectl, write_kubeconfig
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
-
 
 _MACHINE = "node.kubernetes.io/instance-type"
 _BLOCKS = (

@@ -14,22 +14,20 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
 from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
+from ...cluster.sites import OpenSite
 from ..ssh import SshSession
 from .pending import Pending
 from .playbook import WAVE, plays, waves
 from .processes import end_processes, ended_with_us
 from .role_files import collections_path
 from .watch import StepFailure, Watch
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""

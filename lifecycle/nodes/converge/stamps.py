@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ....inventory.compile.steps import PHASES, Step
 from ....inventory.hosts import Host
+from ...cluster.sites import OpenSite
 from ..ssh import SshSession, Unreachable
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
 
 DIRECTORY = "/var/lib/gcluster/stamps"
 """On every node; a file "ROLE.PHASE" holds the digest of what the phase was compiled from."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
 
 from ....inventory.hosts import ClusterInventory, Host
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...cluster.sites import existing_hosts
 from . import SshSession
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ....schemas.diagnostics import Diagnostic
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...state import StateStore
 from ...state.process import who
 from ...state.store import utc_now
 from ...status.conditions import Condition
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""

@@ -6,21 +6,18 @@ Also refused here: repositories that nodes need and that are unsigned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....inventory.compile import CompiledCluster
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ProviderError
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Finding, Reporter
 from ...cluster.sites import OpenSite, at_each, open_sites
 from ..changes import SiteAnswers
 from .offline import unsigned
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:

@@ -7,7 +7,6 @@ the option that it was asking for, and doesn't ask again where the cloud had sai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +15,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.structure.decoding import convert
 from ....stacks.provider import ProviderError, PurchaseOption
 from ....stacks.pulumi.engine.events import first_line
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.sites import OpenSite
 from ...state.event_types import PurchaseAttempted
@@ -32,9 +32,6 @@ from .decision import (
     keep_or_release,
 )
 from .fallback_lists import FallbackLists
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

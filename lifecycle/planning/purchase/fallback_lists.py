@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +18,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites.site import CloudSite
 from ....stacks.provider import Provider, PurchaseOption
+from ...cluster.cluster import Cluster
 from ...operations.repair.queue import set_aside
 from ..changes import FallbackListView, OptionState, OptionView
 from .decision import (
@@ -34,9 +34,6 @@ from .decision import (
     prune_to_spec,
     why_not,
 )
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):

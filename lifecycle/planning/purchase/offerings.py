@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ....stacks.provider import BlockOffering, ProviderError
 from ...cluster.outcome import Exit, LifecycleError
+from ...cluster.sites import OpenSite
 from ..changes import FallbackListView, OptionView, Plan
-
-if TYPE_CHECKING:
-    from ...cluster.sites import OpenSite
-    from .fallback_lists import OptionOverrides
+from .fallback_lists import OptionOverrides
 
 
 def choose_offerings(

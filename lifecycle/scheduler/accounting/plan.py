@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,9 +11,7 @@ from ....inventory.accounting.reconcile import reconcile
 from ....inventory.hosts import ClusterInventory
 from ....inventory.reservations import desired_reservations, reconcile_reservations
 from ....schemas.spec import ClusterSpec
-
-if TYPE_CHECKING:
-    from .sacctmgr_state import AccountingState
+from .sacctmgr_state import AccountingState
 
 
 class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,23 +10,20 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ....inventory.accounting.desired import keeps_accounts
 from ....inventory.compile.slurm.accounting import accounting_hosts
 from ....inventory.hosts import Host
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, SlurmScheduler
+from ...cluster.cluster import Cluster
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
+from ...status.observe import Observation
 from ...status.slurm import last_error_line
 from .plan import AccountingChange, AccountingPlan, Balance, balance
 from .sacctmgr_state import EMPTY, AccountingError, AccountingState, exports, query_accounting
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
-    from ...status.observe import Observation
 
 STARTS_WITHIN_S = 60
 """slurmctld and slurmdbd answer within this after they were (re)started."""

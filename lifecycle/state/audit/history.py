@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import difflib
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from .. import Event, Journal, RunRecord
 from .artifacts import read_artifacts
 from .trail import event_data
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,16 +10,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import failure
 from .. import Event, RunFinished, RunStarted, Unreadable
 from .telemetry import spans
-
-if TYPE_CHECKING:
-    from ...cluster.cluster import Cluster
 
 FILE = "GCLUSTER_AUDIT"
 """Environment variable: path of a file that gets a line for each event of a run."""

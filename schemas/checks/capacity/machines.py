@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from ...catalog import Catalog, Machine
 from ...catalog.model.family import family_of
 from ...diagnostics import Severity, listing
 from ...spec import Pool
 from ..context import CheckContext
 from ..registry import Finding, check
-
-if TYPE_CHECKING:
-    from ...catalog import Catalog, Machine
 
 
 @check("GC102", summary="A pool names a machine type that the catalog does not have.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ...catalog import Machine, ProviderFacts
 from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import CloudSite, Option, Pool
@@ -12,9 +13,6 @@ from ...structure.fix.edits import Remove
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check
 from .hosts import name_path
-
-if TYPE_CHECKING:
-    from ...catalog import Machine, ProviderFacts
 
 _ENDS_THE_FABRIC = ("single-placement-group", "cluster-network")
 """Placements outside of which the fabric doesn't go: Azure's InfiniBand, OCI's RDMA."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ...catalog import Fabric, Machine
 from ...derived.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
@@ -12,9 +13,6 @@ from ...spec.units import ByteSize
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
-
-if TYPE_CHECKING:
-    from ...catalog import Fabric, Machine
 
 _TCP = "ethernet"
 """The class that every machine has: TCP over the nodes' own network."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...catalog import Fabric
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import AwsSite, CloudSite, GcpSite
 from ...structure.fix.edits import Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
-
-if TYPE_CHECKING:
-    from ...catalog import Fabric
 
 
 def _fabrics(context: CheckContext, site: str) -> dict[str, tuple[Fabric, list[str]]]:

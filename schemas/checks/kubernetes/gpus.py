@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...catalog import Machine
 from ...catalog.model.machine import profiles_of
 from ...derived.control_planes import CLAIMS_SINCE, has, release_of
 from ...diagnostics import PathTuple, Severity
 from ..context import CheckContext
 from ..registry import Finding, check
-
-if TYPE_CHECKING:
-    from ...catalog import Machine
 
 _GPU: PathTuple = ("scheduler", "gpu")
 _MACHINES: tuple[PathTuple, ...] = (("pools", "*", "machine"), ("pools", "*", "role"))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ...catalog import ProviderFacts
 from ...derived.subnets import Subnet, TooSmallError, divide, stands_in, zones_of_site
 from ...diagnostics import PathTuple, listing
 from ...spec import CloudSite, LustreStorage
 from ..context import CheckContext
 from ..registry import Finding, check
 from .cidrs import Written, readable, site_networks
-
-if TYPE_CHECKING:
-    from ...catalog import ProviderFacts
 
 _BITS = 32
 _TIB = 2**40

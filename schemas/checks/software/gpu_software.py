@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from ...diagnostics import PathTuple, listing
 from ...spec import Software
 from ...stack.lock import fits
+from ...stack.pools import PoolStack
 from ...stack.resolve import resolve_need
+from ...stack.resolved import Resolved
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import every_stack, once, the_lock
-
-if TYPE_CHECKING:
-    from ...stack.pools import PoolStack
-    from ...stack.resolved import Resolved
 
 _DRIVERS = {"nvidia": "driver", "amd": "rocm"}
 """Maker of GPUs -> the component without which no program finds them."""

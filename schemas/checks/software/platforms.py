@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
-from ...stack.lock import older
+from ...stack.lock import Component, older
+from ...stack.pools import PoolStack
+from ...stack.resolved import ResolvedComponent
 from ...stack.slurm import slurm_sources, source_of
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
-
-if TYPE_CHECKING:
-    from ...stack.lock import Component
-    from ...stack.pools import PoolStack
-    from ...stack.resolved import ResolvedComponent
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import ClusterSoftware, Software
 from ...stack.lock import older
+from ...stack.pools import PoolStack
 from ...stack.rules import behind, window
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
-
-if TYPE_CHECKING:
-    from ...stack.pools import PoolStack
 
 _TYPE = ("scheduler", "type")
 

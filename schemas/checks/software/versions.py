@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
 from ...diagnostics import PathTuple, Severity
 from ...spec import ClusterSoftware, LustreStorage, Software
-from ...stack.lock import fits, load_lock
-from ...stack.pools import pool_stacks, with_cluster_versions
+from ...stack.lock import Lock, Minimum, fits, load_lock
+from ...stack.need import Need
+from ...stack.pools import PoolStack, pool_stacks, with_cluster_versions
 from ...stack.resolve import resolve_need
+from ...stack.resolved import Resolved, ResolvedComponent
 from ...stack.rules import broken_equals, broken_minimums, kernel_series
 from ...stack.slurm import settled, slurm_sources
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
-
-if TYPE_CHECKING:
-    from ...stack.lock import Lock, Minimum
-    from ...stack.need import Need
-    from ...stack.pools import PoolStack
-    from ...stack.resolved import Resolved, ResolvedComponent
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:

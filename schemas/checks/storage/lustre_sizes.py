@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...catalog import LustreOffer, ProviderFacts
 from ...diagnostics import PathTuple, Severity
 from ...spec import LustreStorage, NfsStorage
 from ...spec.units import ByteSize
@@ -13,9 +13,6 @@ from ...structure.fix.edits import Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 from .lustre import lustre, source_of
-
-if TYPE_CHECKING:
-    from ...catalog import LustreOffer, ProviderFacts
 
 _GIB = 2.0**30
 _MB = 1e6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog
@@ -12,9 +12,7 @@ from ...provider import Purchase, PurchaseOption
 from ...pulumi.names import POOL
 from ...pulumi.plan import priced, site_names
 from ..api import Api, tagged
-
-if TYPE_CHECKING:
-    from .types import OfferPlan, SitePlan
+from .types import OfferPlan, SitePlan
 
 _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
 """States of a block that is or will be there (EC2 API, CapacityReservation, November 2026)."""

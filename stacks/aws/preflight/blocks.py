@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...provider import BlockOffering, provider_error
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
-
-if TYPE_CHECKING:
-    from ..plan.types import OfferPlan, PoolPlan
+from ..plan.types import OfferPlan, PoolPlan
 
 
 class _Segment(Answer, frozen=True):

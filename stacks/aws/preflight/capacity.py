@@ -8,7 +8,6 @@ from datetime import (
     datetime,  # msgspec reads the annotation
     timedelta,
 )
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,9 +17,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, filters
-
-if TYPE_CHECKING:
-    from ..plan.types import OfferPlan, PoolPlan
+from ..plan.types import OfferPlan, PoolPlan
 
 
 class _Offering(Answer, frozen=True):

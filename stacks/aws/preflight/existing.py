@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, AwsError
 from ..plan.facts import SPOT_ROLE
-
-if TYPE_CHECKING:
-    from ..plan.types import ImagePlan, SitePlan
+from ..plan.types import ImagePlan, SitePlan
 
 
 class _Caller(Answer, frozen=True):

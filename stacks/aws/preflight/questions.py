@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic
@@ -13,10 +12,8 @@ from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, by_i
 from .. import offers
 from ..api import Api
 from ..hosts import instances
+from ..plan.types import PoolPlan, SitePlan
 from . import blocks, capacity, existing
-
-if TYPE_CHECKING:
-    from ..plan.types import PoolPlan, SitePlan
 
 _AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")
 

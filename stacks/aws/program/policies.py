@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ...pulumi.names import CLUSTER, SITE
+from ...pulumi.plan import GrantPlan
 from ..plan.facts import SPOT_ROLE
-
-if TYPE_CHECKING:
-    from ...pulumi.plan import GrantPlan
 
 Condition: TypeAlias = Mapping[str, Mapping[str, str | list[str]]]
 Statement: TypeAlias = dict[str, str | list[str] | Condition | Mapping[str, str]]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_aws as aws
 
 from ...pulumi.names import OFFER, POOL
 from ..plan.facts import facts
-
-if TYPE_CHECKING:
-    from ..plan.types import OfferPlan, OptionPlan, PoolPlan
+from ..plan.types import OfferPlan, OptionPlan, PoolPlan
 
 _TAGGED = ("instance", "volume", "network-interface")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_azure_native import authorization, containerservice, network
@@ -14,15 +13,13 @@ from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
 from ...pulumi.program import SiteProgram
+from ...pulumi.recording.monitor import Json
 from ..plan.control_plane import AksPlan, pool_name
 from ..plan.facts import facts
 from ..plan.types import LiveState, OfferPlan, PoolPlan, SitePlan
 from .access import Grant, make_identity, role_id
 from .machines import Machines
 from .network import Network
-
-if TYPE_CHECKING:
-    from ...pulumi.recording.monitor import Json
 
 _NODE_POOL = "gcluster.local/pool"
 _AS_MUCH = -1.0

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-if TYPE_CHECKING:
-    from ....schemas.catalog import Fabric, Machine
+from ....schemas.catalog import Fabric, Machine
 
 NicType: TypeAlias = Literal["GVNIC", "MRDMA"]
 NODES = "nodes"

@@ -6,8 +6,8 @@ No Pulumi here: components get their arguments from this plan, and it is tested 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog, Fabric
 from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
 from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
@@ -19,9 +19,6 @@ from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
 from .pools import PoolPlan, machine_of, pool_plan
 from .storage import BucketPlan, LustrePlan, buckets, lustre
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog, Fabric
 
 
 class NodeNetworkPlan(Plan, frozen=True, kw_only=True):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
 
+from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
 from ..plan.fabric import FabricNetworkPlan
 from ..plan.facts import ServiceNeed, facts
 from ..plan.layout import SitePlan
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}
 

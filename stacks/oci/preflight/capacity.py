@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ....schemas.catalog import Catalog
 from ....schemas.cost.quotas import QuotaNeed, still_needed
@@ -11,9 +10,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
-
-if TYPE_CHECKING:
-    from ..plan.types import OfferPlan, PoolPlan, SitePlan
+from ..plan.types import OfferPlan, PoolPlan, SitePlan
 
 
 class _Domain(Answer, frozen=True):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, OciError
-
-if TYPE_CHECKING:
-    from ..plan.types import SitePlan
+from ..plan.types import SitePlan
 
 _FULL = 100.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic, Severity
@@ -12,10 +11,8 @@ from ....schemas.spec import ClusterSpec
 from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, finding, site_quotas
 from ..api import Api
 from ..hosts import instances
+from ..plan.types import PoolPlan, SitePlan
 from . import capacity, existing
-
-if TYPE_CHECKING:
-    from ..plan.types import PoolPlan, SitePlan
 
 _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")
 

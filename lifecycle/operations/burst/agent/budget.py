@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,11 +11,9 @@ from ..policy import Rented, Rule, Situation
 from ..policy.commitments import Commitments
 from ..policy.room import Place, RoomRequest, find
 from ..policy.rule import PurchaseOption
+from .decide import ElasticPool
+from .ledger import BurstFold
 from .scheduler import Seen
-
-if TYPE_CHECKING:
-    from .decide import ElasticPool
-    from .ledger import BurstFold
 
 
 def decision_context(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from .....schemas.derived.hostlist import fold as folded
+from ..slurm.controller import SlurmController
 from .calls import AgentEvent, CallPool
 from .decide import grouped
 from .ledger import BurstFold, BurstLedger, NodeRecord
 from .scheduler import Seen
-
-if TYPE_CHECKING:
-    from ..slurm.controller import SlurmController
-    from .work import ProviderWork
+from .work import ProviderWork
 
 
 class NodeOperations:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from .....inventory.compile import CompiledCluster
 from .....inventory.hosts import ClusterInventory, Host
 from ....cluster import places
+from ....cluster.cluster import Cluster
 from ....cluster.progress import Reporter, StageFinished, StageStarted
 from ....nodes.converge.pending import Pending, PendingStep
 from ....nodes.converge.run import ConvergeResult, Rolling, converge
@@ -21,9 +21,6 @@ from .bundle import KEY_SECRET, is_pushed, pool_bundles, runtime
 from .follow import follow
 from .mirror import MirrorFolder
 from .reports import read_reports
-
-if TYPE_CHECKING:
-    from ....cluster.cluster import Cluster
 
 SERIAL_KEY = "converge/serial"
 """In the state: the number of what was last published. A node takes no smaller one again."""
