@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from typing import TypeAlias
@@ -78,6 +77,7 @@ def closest(word: str, options: Iterable[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _closest(word: str, options: tuple[str, ...]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415  # only where a word is wrong
 
     plain = _plain(word)
     for option in options:
