@@ -126,7 +126,8 @@ def _real_gpus(context: CheckContext) -> bool:
 
 def _scheduler_software(context: CheckContext) -> bool:
     slurm = context.slurm
-    return _software(context) or (slurm is not None and slurm.topology.plugin != "auto")
+    sliced = any(pool.gpus.mig == "enabled" for pool in context.pools.values())
+    return sliced or _software(context) or (slurm is not None and slurm.topology.plugin != "auto")
 
 
 def _shares(context: CheckContext) -> bool:
