@@ -101,7 +101,9 @@ class Suite:
 
     def run(self, test: str) -> int:
         """Run one test; return its exit code: 0 passed, 255 skipped itself, else failed."""
-        shell = f"cd /shared/src/testsuite/expect && TERM=dumb exec timeout -k 9 {LONGEST_S} ./{test}"
+        shell = (
+            f"cd /shared/src/testsuite/expect && TERM=dumb exec timeout -k 9 {LONGEST_S} ./{test}"
+        )
         done = self._on_head(
             "runuser", "-u", "ada", "--", "sh", "-c", f"{shell} < /dev/null", check=False
         )
