@@ -7,6 +7,7 @@ Engine has one and takes 2.4 s to import.
 from __future__ import annotations
 
 import base64
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,17 @@ SERVICES = {
     "storage": "https://storage.googleapis.com/storage/v1",
     "usage": "https://serviceusage.googleapis.com/v1",
 }
+_ENDPOINTS = {
+    "compute": "COMPUTE",
+    "iam": "IAM",
+    "lustre": "LUSTRE",
+    "resources": "RESOURCE_MANAGER",
+    "secrets": "SECRET_MANAGER",
+    "storage": "STORAGE",
+    "usage": "SERVICE_USAGE",
+}
+"""What the provider of the engine calls a service in GOOGLE_..._CUSTOM_ENDPOINT (hashicorp/
+terraform-provider-google, provider.go, November 2026), which pulumi-gcp reads too."""
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TIMEOUT_S = 130
 """Seconds for one call: `operations.wait` answers after 2 minutes at the latest."""
@@ -36,6 +48,17 @@ _TRIES = 4
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 """Statuses that Google asks to try again."""
 NOT_FOUND = 404
+
+
+def addresses() -> dict[str, str]:
+    """Return where each service is asked: GOOGLE_..._CUSTOM_ENDPOINT first, as the engine does.
+
+    Networks that reach Google through Private Service Connect alone name their endpoints there.
+    """
+    return {
+        service: os.environ.get(f"GOOGLE_{name}_CUSTOM_ENDPOINT", SERVICES[service]).rstrip("/")
+        for service, name in _ENDPOINTS.items()
+    }
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -116,7 +139,7 @@ class Api:
         project: str,
         *,
         login: Login | None = None,
-        services: Mapping[str, str] = SERVICES,
+        services: Mapping[str, str] | None = None,
         pause_s: float = 1.0,
     ) -> None:
         """Hold what is needed; nobody logs in before the first question.
@@ -124,12 +147,12 @@ class Api:
         Args:
             project: its id.
             login: a session; default: the application-default login of this machine.
-            services: addresses, by the words of `SERVICES`.
+            services: addresses, by the words of `SERVICES`; default: those of `addresses`.
             pause_s: first wait before a question is asked again; it doubles.
         """
         self.project = project
         self._login = login
-        self._services = services
+        self._services = addresses() if services is None else services
         self._pause_s = pause_s
 
     def ask(

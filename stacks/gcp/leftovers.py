@@ -32,7 +32,24 @@ _ZONED = (
     "resourcePolicies",
     "instanceGroupManagers",
 )
-_KINDS = {"instances": "node", "networks": "network", "disks": "volume", "subnetworks": "subnet"}
+_KINDS = {
+    "addresses": "fixed-ip",
+    "backendServices": "backend-service",
+    "disks": "volume",
+    "firewalls": "firewall",
+    "forwardingRules": "forwarding-rule",
+    "healthChecks": "health-check",
+    "instanceGroupManagers": "instance-group-manager",
+    "instanceGroups": "instance-group",
+    "instanceTemplates": "template",
+    "instances": "node",
+    "networks": "network",
+    "resourcePolicies": "placement",
+    "routers": "router",
+    "subnetworks": "subnet",
+    "targetTcpProxies": "proxy-target",
+}
+"""What each is called where one is, for a person: more of them get an s."""
 
 
 class _Properties(Answer, frozen=True):
@@ -78,7 +95,7 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
 def _compute(api: Api, plan: SitePlan, kind: str, zoned: bool) -> Iterator[tuple[Leftover, str]]:
     for resource in _zoned(api, kind) if zoned else _flat(api, kind):
         if _is_ours(resource, plan):
-            name = _KINDS.get(kind, kind)
+            name = _KINDS[kind]
             id_ = resource.self_link or resource.id
             is_data = STORAGE_TAG in resource.labels
             found = Leftover(kind=name, name=resource.name, provider_id=id_, kept_data=is_data)

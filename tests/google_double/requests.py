@@ -269,7 +269,8 @@ KINDS: dict[str, Kind] = {
         finish=_grant("policy"), named=False,
     ),
     "gcp:serviceaccount/account:Account": Kind(
-        "iam.projects.serviceAccounts.create", {"project": ""},
+        # The provider goes on where the answer is that it exists.
+        "iam.projects.serviceAccounts.create", {"project": "", "createIgnoreAlreadyExists": ""},
         fixed={"name": "projects/{project}"}, finish=_under("serviceAccount", "accountId"),
         named=False,
     ),

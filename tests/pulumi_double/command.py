@@ -241,6 +241,10 @@ def make_cloud(settings: Json, root: Path) -> Cloud:
         from .aws_cloud import MotoCloud  # noqa: PLC0415  # see TYPE_CHECKING
 
         return MotoCloud(settings["endpoint"], settings["region"])
+    if settings["cloud"] == "google":
+        from tests.google_double.cloud import GoogleCloud  # noqa: PLC0415  # see TYPE_CHECKING
+
+        return GoogleCloud(settings["endpoint"])
     raise Refusal(f'error: this {_NAME} has no cloud "{settings["cloud"]}"')
 
 

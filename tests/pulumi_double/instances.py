@@ -100,6 +100,12 @@ class Instances:
         shown = self._call("logs", self._container(identifier))
         return shown[-_CONSOLE_BYTES:]
 
+    def files(self, identifier: str, folder: str) -> dict[str, str]:
+        """Return name -> text of the files of a folder on a machine; {} where it has none."""
+        shell = f'cd {folder} 2>/dev/null && for f in *; do echo "$f $(cat "$f")"; done || true'
+        said = self._call("exec", self._container(identifier), "sh", "-c", shell)
+        return dict(line.split(" ", 1) for line in said.splitlines())
+
     def standing(self) -> dict[str, str]:
         """Return container -> host name, of all machines."""
         there = self._engine.containers({LABEL: self.name})

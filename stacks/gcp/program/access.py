@@ -100,6 +100,8 @@ def _account(
         project=project,
         display_name=title,
         description=names.description,
+        # Its id is the site's own: one that a killed run made and didn't write down is taken up.
+        create_ignore_already_exists=True,
         opts=component.child(),
     )
 

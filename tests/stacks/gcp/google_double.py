@@ -55,9 +55,13 @@ class Google:
 
     def api(self) -> Api:
         """Return the provider's own client, pointed here."""
-        root = f"http://127.0.0.1:{self._server.server_address[1]}"
-        services = {service: f"{root}/{service}" for service in SERVICES}
+        services = {service: f"{self.root}/{service}" for service in SERVICES}
         return Api(PROJECT, login=requests.Session(), services=services, pause_s=0.0)
+
+    @property
+    def root(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
         """End it."""

@@ -66,16 +66,24 @@ def test_what_takes_no_labels_is_found_by_its_description(google: Google) -> Non
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["addresses", "backendServices", "forwardingRules", "healthChecks", "instanceGroups",
-     "targetTcpProxies"],
-)  # fmt: skip
-def test_each_part_of_a_load_balancer_is_found(google: Google, kind: str) -> None:
+    ("kind", "one"),
+    [
+        ("addresses", "fixed-ip"),
+        ("backendServices", "backend-service"),
+        ("forwardingRules", "forwarding-rule"),
+        ("healthChecks", "health-check"),
+        ("instanceGroups", "instance-group"),
+        ("targetTcpProxies", "proxy-target"),
+    ],
+)
+def test_each_part_of_a_load_balancer_is_found_and_called_as_one_of_it_is(
+    google: Google, kind: str, one: str
+) -> None:
     part = {"name": "gib-west-api", "description": "gcluster gib/west"}
     google.fixed[f"{_PROJECT}/aggregated/{kind}"] = (
         200, {"items": {"regions/us-central1": {kind: [part]}}},
     )  # fmt: skip
-    assert [(found.kind, found.name) for found in left(google)] == [(kind, "gib-west-api")]
+    assert [(found.kind, found.name) for found in left(google)] == [(one, "gib-west-api")]
 
 
 def test_data_is_told_as_kept(google: Google) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import requests
 from gcp_cases import machines, site_of, spec_of
 from google_double import Google
 
+from gcluster.stacks.gcp.api import SERVICES, Answer, Api, addresses
 from gcluster.stacks.gcp.provider import GcpProvider
 from gcluster.stacks.provider import Provider, ProviderError, SiteContext, provider_error
 
@@ -145,3 +147,17 @@ def test_a_machine_that_tells_no_key_is_never_logged_in_to(
     assert head.name == "head"
     assert "showed no host key through Google" in head.silent
     assert head.ssh.host_keys == ()
+
+
+class _Anything(Answer, frozen=True):
+    pass
+
+
+def test_google_is_asked_where_the_engines_provider_asks_it(
+    google: Google, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    google.add("demo", "us-central1-a", {})
+    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{google.root}/compute/")
+    api = Api("acme-ml", login=requests.Session())
+    assert api.ask(_Anything, f"{api.in_project()}/aggregated/instances") == _Anything()
+    assert addresses()["iam"] == SERVICES["iam"]

@@ -1,0 +1,108 @@
+"""A cloud of doubles that a whole cluster comes up on, and how its runs are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.pulumi_double.install import PulumiDouble
+from tests.pulumi_double.instances import Instances
+
+from .conftest import LiveCluster
+
+ROOT = Path(__file__).parents[2]
+
+
+class CloudDouble:
+    """The cluster, and what is under it: local nodes for machines, a double for the engine."""
+
+    engine: PulumiDouble
+    """Set by whoever starts the cloud's own double."""
+
+    def __init__(self, live: LiveCluster, folder: Path, cloud: str) -> None:
+        """Lay the networks of the machines."""
+        self.live = live
+        number = secrets.randbelow(200)
+        self.given = {
+            "name": f"{cloud}-double-{live.name}",
+            "folder": str(folder / "instances"),
+            "private": f"10.{number // 8 + 215}.0.0/16",
+            "public": f"198.18.{number}.0/24",
+        }
+        self.machines = Instances(**self.given)
+        self.machines.lay_networks()
+
+    def write(self, spec: str, machine: str, engine: PulumiDouble, **environment: str) -> None:
+        """Write the spec, with a machine of its catalog as a simulated one, and the environment.
+
+        Args:
+            spec: text with {name} and {private}.
+            machine: CLOUD/NAME of gcluster's own catalog.
+            engine: the double of the command `pulumi`.
+            environment: how the cloud's double is found.
+        """
+        self.engine = engine
+        path = f"{engine.bin}{os.pathsep}{self.live.environment['PATH']}"
+        self.live.environment |= {"PATH": path, **environment}
+        self.live.spec.write_text(spec.format(name=self.live.name, private=self.given["private"]))
+        file = ROOT / f"schemas/catalog/machines/{machine}.yaml"
+        catalog: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        catalog["machines"][0]["simulated"] = True
+        self.live.spec.with_name("machines.yaml").write_text(yaml.safe_dump(catalog))
+
+    def begun(self, verb: str) -> subprocess.Popen[str]:
+        """Start a command in a process group of its own; its events are on stderr."""
+        command = [str(Path(sys.executable).with_name("gcluster")), verb, str(self.live.spec)]
+        return subprocess.Popen(
+            [*command, "--yes", "--format", "json"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.live.environment,
+            start_new_session=True,
+        )
+
+    def killed_by_engine(self, verb: str, **fault: Any) -> None:
+        """Run a command whose whole process group is killed at a moment of the engine."""
+        self.engine.plant({**fault, "do": "kill-group"})
+        running = self.begun(verb)
+        _, said = running.communicate(timeout=600)
+        assert running.returncode == -signal.SIGKILL, said
+
+    def killed_at(self, stage: str, done: int) -> None:
+        """Run `up` and kill it when so much of a stage is done; 0: it has begun."""
+        running = self.begun("up")
+        assert running.stderr is not None
+        said = ""
+        for line in running.stderr:
+            said += line
+            event = json.loads(line)
+            if event.get("name") == stage and event.get("done", 0) >= done:
+                _kill_tree(running.pid)
+                break
+        running.stderr.close()
+        assert running.wait(timeout=60) == -signal.SIGKILL, said
+
+
+def _kill_tree(process: int) -> None:
+    """Kill a process and all that it started, as nothing can be caught or tidied up."""
+    for child in _children(process):
+        _kill_tree(child)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in file.read_text().split()]
+    return found

@@ -1,0 +1,114 @@
+"""A whole `up` on Google Cloud without Google: the command as a person calls it, against doubles.
+
+The engine is the double of the command `pulumi`; a double of Google's services
+(tests/google_double, which holds each question to Google's discovery documents) stands for Google,
+and local nodes for the machines: the start-up script runs in them and tells host keys as guest
+attributes. The a3-megagpus are simulated, by a catalog of the spec's own: no GPU and no TCPXO are
+there, and the certificate says so. Nobody gets to a machine from outside but by a public address;
+more of firewalls is not imitated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.google_double.process import GoogleProcess
+from tests.pulumi_double.install import PulumiDouble
+
+from .cloud_double import CloudDouble
+from .conftest import LiveCluster
+
+pytestmark = [pytest.mark.local, pytest.mark.gcp_up]
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: {name}
+owner: ops@example.edu
+catalog: [machines.yaml]
+sites:
+  central:
+    provider: gcp
+    project: double
+    region: us-central1
+    zone: us-central1-a
+    image: projects/debian-cloud/global/images/family/debian-13
+    network: {{cidr: {private}, admin_cidrs: [192.0.2.0/24]}}
+pools:
+  head: {{site: central, role: controller}}
+  door: {{site: central, role: login, public_address: true}}
+  train: {{site: central, machine: a3-megagpu-8g, count: 3}}
+software: {{distribution: debian-13, slurm: distribution}}
+scheduler:
+  type: slurm
+  partitions:
+    train: {{pools: [train], default: true, max_time: 1h}}
+users:
+  - {{name: ada, uid: 2001}}
+smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
+"""
+NODES = ["door", "head", "train001", "train002", "train003"]
+INSTANCE = "InstanceFromTemplate::.*"
+"""Type and name, as faults match them."""
+
+
+class Google(CloudDouble):
+    """The cluster, and the doubles that it comes up on."""
+
+    def __init__(self, live: LiveCluster, folder: Path) -> None:
+        """Start Google's double and write the spec."""
+        super().__init__(live, folder, "gcp")
+        self.cloud = GoogleProcess(folder / "google", self.given)
+        engine = PulumiDouble(folder / "pulumi", cloud="google", endpoint=self.cloud.url)
+        self.write(SPEC, "gcp/a3-megagpu-8g", engine, **self.cloud.environment())
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Google]:
+    """Give the doubles, and remove them and all machines whatever happens."""
+    folder = tmp_path_factory.mktemp("google")
+    made = Google(LiveCluster(folder), folder)
+    try:
+        yield made
+    finally:
+        made.cloud.end()
+        made.machines.clear()
+
+
+def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google) -> None:
+    google.killed_by_engine("up", number=6)
+    google.killed_by_engine("up", moment="made", match="Account::")
+    google.killed_by_engine("up", match=INSTANCE + "door")
+    google.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
+    google.killed_at("ready", 0)
+    for done in (0, 6, 14, 30):
+        google.killed_at("converge", done)
+    google.killed_at("smoke", 0)
+    result = google.live.json("up", str(google.live.spec), "--yes")
+    assert result["failed_hosts"] == {}
+    assert result["verdict"]["verdict"] == "pass"
+    assert sorted(google.machines.standing().values()) == NODES
+    standing = Counter(path.split("/")[-2] for path in google.cloud.standing() if path[0] == "c")
+    assert (standing["instances"], standing["networks"], standing["routers"]) == (5, 9, 1)
+
+
+def test_the_certificate_says_that_gpus_and_transport_are_simulated(google: Google) -> None:
+    (file,) = google.live.spec.parent.rglob("certificate.json")
+    certificate = json.loads(file.read_text(encoding="utf-8"))
+    assert certificate["gpus"] == "simulated"
+    assert certificate["transport"].endswith("(simulated)")
+
+
+def test_nobody_gets_to_a_private_node_but_through_the_public_one(google: Google) -> None:
+    assert google.live.on("train001", "hostname; whoami").split() == ["train001", "gcluster"]
+
+
+def test_down_that_is_killed_twice_leaves_nothing_and_no_machine(google: Google) -> None:
+    for _ in range(2):
+        google.killed_by_engine("down", moment="deleted", number=3)
+    google.live.gcluster("down", str(google.live.spec), "--yes")
+    assert google.cloud.standing() == []
+    assert google.machines.standing() == {}

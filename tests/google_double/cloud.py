@@ -1,0 +1,164 @@
+"""Google behind the double of `pulumi`: the calls that the provider would make, made of a double.
+
+Only the types that the programs of plain Slurm sites use are known; others are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any
+
+import msgspec
+import requests
+from tests.pulumi_double.clouds import Cloud, CloudError, name_of, type_of
+
+from .documents import Call, path_of
+from .requests import KINDS, request
+from .server import ROOTS
+
+Json = dict[str, Any]  # a provider's JSON
+_MISSING, _EXISTS = 404, 409
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a type is found again and removed; "{project}" and the like are inputs and outputs."""
+
+    item: str = ""
+    """Where it stands, below the service's root; "": what is made is a part of something else."""
+    outputs: tuple[str, ...] = ("name", "selfLink")
+
+
+class GoogleCloud(Cloud):
+    """Makes things in the double of Google."""
+
+    def __init__(self, endpoint: str) -> None:
+        """Ask there."""
+        self._endpoint = endpoint
+
+    def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
+        """Make the call of the type, and read the thing."""
+        kind, made = _kind(urn), request(type_of(urn), _unique(urn), inputs)
+        if type_of(urn) == _GRANT:
+            self._grant(inputs, add=True)
+            return f"{inputs['project']}/{inputs['role']}/{inputs['member']}", {"etag": "double"}
+        self._call(made, exists_ok=inputs.get("createIgnoreAlreadyExists", False))
+        known = {**inputs, "name": (made.body or {}).get("name", inputs.get("name"))}
+        path = kind.item.format_map(known)
+        if not path:
+            return f"{known['project']}/{known.get('router')}/{known['name']}", {}
+        found = self._read(made.method, path) or {}
+        outputs = {key: found[key] for key in kind.outputs if key in found}
+        if "selfLink" in found:
+            outputs["selfLinkUnique"] = f"{found['selfLink']}?uniqueId={found['id']}"
+        if "networkInterfaces" in found:
+            outputs["instanceId"] = found["id"]
+            outputs["networkInterfaces"] = [
+                {"networkIp": nic.get("networkIP", ""), "accessConfigs": [
+                    {"natIp": config.get("natIP", "")} for config in nic.get("accessConfigs", ())
+                ]} for nic in found["networkInterfaces"]
+            ]  # fmt: skip
+        if "email" in found:
+            outputs["member"] = f"serviceAccount:{found['email']}"
+        return path.removeprefix("v1/").removeprefix("dns/v1/"), outputs
+
+    def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
+        """Refuse: nothing that the sites of this double ask for changes in place."""
+        del identifier
+        changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
+        raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
+
+    def delete(self, urn: str, identifier: str, state: Json) -> None:
+        """Take it away; what is gone already is no error."""
+        del identifier
+        kind = _kind(urn)
+        if type_of(urn) == _GRANT:
+            self._grant(state, add=False)
+        elif type_of(urn).endswith(":RecordSet"):
+            record = {key: state[key] for key in ("name", "type", "ttl", "rrdatas")}
+            place = {key: state[key] for key in ("project", "managedZone")}
+            self._call(Call("dns.changes.create", place, {"deletions": [record]}), missing_ok=True)
+        elif kind.item:
+            self._ask(
+                "DELETE", KINDS[type_of(urn)].method, kind.item.format_map(state), ignored=_MISSING
+            )
+
+    def read(self, urn: str, identifier: str, state: Json) -> Json | None:
+        """Return what was known, None where it is gone."""
+        del identifier
+        kind = _kind(urn)
+        if not kind.item:
+            return state
+        found = self._read(KINDS[type_of(urn)].method, kind.item.format_map(state))
+        return None if found is None else state
+
+    def invoke(self, token: str, arguments: Json) -> Json:
+        """Refuse: no program of this double's sites asks."""
+        raise CloudError(f"this double has no answer to {token} {arguments}")
+
+    def _grant(self, inputs: Json, *, add: bool) -> None:
+        """Read the policy, change it, write it: what the provider does, under its own lock."""
+        place = {"resource": inputs["project"]}
+        policy = self._call(Call("cloudresourcemanager.projects.getIamPolicy", place, {}))
+        pairs = {(b["role"], m) for b in policy.get("bindings", ()) for m in b["members"]}
+        pair = {(inputs["role"], inputs["member"])}
+        pairs = pairs | pair if add else pairs - pair
+        bindings = [{"role": role, "members": [member]} for role, member in sorted(pairs)]
+        written = {"policy": {"bindings": bindings}}
+        self._call(Call("cloudresourcemanager.projects.setIamPolicy", place, written))
+
+    def _read(self, method: str, path: str) -> Json | None:
+        found: Json | None = self._ask("GET", method, path, ignored=_MISSING)
+        return found
+
+    def _call(self, call: Call, *, missing_ok: bool = False, exists_ok: bool = False) -> Any:
+        verb, path, query = path_of(call)
+        ignored = _MISSING if missing_ok else _EXISTS if exists_ok else 0
+        return self._ask(verb, call.method, path, query, call.body, ignored=ignored)
+
+    def _ask(
+        self, verb: str, method: str, path: str, query: Json | None = None, body: Any = None,
+        *, ignored: int = 0,
+    ) -> Any:  # fmt: skip
+        url = f"{self._endpoint}/{ROOTS[method.partition('.')[0]]}{path}"
+        reply = requests.request(verb, url, params=query, json=body, timeout=300)
+        if reply.status_code == ignored:
+            return None
+        if not reply.ok:
+            raise CloudError(f"googleapi: Error {reply.status_code}: {reply.text}")
+        return reply.json()
+
+
+def _kind(urn: str) -> Kind:
+    if type_of(urn) not in _KINDS:
+        raise CloudError(f"this double of Google has no type {type_of(urn)}")
+    return _KINDS[type_of(urn)]
+
+
+def _unique(urn: str) -> str:
+    """Return the name that the provider gives what has none: its own, and something random."""
+    random = hashlib.sha256(f"{urn}{time.time_ns()}".encode()).hexdigest()[:7]
+    return f"{name_of(urn)}-{random}"
+
+
+_GLOBAL, _REGION, _ZONE = (
+    f"projects/{{project}}/{scope}" for scope in ("global", "regions/{region}", "zones/{zone}")
+)
+_GRANT = "gcp:projects/iAMMember:IAMMember"
+_KINDS: dict[str, Kind] = {
+    "gcp:compute/firewall:Firewall": Kind(f"{_GLOBAL}/firewalls/{{name}}"),
+    "gcp:compute/instanceFromTemplate:InstanceFromTemplate": Kind(f"{_ZONE}/instances/{{name}}"),
+    "gcp:compute/instanceTemplate:InstanceTemplate": Kind(f"{_GLOBAL}/instanceTemplates/{{name}}"),
+    "gcp:compute/network:Network": Kind(f"{_GLOBAL}/networks/{{name}}"),
+    "gcp:compute/resourcePolicy:ResourcePolicy": Kind(f"{_REGION}/resourcePolicies/{{name}}"),
+    "gcp:compute/router:Router": Kind(f"{_REGION}/routers/{{name}}"),
+    "gcp:compute/routerNat:RouterNat": Kind(),
+    "gcp:compute/subnetwork:Subnetwork": Kind(f"{_REGION}/subnetworks/{{name}}"),
+    "gcp:dns/managedZone:ManagedZone": Kind("dns/v1/projects/{project}/managedZones/{name}"),
+    "gcp:dns/recordSet:RecordSet": Kind(),
+    _GRANT: Kind(),
+    "gcp:serviceaccount/account:Account": Kind(
+        "v1/projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
+        ("name", "email"),
+    ),
+}
