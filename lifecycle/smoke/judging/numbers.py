@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..launch import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
+from ....schemas.derived.floor import ELEMENT_BYTES
+from ..launch import FACTOR, busbw_factor, sweep
 from ..reading.log import AllReduceLog, Half, Row
 from .verdict import Code, Expectation, Reason
 
