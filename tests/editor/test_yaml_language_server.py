@@ -18,7 +18,7 @@ _ROOT = Path(__file__).parents[2]
 _PROGRAM = Path(__file__).parent / "node_modules" / "yaml-language-server" / "bin"
 _EXAMPLES = sorted((_ROOT / "examples").glob("*.yaml"))
 _SPEC = f"""\
-# yaml-language-server: $schema={(_ROOT / "schemas" / "cluster.schema.json").as_uri()}
+# yaml-language-server: $schema={(_ROOT / "schemas/structure/cluster.schema.json").as_uri()}
 apiVersion: gcluster/v1
 name: demo
 sites:

@@ -8,7 +8,9 @@ LC_ALL=C
 export LC_ALL
 number=0
 for device in "${GCLUSTER_PCI_DEVICES:-/sys/bus/pci/devices}"/*; do
-  read -r vendor < "$device/vendor" && read -r class < "$device/class" || continue
+  if ! read -r vendor < "$device/vendor" || ! read -r class < "$device/class"; then
+    continue
+  fi
   case "$vendor $class" in
     "0x1002 0x1200"* | "0x1002 0x0302"* | "0x1002 0x0380"*) ;;
     *) continue ;;
