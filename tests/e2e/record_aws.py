@@ -12,8 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .cloud_double import ROOT
 from .conftest import LiveCluster
-from .test_aws import ROOT, Amazon
+from .test_aws import Amazon
 
 
 def main() -> None:
