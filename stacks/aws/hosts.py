@@ -131,12 +131,12 @@ def seen(
         place: where it stands; None: AWS doesn't say.
         tunnel: as the site names it.
     """
-    users = {pool.name: pool.image.user for pool in plan.pools}
+    pool = plan.pools_by_name.get(machine.pool)
     return Machine(
         id=machine.id,
         host=machine.host,
         pool=machine.pool,
-        user=users.get(machine.pool, ""),
+        user="" if pool is None else pool.image.user,
         address=machine.private_ip_address,
         public_address=machine.public_ip_address,
         type=machine.instance_type,

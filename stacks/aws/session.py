@@ -139,7 +139,8 @@ class Session(ListingSession[Instance]):
         return f"{system.dns_name}@tcp:/{system.lustre_configuration.mount_name}"
 
     def _is_node(self, machine: Instance) -> bool:
-        return machine.pool not in {pool.name for pool in self.plan.pools if pool.joins_eks}
+        pool = self.plan.pools_by_name.get(machine.pool)
+        return pool is None or not pool.joins_eks
 
     def _console(self, machine: Instance) -> str:
         return console(self.api, machine.id)

@@ -224,7 +224,8 @@ def seen(plan: SitePlan, node: Node) -> Machine:
 
     A scale set is one InfiniBand, so it is the host's block; Azure doesn't say which switch.
     """
-    together = {pool.name for pool in plan.pools if pool.single_placement}
+    pool = plan.pools_by_name.get(node.pool)
+    together = pool is not None and pool.single_placement
     return Machine(
         id=node.vm_id,
         host=node.host,
@@ -232,5 +233,5 @@ def seen(plan: SitePlan, node: Node) -> Machine:
         user=plan.user,
         address=node.address,
         public_address=node.public_address,
-        placement=Placement(block=node.part if node.pool in together else None),
+        placement=Placement(block=node.part if together else None),
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
-from ..pulumi.elastic import to_end
+from ..pulumi.elastic import refuse_fixed
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
@@ -119,7 +119,7 @@ class Session(SiteSession):
     def end_elastic(self) -> dict[str, str]:
         """Name the machines beyond the spec only: they go with their scale sets, the stack's."""
         sets = self.sets()
-        fixed = {name for pool in self.plan.pools for name in pool.nodes}
+        fixed = self.plan.fixed_nodes
         name_tables = [sets.observe(part).name_table.ids for part in sets.parts]
         return {n: number for ids in name_tables for n, number in ids.items() if n not in fixed}
 
@@ -138,7 +138,7 @@ class Session(SiteSession):
 
     def shrink(self, names: set[str]) -> dict[str, str]:
         """End elastic machines; raises ProviderError (GC917) for nodes of the spec."""
-        to_end(self.plan, names, dict[str, str]())
+        refuse_fixed(self.plan, names)
         sets, gone = self.sets(), dict[str, str]()
         for pool in self.plan.pools:
             if pool.elastic:

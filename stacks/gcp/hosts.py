@@ -6,7 +6,6 @@ import msgspec
 
 from ...inventory.hosts import Placement
 from ..pulumi.hosts import Machine, Marked
-from ..pulumi.names import label_value
 from . import cloud_init
 from .api import Answer, Api, GoogleError
 from .plan.layout import SitePlan
@@ -111,13 +110,12 @@ def host_of(plan: SitePlan, machine: Instance) -> str:
     Machines of the stack carry it as a label. Elastic ones are made in bulk, where labels are the
     same for all: theirs follows from their own name.
     """
-    return machine.host or _hosts_by_name(plan).get(machine.name, "")
+    return machine.host or plan.hosts_by_name.get(machine.name, "")
 
 
 def seen(plan: SitePlan, machine: Instance, *, tunnel: bool = False) -> Machine:
     """Return a machine as hosts are made of it; `tunnel`: it is reached through IAP."""
-    pools = {label_value(pool.name): pool for pool in plan.pools}
-    pool = pools.get(machine.pool)
+    pool = plan.pools_by_label.get(machine.pool)
     one_domain = pool is not None and pool.placement.domain_nodes is not None
     return Machine(
         id=machine.id,
@@ -149,12 +147,6 @@ def placement(machine: Instance, *, one_domain: bool) -> Placement:
         parts = [part for part in status.physical_host.split("/") if part]
         block, subblock = (parts[0], parts[1]) if len(parts) > 2 else ("", "")  # noqa: PLR2004  # block, sub-block, host
     return Placement(block=(subblock if one_domain else block) or None, leaf=subblock or None)
-
-
-def _hosts_by_name(plan: SitePlan) -> dict[str, str]:
-    names = plan.names
-    hosts = (host for pool in plan.pools for host in pool.all_nodes())
-    return {names(host): host for host in hosts}
 
 
 def guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:

@@ -178,12 +178,12 @@ def seen(
         addresses: its private and its public one.
         place: where it stands; None: OCI doesn't say.
     """
-    users = {pool.name: pool.image.user for pool in plan.pools}
+    pool = plan.pools_by_name.get(machine.pool)
     return Machine(
         id=machine.id,
         host=machine.host,
         pool=machine.pool,
-        user=users.get(machine.pool, ""),
+        user="" if pool is None else pool.image.user,
         address=addresses[0],
         public_address=addresses[1],
         placement=place or Placement(),

@@ -49,11 +49,15 @@ def to_end(
     Raises:
         ProviderError: GC917, a node of the spec is among them; then nothing may be ended.
     """
-    fixed = {node for pool in plan.pools for node in pool.nodes}
-    if kept := fixed.intersection(names):
+    refuse_fixed(plan, names)
+    return {name: elastic[name] for name in names if name in elastic}
+
+
+def refuse_fixed(plan: CloudPlan[Any], names: Collection[str]) -> None:
+    """Refuse to end nodes of the spec; raises ProviderError (GC917) where one is among them."""
+    if kept := plan.fixed_nodes.intersection(names):
         raise provider_error(
             "GC917",
             f"node {min(kept)} belongs to the spec, not elastic",
             hint="lower the pool's count in the spec and run `gcluster up`",
         )
-    return {name: elastic[name] for name in names if name in elastic}

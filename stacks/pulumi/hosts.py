@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -118,6 +119,9 @@ def to_hosts(
     """
     named = sorted((machine for machine in machines if machine.host), key=lambda m: m.host)
     entry = _entry(plan, named, via)
+    members: defaultdict[str, list[Machine]] = defaultdict(list)
+    for machine in named:
+        members[machine.pool].append(machine)
     return tuple(
         Host(
             name=machine.host,
@@ -132,8 +136,7 @@ def to_hosts(
             image=machine.image,
         )
         for pool in plan.pools
-        for machine in named
-        if machine.pool == pool.name
+        for machine in members[pool.name]
     )
 
 

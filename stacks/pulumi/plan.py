@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
@@ -83,7 +84,7 @@ class CloudPool(Plan, Generic[OfferT], frozen=True, kw_only=True):
 PoolT = TypeVar("PoolT", bound="CloudPool[Any]")
 
 
-class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True):
+class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True, dict=True):
     """All of a site; each cloud adds its own."""
 
     names: Names
@@ -102,9 +103,19 @@ class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True):
         """Name of the site."""
         return self.labels.site
 
+    @cached_property
+    def pools_by_name(self) -> dict[str, PoolT]:
+        """The pools, for what asks once a machine."""
+        return {pool.name: pool for pool in self.pools}
+
     def pool(self, name: str) -> PoolT:
         """Return a pool; raises KeyError."""
-        return {pool.name: pool for pool in self.pools}[name]
+        return self.pools_by_name[name]
+
+    @cached_property
+    def fixed_nodes(self) -> frozenset[str]:
+        """Names of the nodes that the spec lists; elastic ones are not among them."""
+        return frozenset(node for pool in self.pools for node in pool.nodes)
 
 
 def site_names(spec: ClusterSpec, site: str) -> Names:

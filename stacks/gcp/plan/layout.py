@@ -6,6 +6,7 @@ No Pulumi here: components get their arguments from this plan, and it is tested 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from ....schemas.catalog import Catalog, Fabric
 from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
@@ -13,6 +14,7 @@ from ....schemas.derived.links import RouteTo, gateway_links, site_ends
 from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ....schemas.stack import resolved_pools
+from ...pulumi.names import label_value
 from ...pulumi.plan import CloudPlan, Plan, site_labels, site_names, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
@@ -73,6 +75,16 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     """Name of the load balancer before several API servers; None: there is none."""
     control_plane: GkePlan | None
     budget: BudgetPlan | None
+
+    @cached_property
+    def pools_by_label(self) -> dict[str, PoolPlan]:
+        """The pools by the label of their machines, which spells their names its own way."""
+        return {label_value(pool.name): pool for pool in self.pools}
+
+    @cached_property
+    def hosts_by_name(self) -> dict[str, str]:
+        """The name of each node in the cluster, elastic ones too, by that of its machine."""
+        return {self.names(host): host for pool in self.pools for host in pool.all_nodes()}
 
 
 LOGIN_USER = "gcluster"
