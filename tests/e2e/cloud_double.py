@@ -19,6 +19,8 @@ from tests.pulumi_double.instances import Instances
 from .conftest import LiveCluster
 
 ROOT = Path(__file__).parents[2]
+NODES = ["door", "head", "train001", "train002", "train003"]
+"""What each cloud's spec asks for."""
 
 
 class CloudDouble:
@@ -57,6 +59,36 @@ class CloudDouble:
         catalog: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
         catalog["machines"][0]["simulated"] = True
         self.live.spec.with_name("machines.yaml").write_text(yaml.safe_dump(catalog))
+
+    def standing(self) -> list[str]:
+        """Return what exists in the cloud."""
+        raise NotImplementedError
+
+    def comes_up_in_spite_of_kills(self) -> None:
+        """Kill `up` as nodes start, in roles and in the AllReduce; then let it come to its end."""
+        self.killed_at("ready", 0)
+        for done in (0, 6, 14, 30):
+            self.killed_at("converge", done)
+        self.killed_at("smoke", 0)
+        result = self.live.json("up", str(self.live.spec), "--yes")
+        assert result["failed_hosts"] == {}
+        assert result["verdict"]["verdict"] == "pass"
+        assert sorted(self.machines.standing().values()) == NODES
+
+    def certificate_says_simulated(self) -> None:
+        """Look at what the certificate says of GPUs and transport."""
+        (file,) = self.live.spec.parent.rglob("certificate.json")
+        certificate = json.loads(file.read_text(encoding="utf-8"))
+        assert certificate["gpus"] == "simulated"
+        assert certificate["transport"].endswith("(simulated)")
+
+    def goes_down_in_spite_of_kills(self) -> None:
+        """Kill `down` twice; then it must leave nothing in the cloud, and no machine."""
+        for _ in range(2):
+            self.killed_by_engine("down", moment="deleted", number=3)
+        self.live.gcluster("down", str(self.live.spec), "--yes")
+        assert self.standing() == []
+        assert self.machines.standing() == {}
 
     def begun(self, verb: str) -> subprocess.Popen[str]:
         """Start a command in a process group of its own; its events are on stderr."""

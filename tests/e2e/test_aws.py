@@ -9,7 +9,6 @@ more of security groups is not imitated.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +47,6 @@ users:
   - {{name: ada, uid: 2001}}
 smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
-NODES = ["door", "head", "train001", "train002", "train003"]
 
 
 class Amazon(CloudDouble):
@@ -62,6 +60,10 @@ class Amazon(CloudDouble):
         engine = PulumiDouble(folder / "pulumi", cloud="moto", endpoint=url, region=region)
         login = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
         self.write(SPEC, "aws/p5.48xlarge", engine, AWS_ENDPOINT_URL=url, **login)
+
+    def standing(self) -> list[str]:
+        """Return what exists in moto."""
+        return self.moto.standing()
 
     def end(self) -> None:
         """Remove all of it."""
@@ -100,23 +102,13 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(amazon: Amazon)
     amazon.killed_by_engine("up", number=17)
     amazon.killed_by_engine("up", match=INSTANCE + "door")
     amazon.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
-    amazon.killed_at("ready", 0)
-    for done in (0, 6, 14, 30):
-        amazon.killed_at("converge", done)
-    amazon.killed_at("smoke", 0)
-    result = amazon.live.json("up", str(amazon.live.spec), "--yes")
-    assert result["failed_hosts"] == {}
-    assert result["verdict"]["verdict"] == "pass"
-    assert sorted(amazon.machines.standing().values()) == NODES
-    standing = Counter(line.split()[0] for line in amazon.moto.standing())
+    amazon.comes_up_in_spite_of_kills()
+    standing = Counter(line.split()[0] for line in amazon.standing())
     assert (standing["InstanceId"], standing["VpcId"], standing["NatGatewayId"]) == (5, 1, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(amazon: Amazon) -> None:
-    (file,) = amazon.live.spec.parent.rglob("certificate.json")
-    certificate = json.loads(file.read_text(encoding="utf-8"))
-    assert certificate["gpus"] == "simulated"
-    assert certificate["transport"].endswith("(simulated)")
+    amazon.certificate_says_simulated()
 
 
 def test_nobody_gets_to_a_private_node_but_through_the_public_one(amazon: Amazon) -> None:
@@ -125,8 +117,4 @@ def test_nobody_gets_to_a_private_node_but_through_the_public_one(amazon: Amazon
 
 
 def test_down_that_is_killed_twice_leaves_nothing_and_no_machine(amazon: Amazon) -> None:
-    for _ in range(2):
-        amazon.killed_by_engine("down", moment="deleted", number=3)
-    amazon.live.gcluster("down", str(amazon.live.spec), "--yes")
-    assert amazon.moto.standing() == []
-    assert amazon.machines.standing() == {}
+    amazon.goes_down_in_spite_of_kills()

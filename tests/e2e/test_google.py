@@ -10,7 +10,6 @@ more of firewalls is not imitated.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +49,6 @@ users:
   - {{name: ada, uid: 2001}}
 smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
-NODES = ["door", "head", "train001", "train002", "train003"]
 INSTANCE = "InstanceFromTemplate::.*"
 """Type and name, as faults match them."""
 
@@ -64,6 +62,10 @@ class Google(CloudDouble):
         self.cloud = GoogleProcess(folder / "google", self.given)
         engine = PulumiDouble(folder / "pulumi", cloud="google", endpoint=self.cloud.url)
         self.write(SPEC, "gcp/a3-megagpu-8g", engine, **self.cloud.environment())
+
+    def standing(self) -> list[str]:
+        """Return what exists at Google's double."""
+        return self.cloud.standing()
 
 
 @pytest.fixture(scope="module")
@@ -83,23 +85,13 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google)
     google.killed_by_engine("up", moment="made", match="Account::")
     google.killed_by_engine("up", match=INSTANCE + "door")
     google.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
-    google.killed_at("ready", 0)
-    for done in (0, 6, 14, 30):
-        google.killed_at("converge", done)
-    google.killed_at("smoke", 0)
-    result = google.live.json("up", str(google.live.spec), "--yes")
-    assert result["failed_hosts"] == {}
-    assert result["verdict"]["verdict"] == "pass"
-    assert sorted(google.machines.standing().values()) == NODES
-    standing = Counter(path.split("/")[-2] for path in google.cloud.standing() if path[0] == "c")
+    google.comes_up_in_spite_of_kills()
+    standing = Counter(path.split("/")[-2] for path in google.standing() if path[0] == "c")
     assert (standing["instances"], standing["networks"], standing["routers"]) == (5, 9, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(google: Google) -> None:
-    (file,) = google.live.spec.parent.rglob("certificate.json")
-    certificate = json.loads(file.read_text(encoding="utf-8"))
-    assert certificate["gpus"] == "simulated"
-    assert certificate["transport"].endswith("(simulated)")
+    google.certificate_says_simulated()
 
 
 def test_nobody_gets_to_a_private_node_but_through_the_public_one(google: Google) -> None:
@@ -107,8 +99,4 @@ def test_nobody_gets_to_a_private_node_but_through_the_public_one(google: Google
 
 
 def test_down_that_is_killed_twice_leaves_nothing_and_no_machine(google: Google) -> None:
-    for _ in range(2):
-        google.killed_by_engine("down", moment="deleted", number=3)
-    google.live.gcluster("down", str(google.live.spec), "--yes")
-    assert google.cloud.standing() == []
-    assert google.machines.standing() == {}
+    google.goes_down_in_spite_of_kills()

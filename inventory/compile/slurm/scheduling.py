@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from ....schemas.catalog import Catalog
@@ -137,7 +139,7 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
         LONGEST_WINDOW_MIN if one.max_time is None else one.max_time.value / 60
         for one in written_partitions(spec).values()
     ]
-    longest = -int(-max(limits, default=SHORTEST_WINDOW_MIN) // 1)
+    longest = math.ceil(max(limits, default=SHORTEST_WINDOW_MIN))
     window = min(max(longest, SHORTEST_WINDOW_MIN), LONGEST_WINDOW_MIN)
     resolution = next(seconds for most, seconds in _RESOLUTION_S if window <= most)
     return [
