@@ -1,119 +1,100 @@
-"""Every input of Azure's compute resources is one that its own models take (azure-mgmt-compute).
+"""Every input of every site on Azure is one that models of its interfaces take.
 
-Names, types, required members and enumerations of each machine, scale set, disk and encryption set
-of every example. Networks, storage and the rest have no model among gcluster's dependencies; their
-programs are held to the provider's own types by mypy. What a model leaves open is not seen.
+Each resource of each example and case, with ids of the real form, is held to the models that
+`tests.azure_double.models` names: those of Microsoft's REST specifications for all services, and
+those of Azure's own SDK for compute too.
 """
 
 from __future__ import annotations
 
-import enum
-import types
-import typing
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.mgmt.compute import models
+from tests.azure_double.models import complaints
 from tests.pulumi_double.clouds import InventedCloud
-from tests.pulumi_double.replay import replay
-from tests.pulumi_double.sites import CloudSite, cloud_sites
+from tests.pulumi_double.replay import Made, replay
+from tests.pulumi_double.sites import cloud_sites
 
-SITES = [site for site in cloud_sites() if site.cloud == "azure"]
-KINDS = ("VirtualMachine", "VirtualMachineScaleSet", "Disk", "DiskEncryptionSet")
-_OPEN = (models.VirtualMachineSizeTypes,)
-"""Enumerations that stopped being complete: the service takes sizes that came later."""
-_PLAIN: dict[type, type | tuple[type, ...]] = {str: str, bool: bool, int: int, float: (int, float)}
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
+from .recorded_cases import parsed, recorded
+from .test_control_plane import AKS, THREE
 
-@cache
-def members(model: type) -> dict[str, Any]:
-    """Return the members of a model by the API's names; those below `properties` stand beside."""
-    found: dict[str, Any] = {}
-    names = {**vars(typing), "_models": models, "datetime": __import__("datetime")}
-    for kind in reversed(model.__mro__):
-        fields = {k: f for k, f in vars(kind).items() if hasattr(f, "_rest_name_input")}
-        hints = typing.get_type_hints(kind, names) if fields else {}
-        for own, field in fields.items():
-            found[field._rest_name_input or own] = hints[own]  # noqa: SLF001  # nothing public says it
-    inside = found.pop("properties", None)
-    return {**members(_alternatives(inside)[0]), **found} if inside is not None else found
+GRAPHS: dict[str, Callable[[], RecordedGraph]] = {
+    **{site.id: site.recorded for site in cloud_sites() if site.cloud == "azure"},
+    "aks": lambda: recorded(parsed(AKS)),
+    "three controllers": lambda: recorded(parsed(THREE)),
+}
 
 
-def _alternatives(hint: Any) -> list[Any]:
-    """Return the types that a member may have, None left out."""
-    is_union = typing.get_origin(hint) in {typing.Union, types.UnionType}
-    return (
-        [each for each in typing.get_args(hint) if each is not type(None)] if is_union else [hint]
-    )
+def made(graph: RecordedGraph, folder: Path) -> list[Made]:
+    return [
+        one for one in replay(graph, InventedCloud(folder / "cloud.json"))
+        if one.resource.type.startswith("azure-native:")
+    ]  # fmt: skip
 
 
-def _is_optional(hint: Any) -> bool:
-    return type(None) in typing.get_args(hint)
-
-
-def complaints(hint: Any, value: Any, path: str) -> Iterator[str]:
-    """Yield what the type of a member doesn't take of a value."""
-    kinds = _alternatives(hint)
-    enums = [k for k in kinds if isinstance(k, type) and issubclass(k, enum.Enum)]
-    if enums:
-        yield from _of_enums(enums, value, path)
-        return
-    (kind,) = kinds
-    if typing.get_origin(kind) is list:
-        for item in value if isinstance(value, list) else ():
-            yield from complaints(typing.get_args(kind)[0], item, path)
-        if not isinstance(value, list):
-            yield f"{path}: a list is wanted"
-    elif typing.get_origin(kind) is dict:
-        # The provider makes the map of identities out of a list of their ids.
-        if not isinstance(value, dict) and not path.endswith(".userAssignedIdentities"):
-            yield f"{path}: a map is wanted"
-    elif kind in _PLAIN:
-        if not isinstance(value, _PLAIN[kind]) or (kind is int and isinstance(value, bool)):
-            yield f"{path}: {value!r} is no {kind.__name__}"
-    elif isinstance(value, dict):
-        yield from of_model(kind, value, path)
-    else:
-        yield f"{path}: {value!r} is no {kind.__name__}"
-
-
-def _of_enums(enums: list[type[enum.Enum]], value: Any, path: str) -> Iterator[str]:
-    allowed = [each.value for kind in enums for each in kind]
-    if value not in allowed and not set(enums) & set(_OPEN):
-        yield f"{path}: {value} is none of {allowed}"
-
-
-def of_model(model: type, value: dict[str, Any], path: str) -> Iterator[str]:
-    """Yield what a model doesn't take of a map."""
-    known = members(model)
-    for key, item in value.items():
-        if key in known:
-            yield from complaints(known[key], item, f"{path}.{key}")
-        else:
-            yield f"{path}.{key}: {model.__name__} has no such member"
-    for key, hint in known.items():
-        if not _is_optional(hint) and key not in {*value, "id", "name", "type"}:
-            yield f"{path}: {model.__name__} requires {key}"
-
-
-@pytest.mark.parametrize("site", SITES, ids=[site.id for site in SITES])
-def test_azure_takes_every_input_of_machines_and_disks(site: CloudSite, tmp_path: Path) -> None:
-    found: list[str] = []
-    for made in replay(site.recorded(), InventedCloud(tmp_path / "cloud.json")):
-        kind = made.resource.type.rpartition(":")[2]
-        if kind in KINDS:
-            body = {k: v for k, v in made.inputs.items() if k != "resourceGroupName"}
-            found += of_model(getattr(models, kind), body, made.resource.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_azure_takes_every_input(name: str, tmp_path: Path) -> None:
+    found = [
+        f"{one.resource.name}: {said}"
+        for one in made(GRAPHS[name](), tmp_path)
+        for said in complaints(one.resource.type, one.inputs)
+    ]
     assert found == []
 
 
+_FREE = ("tags", "notifications")
+"""Members whose keys are the user's own."""
+
+
+def _leaves(value: Any) -> list[tuple[Any, Any]]:
+    """Return (holder, key) of every member of a body, at any depth."""
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    if not isinstance(value, dict):
+        return []
+    inside = [leaf for key, item in value.items() if key not in _FREE for leaf in _leaves(item)]
+    return [(value, key) for key in value] + inside
+
+
+def test_each_member_that_is_renamed_is_seen(tmp_path: Path) -> None:
+    unseen = []
+    for one in made(GRAPHS["azure-Standard_ND96isr_H100_v5-east"](), tmp_path):
+        for holder, key in _leaves(one.inputs):
+            holder[f"{key}x"] = holder.pop(key)
+            if not list(complaints(one.resource.type, one.inputs)):
+                unseen.append(f"{one.resource.name}: {key}")
+            holder[key] = holder.pop(f"{key}x")
+    assert unseen == []
+
+
 def test_an_input_that_no_model_knows_is_seen() -> None:
-    given = {"location": 7, "creationData": {"createOption": "Emptied"}, "shade": "blue"}
-    assert [said.partition(" is none of")[0] for said in of_model(models.Disk, given, "d")] == [
-        "d.location: 7 is no str",
-        "d.creationData.createOption: Emptied",
-        "d.shade: Disk has no such member",
+    rule = {
+        "name": "ssh", "priority": "100", "direction": "Inward", "access": "Allow",
+        "protocol": "Tcp", "sourceAddressPrefixes": "10.0.0.0/8", "shade": "blue",
+    }  # fmt: skip
+    given = {"location": 7, "tags": {"a": 1}, "securityRules": [rule]}
+    told = complaints("azure-native:network:NetworkSecurityGroup", given)
+    assert [said.partition(" is none of")[0] for said in told] == [
+        "NetworkSecurityGroup.location: 7 is no str",
+        "NetworkSecurityGroup.tags: 1 is no str",
+        "NetworkSecurityGroup.securityRules.priority: '100' is no int",
+        "NetworkSecurityGroup.securityRules.direction: Inward",
+        "NetworkSecurityGroup.securityRules.sourceAddressPrefixes: a list is wanted",
+        "NetworkSecurityGroup.securityRules.shade: SecurityRuleArgs has no such member",
+        "NetworkSecurityGroup: NetworkSecurityGroupInitArgs requires resourceGroupName",
     ]
+
+
+def test_compute_is_held_to_its_sdk_too() -> None:
+    given = {
+        "resourceGroupName": "g", "diskName": "d", "location": "eastus",
+        "creationData": {"createOption": "Emptied"},
+    }  # fmt: skip
+    told = complaints("azure-native:compute:Disk", given)
+    assert [said.partition(":")[0] for said in told] == [
+        "Disk.creationData.createOption", "SDK Disk.creationData.createOption",
+    ]  # fmt: skip

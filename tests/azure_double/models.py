@@ -1,0 +1,145 @@
+"""Holds what is sent to Azure to models of its interfaces: names, types, enumerations.
+
+Compute has the models of its SDK (azure-mgmt-compute). All types have those of pulumi_azure_native,
+which are made from Microsoft's REST specifications (Azure/azure-rest-api-specs) in the versions
+that the engine's provider asks for. Both are of the form that programs write: members that the
+interface has below `properties` stand beside the others. What a model leaves open is not seen.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import pulumi
+from azure.mgmt.compute import models
+from pulumi import _types
+
+Json = dict[str, Any]  # a provider's JSON
+COMPUTE = ("Disk", "DiskEncryptionSet", "VirtualMachine", "VirtualMachineScaleSet")
+"""Types whose inputs are held to the SDK's models as well."""
+_OPEN = {"VirtualMachineSizeTypes"}
+"""Enumerations that stopped being complete: the service takes sizes that came later."""
+_PLAIN: dict[type, type | tuple[type, ...]] = {str: str, bool: bool, int: int, float: (int, float)}
+_FILLED_IN = {"id", "name", "type"}
+"""What the SDK's models require of answers, and requests have in their address."""
+
+
+def complaints(token: str, inputs: Json) -> Iterator[str]:
+    """Yield what the models don't take of the inputs of a type, "azure-native:MODULE:TYPE"."""
+    _, module, kind = token.split(":")
+    known = importlib.import_module(f"pulumi_azure_native.{module}")
+    # Where a resource is a part of others too, NetworkSecurityGroupArgs is that part.
+    whole = getattr(known, f"{kind}InitArgs", None) or getattr(known, f"{kind}Args")
+    yield from _of(whole, inputs, kind)
+    if module == "compute" and kind in COMPUTE:
+        body = {key: value for key, value in inputs.items() if key not in _path_only(kind)}
+        yield from of_sdk(getattr(models, kind), body, f"SDK {kind}")
+
+
+def of_sdk(model: type, body: Json, path: str) -> Iterator[str]:
+    """Yield what a model of azure-mgmt-compute doesn't take of a map."""
+    yield from _of(model, body, path)
+
+
+def _path_only(kind: str) -> set[str]:
+    """Return the inputs that are part of a resource's address."""
+    own = {"VirtualMachine": "vmName", "VirtualMachineScaleSet": "vmScaleSetName"}
+    return {"resourceGroupName", own.get(kind, f"{kind[0].lower()}{kind[1:]}Name")}
+
+
+@cache
+def members(model: type) -> dict[str, tuple[Any, bool]]:
+    """Return the members of a model by the API's names: type, and whether it is required."""
+    return _of_provider(model) if _types.is_input_type(model) else _of_sdk(model)
+
+
+def _of_provider(model: type) -> dict[str, tuple[Any, bool]]:
+    hints = _types.input_type_types(model)
+    given = inspect.signature(model).parameters
+    return {
+        name: (hints[name], given[own].default is inspect.Parameter.empty)
+        for own, name in _types.input_type_py_to_pulumi_names(model).items()
+    }
+
+
+def _of_sdk(model: type) -> dict[str, tuple[Any, bool]]:
+    found: dict[str, tuple[Any, bool]] = {}
+    names = {**vars(typing), "_models": models, "datetime": importlib.import_module("datetime")}
+    for kind in reversed(model.__mro__):
+        fields = {k: f for k, f in vars(kind).items() if hasattr(f, "_rest_name_input")}
+        hints = typing.get_type_hints(kind, names) if fields else {}
+        for own, field in fields.items():
+            name = field._rest_name_input or own  # noqa: SLF001  # nothing public says it
+            needed = type(None) not in typing.get_args(hints[own]) and name not in _FILLED_IN
+            found[name] = hints[own], needed
+    if "properties" not in found:
+        return found
+    inside, _ = found.pop("properties")
+    return {**members(_alternatives(inside)[0]), **found}
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """Return the types that a member may have: without None, and without Pulumi's wrapping."""
+    if typing.get_origin(hint) not in {typing.Union, types.UnionType}:
+        return [hint]
+    found: list[Any] = []
+    for each in typing.get_args(hint):
+        wrapped = typing.get_origin(each) in {Awaitable, pulumi.Output}
+        if not wrapped and each is not type(None):
+            found += _alternatives(each)
+    return found
+
+
+def _of_member(hint: Any, value: Any, path: str) -> Iterator[str]:
+    """Yield what the type of a member doesn't take of a value."""
+    kinds = _alternatives(hint)
+    enums = [k for k in kinds if isinstance(k, type) and issubclass(k, enum.Enum)]
+    if enums:
+        yield from _of_enums(enums, value, path)
+        return
+    (kind,) = kinds
+    if typing.get_origin(kind) is not None:
+        yield from _of_many(kind, value, path)
+    elif kind in _PLAIN:
+        if not isinstance(value, _PLAIN[kind]) or (kind is not bool and isinstance(value, bool)):
+            yield f"{path}: {value!r} is no {kind.__name__}"
+    elif isinstance(value, dict):
+        yield from _of(kind, value, path)
+    else:
+        yield f"{path}: {value!r} is no {kind.__name__}"
+
+
+def _of_many(kind: Any, value: Any, path: str) -> Iterator[str]:
+    is_list = typing.get_origin(kind) in {list, Sequence}
+    if path.endswith(".userAssignedIdentities") and isinstance(value, list):
+        return  # the provider makes the map of identities out of a list of their ids
+    if not isinstance(value, list if is_list else dict):
+        yield f"{path}: a {'list' if is_list else 'map'} is wanted"
+        return
+    for item in value if is_list else value.values():
+        yield from _of_member(typing.get_args(kind)[-1], item, path)
+
+
+def _of_enums(enums: list[type[enum.Enum]], value: Any, path: str) -> Iterator[str]:
+    allowed = [each.value for kind in enums for each in kind]
+    if value not in allowed and not {kind.__name__ for kind in enums} & _OPEN:
+        yield f"{path}: {value} is none of {allowed}"
+
+
+def _of(model: type, value: Json, path: str) -> Iterator[str]:
+    known = members(model)
+    for key, item in value.items():
+        if key in known:
+            yield from _of_member(known[key][0], item, f"{path}.{key}")
+        else:
+            yield f"{path}.{key}: {model.__name__} has no such member"
+    for key, (_, required) in known.items():
+        if required and key not in value:
+            yield f"{path}: {model.__name__} requires {key}"
