@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import requests
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.pulumi_double.server_process import ServerProcess
 
-_CHECKOUT = Path(__file__).parents[2]
 _SERVICES = {
     "COMPUTE": "compute/v1/", "IAM": "v1/", "LUSTRE": "v1/", "RESOURCE_MANAGER": "v1/",
     "SECRET_MANAGER": "v1/", "SERVICE_USAGE": "v1/", "STORAGE": "storage/v1/",
 }  # fmt: skip
 
 
-class GoogleProcess:
+class GoogleProcess(ServerProcess):
     """A running double; `folder` has its log and a login that only it believes."""
 
     def __init__(self, folder: Path, nodes: dict[str, str]) -> None:
-        """Start it and wait until it answers; `nodes` are the arguments of `Instances`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        """Start it; `nodes` are the arguments of `Instances`."""
+        super().__init__("tests.google_double.server", folder, json.dumps(nodes))
+        self.url = f"http://127.0.0.1:{self.port}"
         self._login = folder / "login.json"
         self._login.write_text(json.dumps(_login(self.url)), encoding="utf-8")
-        words = [sys.executable, "-m", "tests.google_double.server", str(port), json.dumps(nodes)]
-        with (folder / "google.log").open("w") as log:
-            self._process = subprocess.Popen(words, cwd=_CHECKOUT, stdout=log, stderr=log)
-        while True:
-            if self._process.poll() is not None:
-                raise RuntimeError((folder / "google.log").read_text(encoding="utf-8"))
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
 
     def environment(self) -> dict[str, str]:
         """Return what points gcluster there: the provider's own variables, and the login."""
@@ -55,11 +38,6 @@ class GoogleProcess:
         """Return what exists, by path, and the rights that were granted."""
         found: list[str] = requests.get(f"{self.url}/standing", timeout=30).json()
         return found
-
-    def end(self) -> None:
-        """Stop it."""
-        self._process.terminate()
-        self._process.wait()
 
 
 def _login(url: str) -> dict[str, str]:

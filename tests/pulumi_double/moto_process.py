@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 
-_CHECKOUT = Path(__file__).parents[2]
+from .server_process import ServerProcess
 
 
-class MotoProcess:
+class MotoProcess(ServerProcess):
     """A running server; `folder` has its log, its consoles and what was launched."""
 
     def __init__(
         self, folder: Path, region: str = "us-east-1", nodes: dict[str, str] | None = None
     ) -> None:
-        """Start it and wait until it answers; `nodes` are the arguments of `Instances`."""
-        self.folder, self.region = folder, region
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        folder.mkdir(parents=True, exist_ok=True)
-        words = [sys.executable, "-m", "tests.pulumi_double.moto_server", str(port), str(folder)]
-        words += [json.dumps(nodes)] if nodes else []
-        with (folder / "moto.log").open("w") as log:
-            self._process = subprocess.Popen(words, cwd=_CHECKOUT, stdout=log, stderr=log)
-        while True:
-            if self._process.poll() is not None:
-                raise RuntimeError((folder / "moto.log").read_text(encoding="utf-8"))
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
+        """Start it; `nodes` are the arguments of `Instances`."""
+        words = [str(folder), *([json.dumps(nodes)] if nodes else [])]
+        super().__init__("tests.pulumi_double.moto_server", folder, *words)
+        self.region, self.url = region, f"http://127.0.0.1:{self.port}"
 
     def client(self, service: str) -> Any:
         """Return a client of a service."""
@@ -79,8 +61,3 @@ class MotoProcess:
         found += [f"FileSystem {system['FileSystemId']}" for system in systems]
         zones = self.client("route53").list_hosted_zones()["HostedZones"]
         return sorted([*found, *(f"Zone {zone['Id']}" for zone in zones)])
-
-    def end(self) -> None:
-        """Stop it."""
-        self._process.terminate()
-        self._process.wait()
