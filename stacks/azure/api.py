@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -33,10 +34,11 @@ logging.getLogger("azure").addHandler(logging.NullHandler())
 """What the SDK would log to standard error stands in our diagnostics."""
 
 T = TypeVar("T")
-_MANAGEMENT = "https://management.azure.com"
 _LOGGED_OUT = 401
 _RESOURCES = "2021-04-01"
 """API version of Microsoft.Resources."""
+_METADATA = "2022-09-01"
+"""API version of a cloud's own description (hashicorp/go-azure-sdk, sdk/internal/metadata)."""
 
 
 class Answer(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,6 +60,25 @@ class Tagged(Answer, frozen=True):
     type: str
     tags: dict[str, str] = {}
     sku: Sku = Sku()
+
+
+class _Authentication(Answer, frozen=True):
+    audiences: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    login_endpoint: str = ""
+    """"": where Azure's own libraries log in by themselves."""
+
+
+class Cloud(Answer, frozen=True):
+    """An Azure, as it describes itself."""
+
+    resource_manager: str
+    authentication: _Authentication
+
+
+_PUBLIC = Cloud(
+    resource_manager="https://management.azure.com",
+    authentication=_Authentication(audiences=("https://management.azure.com",)),
+)
 
 
 class _Page(Answer, frozen=True):
@@ -84,23 +105,53 @@ class Api:
         self._transport = transport
 
     @cached_property
+    def cloud(self) -> Cloud:
+        """The Azure that is asked: the one at ARM_METADATA_HOSTNAME, as the engine's provider does.
+
+        Clouds that are cut off from the public one are found there. Raises ProviderError.
+        """
+        host = os.environ.get("ARM_METADATA_HOSTNAME")
+        if not host:
+            return _PUBLIC
+        client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
+            f"https://{host}", policies=[RetryPolicy()], transport=self._transport
+        )
+        url = f"https://{host}/metadata/endpoints?api-version={_METADATA}"
+        with refusals(), client:
+            response = client.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            try:
+                return decode_json(response.content, Cloud)
+            except msgspec.MsgspecError as error:
+                raise provider_error(
+                    "GC966",
+                    f"ARM_METADATA_HOSTNAME: {host} does not describe an Azure: {error}",
+                    hint=f"{url} must tell resourceManager and authentication; without the "
+                    "variable the public Azure is asked",
+                ) from error
+
+    @cached_property
     def compute(self) -> ComputeManagementClient:
         """The SDK's client; its calls belong into `refusals`."""
+        login = self.cloud.authentication
         more: dict[str, Any] = {} if self._transport is None else {"transport": self._transport}
+        where = {"authority": login.login_endpoint} if login.login_endpoint else {}
         return ComputeManagementClient(
-            self._credential or DefaultAzureCredential(),
+            self._credential or DefaultAzureCredential(**where),
             self.subscription,
+            base_url=self.cloud.resource_manager,
+            credential_scopes=[f"{login.audiences[0]}/.default"],
             polling_interval=self.interval_s,
             **more,
         )
 
     def get(self, kind: type[T], path: str, version: str, **query: str) -> T:
         """Return one answer of Azure Resource Manager; raises ProviderError."""
-        return self._ask(kind, _url(path, version, query))
+        return self._ask(kind, self._url(path, version, query))
 
     def pages(self, kind: type[T], path: str, version: str, **query: str) -> Iterator[T]:
         """Yield the items of all pages; raises ProviderError."""
-        url: str | None = _url(path, version, query)
+        url: str | None = self._url(path, version, query)
         while url:
             page = self._ask(_Page, url)
             yield from (decode_json(item, kind) for item in page.value)
@@ -112,6 +163,10 @@ class Api:
         below = f"/subscriptions/{self.subscription}"
         for what in ("resources", "resourcegroups"):
             yield from self.pages(Tagged, f"{below}/{what}", _RESOURCES, **{"$filter": wanted})
+
+    def _url(self, path: str, version: str, query: dict[str, str]) -> str:
+        manager = self.cloud.resource_manager.rstrip("/")
+        return f"{manager}{path}?{urlencode({**query, 'api-version': version})}"
 
     def _ask(self, kind: type[T], url: str) -> T:
         with refusals():
@@ -148,10 +203,6 @@ def _logged_out(error: Exception) -> ProviderError:
         detail=str(error),
         hint="log in with `az login`, then run the same command again",
     )
-
-
-def _url(path: str, version: str, query: dict[str, str]) -> str:
-    return f"{_MANAGEMENT}{path}?{urlencode({**query, 'api-version': version})}"
 
 
 _PLACE = re.compile(r"(https://[a-z0-9-]+\.(vault\.[a-z.]+))(/secrets/[^/]+(/[^/]+)?)")

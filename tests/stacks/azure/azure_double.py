@@ -140,6 +140,8 @@ class AzureDouble(BaseAdapter):
         self.more: list[Any] = []
         """Other resources that carry tags."""
         self.asked: list[str] = []
+        self.hosts: set[str] = set()
+        """Where it was asked."""
         self.denied: set[str] = set()
         """Paths that the login may not read."""
         self.refused: tuple[int, object] | None = None
@@ -173,6 +175,7 @@ class AzureDouble(BaseAdapter):
         """Answer one request."""
         url = urlsplit(str(request.url))
         self.asked.append(f"{request.method} {url.path}")
+        self.hosts.add(url.netloc)
         status, body = self.refused or self._answer(request, url.path, parse_qs(url.query))
         response = requests.Response()
         response.status_code = status

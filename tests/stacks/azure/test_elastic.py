@@ -220,5 +220,28 @@ def test_a_login_that_has_expired_says_what_to_do(azure: AzureDouble) -> None:
     assert "az login" in caught.value.diagnostics[0].hint
 
 
+def test_azure_is_asked_where_the_engines_provider_asks_it(
+    azure: AzureDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "arm.example")
+    azure.answers["/metadata/endpoints"] = {
+        "resourceManager": "https://manager.example/",
+        "authentication": {"audiences": ["https://manager.example/"], "loginEndpoint": ""},
+    }
+    assert list(azure.api().tagged("gcluster-cluster", "research")) == []
+    assert azure.hosts == {"arm.example", "manager.example"}
+
+
+def test_a_host_that_describes_no_azure_is_named(
+    azure: AzureDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "arm.example")
+    azure.answers["/metadata/endpoints"] = {"portal": "https://portal.example"}
+    with pytest.raises(ProviderError) as caught:
+        sets(azure)
+    assert caught.value.diagnostics[0].code == "GC966"
+    assert "ARM_METADATA_HOSTNAME: arm.example" in caught.value.diagnostics[0].summary
+
+
 def test_the_example_is_elastic() -> None:
     assert spec_of("Standard_ND96isr_H100_v5").pools["train"].is_elastic
