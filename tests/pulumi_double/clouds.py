@@ -82,13 +82,14 @@ class InventedCloud(Cloud):
         words = _words(urn, inputs, things["serial"])
         words["group"] = f"{_SUBSCRIPTION}/resourceGroups/{inputs.get('resourceGroupName')}"
         identifier = words["id"] = _fill(known["id"], words)
-        unique = _fill(known["unique"], words) if "unique" in known else ""
+        is_azure = type_.startswith("azure-native:")
+        unique = _fill(known.get("unique", "{id}" if is_azure else ""), words)
         if unique and any(
             t["unique"] == unique and t["type"] == type_ for t in things["by_id"].values()
         ):
             raise CloudError(f"{type_} {unique} already exists")
         outputs = {key: _fill(text, words) for key, text in known.get("outputs", {}).items()}
-        if type_.startswith("azure-native:"):  # every resource there tells its name
+        if is_azure:  # every resource there tells its name
             outputs.setdefault("name", identifier.rpartition("/")[2])
         if isinstance(inputs.get("identity"), dict):
             outputs["identity"] = _identity(inputs["identity"], words["uuid"])
