@@ -7,8 +7,11 @@ DOCUMENTATION = r"""
 module: nvidia_gpu
 short_description: Load NVIDIA's GPU driver and configure the GPUs, or verify them
 description:
-  - Loads the installed driver where another version, or none, runs, and sets MIG and ECC.
+  - Loads the installed driver where another version, or none, runs, with the modules that use it (gdrdrv,
+    nvidia-fs, nvidia-peermem); sets MIG and ECC, and resets the GPUs where those need it; starts the daemons.
+  - Daemons that hold the driver are stopped for it and started again, whether or not it worked.
   - Nothing is changed while a job or any other process uses a GPU.
+  - What only a reboot of the node brings is returned in RV(reboot) and is no failure.
   - With O(state=verified) asks the driver that runs, not the packages.
 options:
   state:
@@ -44,16 +47,24 @@ options:
     type: str
     choices: [enabled, disabled, unmanaged]
     default: unmanaged
-  peer_memory:
-    description: How adapters reach the GPUs' memory; V(nvidia-peermem) has a module of its own.
-    type: str
-    default: ""
+  load:
+    description: Kernel modules that have to be loaded, in their order.
+    type: list
+    elements: str
+    default: []
   fabric_manager:
-    description: Version of the fabric manager, or its branch; empty where the machine has no NVSwitch.
+    description: Version of the fabric manager, or its branch; empty where the machine has none of its own.
     type: str
     default: ""
+  fabric:
+    description:
+      - Whether GPUs have to be a part of an NVLink fabric, whoever manages it.
+      - V(reported) lets one pass that says nothing of it (A100), V(none) asks none.
+    type: str
+    choices: [required, reported, none]
+    default: none
   services:
-    description: The driver's daemons, which are stopped while its modules are loaded again.
+    description: The driver's daemons, in the order to start them in.
     type: list
     elements: str
     default: []
@@ -80,6 +91,10 @@ changes:
   returned: state is present
   type: list
   elements: str
+reboot:
+  description: What only a reboot brings; empty where none is due.
+  returned: state is present
+  type: str
 differences:
   description: Everything that isn't as asked.
   returned: verification failed
@@ -87,14 +102,14 @@ differences:
   elements: str
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.changes import Change, applied, commands
-from ..module_utils.node import is_active, is_of_branch, job_runs, run, system_path
-from ..module_utils.state import STATE, Failed, exit_with_state
+from ..module_utils import kernel_modules
+from ..module_utils.node import is_active, is_of_branch, job_runs, run
+from ..module_utils.state import STATE, Failed, exit_with_differences
 
 ARGUMENTS: dict[str, Any] = {
     "state": STATE,
@@ -104,15 +119,21 @@ ARGUMENTS: dict[str, Any] = {
     "gpus": {"type": "int", "required": True},
     "mig": {"type": "str", "choices": ["enabled", "disabled", "unmanaged"], "default": "unmanaged"},
     "ecc": {"type": "str", "choices": ["enabled", "disabled", "unmanaged"], "default": "unmanaged"},
-    "peer_memory": {"type": "str", "default": ""},
+    "load": {"type": "list", "elements": "str", "default": []},
     "fabric_manager": {"type": "str", "default": ""},
+    "fabric": {"type": "str", "choices": ["required", "reported", "none"], "default": "none"},
     "services": {"type": "list", "elements": "str", "default": []},
 }
-GPU_FIELDS = ("index", "driver_version", "persistence_mode", "ecc.mode.current", "mig.mode.current")
-KERNEL_MODULES = ("nvidia_peermem", "nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
+GPU_FIELDS = (
+    "index", "driver_version", "persistence_mode", "ecc.mode.current", "ecc.mode.pending",
+    "mig.mode.current", "mig.mode.pending",
+)  # fmt: skip
 OPEN_LICENSE = "Dual MIT/GPL"
-SETTINGS = (("mig", "mig.mode.current", "-mig"), ("ecc", "ecc.mode.current", "-e"))
-"""Option, field of nvidia-smi's query, and the flag that sets it."""
+SETTINGS = (("mig", "mig.mode", "-mig"), ("ecc", "ecc.mode", "-e"))
+"""Option, the beginning of its fields in nvidia-smi's query, and the flag that sets it."""
+NOT_THERE = "[N/A]"
+"""What nvidia-smi says of a field that a GPU doesn't have."""
+DEVICES = r"/dev/nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset|-nvswitch.*)"
 
 
 def query_gpus() -> tuple[list[dict[str, str]], str]:
@@ -129,15 +150,30 @@ def runs(gpu: dict[str, str], version: str) -> bool:
     return not version or is_of_branch(gpu["driver_version"], version)
 
 
-def setting_changes(asked: dict[str, Any], found: list[dict[str, str]]) -> Iterator[Change]:
-    """Yield the changes of GPU settings that are not as asked."""
+def unset(asked: dict[str, Any], found: list[dict[str, str]], when: str) -> Iterator[list[str]]:
+    """Yield option, wanted mode, GPU and flag of the settings that are not as asked.
+
+    Args:
+        asked: the module's arguments.
+        found: what the driver says of each GPU.
+        when: "current" for the modes that hold, "pending" for those after the next reset.
+
+    Raises:
+        Failed: a GPU doesn't have what is to be enabled.
+    """
     for option, field, flag in SETTINGS:
         wanted = asked[option]
         for gpu in found if wanted != "unmanaged" else ():
-            if gpu[field] != wanted.capitalize():
-                value = "1" if wanted == "enabled" else "0"
-                command = ("nvidia-smi", "-i", gpu["index"], flag, value)
-                yield Change(f"{option} {wanted} on GPU {gpu['index']}", commands(command))
+            there = gpu[f"{field}.{when}"]
+            if there == NOT_THERE and wanted == "enabled":
+                raise Failed(f"GPU {gpu['index']} has no {option.upper()} that could be enabled")
+            if there not in {wanted.capitalize(), NOT_THERE}:
+                yield [option, wanted, gpu["index"], flag]
+
+
+def described(settings: list[list[str]]) -> str:
+    """Return settings that are not as asked, in words."""
+    return "; ".join(f"{option} {wanted} on GPU {gpu}" for option, wanted, gpu, _ in settings)
 
 
 def users() -> str:
@@ -148,39 +184,108 @@ def users() -> str:
     return f"GPUs are used by {'; '.join(text.splitlines())}" if code == 0 and text else ""
 
 
-def reload_driver(services: list[str]) -> None:
-    """Load the installed modules instead of those that run."""
-    for service in services:
-        run("systemctl", "stop", service)
-    loaded = [name for name in KERNEL_MODULES if system_path(f"/sys/module/{name}").exists()]
-    commands(
-        *[("rmmod", name) for name in loaded],
-        ("modprobe", "nvidia"),
-        ("modprobe", "nvidia-uvm"),
-        hint="; a reboot of the drained node brings the new driver",
-    )()
-    for service in services:
-        run("systemctl", "start", service)
+class Node:
+    """A node whose driver and GPUs are brought to what is asked for, step by step."""
+
+    def __init__(self, asked: dict[str, Any], *, act: bool) -> None:
+        """Take the module's arguments, and whether changes are made or only described."""
+        self.asked, self.act = asked, act
+        self.reboot: list[str] = []
+        """What only a reboot brings."""
+
+    def changes(self) -> Iterator[str]:
+        """Make the changes that are due, or only describe them.
+
+        Raises:
+            Failed: something is to be changed and the GPUs are in use, or it didn't work.
+        """
+        yield from self._driver()
+        yield from self._missing_modules()
+        yield from self._settings()
+        yield from self._daemons()
+
+    def _driver(self) -> Iterator[str]:
+        found, _ = query_gpus()
+        version = self.asked["version"]
+        if found and all(runs(gpu, version) for gpu in found):
+            return
+        wanted = f"driver {version}" if version else "the image's driver"
+        what = f"{wanted} instead of {found[0]['driver_version'] if found else 'none'}"
+        if self._undisturbed(what):
+            self._without_daemons(self._exchange)
+        yield what
+
+    def _exchange(self) -> None:
+        if kernel_modules.is_loaded("nouveau"):
+            why = kernel_modules.reload_module("nouveau", [])
+            if why or kernel_modules.is_loaded("nouveau"):
+                self.reboot.append(why or "nouveau has the GPUs")
+                return
+        why = self._held() or kernel_modules.reload_module("nvidia", self.asked["load"])
+        if why:
+            self.reboot.append(why)
+
+    @staticmethod
+    def _held() -> str:
+        """Return which programs keep the driver's devices open, "" where none does."""
+        found = kernel_modules.openers(DEVICES)
+        return f"the driver is held by {', '.join(found)}" if found else ""
+
+    def _missing_modules(self) -> Iterator[str]:
+        load = [each for each in self.asked["load"] if not _is_loaded(each)]
+        if load and not self.reboot:
+            if self.act:
+                kernel_modules.load_modules(load)
+            yield f"not loaded: {', '.join(load)}"
+
+    def _settings(self) -> Iterator[str]:
+        """Set MIG and ECC: both hold only after a reset of the GPUs on most of them."""
+        before, _ = query_gpus()
+        due = list(unset(self.asked, before, "current"))
+        if not due or not self._undisturbed(described(due)):
+            yield from [described(due)] if due else []
+            return
+        for _, wanted, gpu, flag in unset(self.asked, before, "pending"):
+            value = "1" if wanted == "enabled" else "0"
+            code, text = run("nvidia-smi", "-i", gpu, flag, value)
+            if code:
+                raise Failed(f"nvidia-smi -i {gpu} {flag} {value}: {text}")
+        if list(unset(self.asked, query_gpus()[0], "current")):
+            self._without_daemons(lambda: run("nvidia-smi", "--gpu-reset"))
+        # NVML API reference, "Known Issues": a reset may not change a pending ECC mode, and a
+        # reboot may be required (2026-11).
+        if left := list(unset(self.asked, query_gpus()[0], "current")):
+            self.reboot.append(described(left))
+        yield described(due)
+
+    def _daemons(self) -> Iterator[str]:
+        silent = [service for service in self.asked["services"] if not is_active(service)]
+        if silent and not self.reboot:
+            if self.act:
+                kernel_modules.start_units(silent)
+            yield f"not running: {', '.join(silent)}"
+
+    def _without_daemons(self, change: Callable[[], object]) -> None:
+        stopped = kernel_modules.stop_units(kernel_modules.DAEMONS)
+        try:
+            change()
+        finally:
+            # One that doesn't start on a node that is about to be rebooted says nothing.
+            if not self.reboot:
+                kernel_modules.start_units(stopped)
+            else:
+                for unit in stopped:
+                    run("systemctl", "start", unit)
+
+    def _undisturbed(self, what: str) -> bool:
+        """Say whether a change is to be made now. Raises Failed: the GPUs are in use."""
+        if self.act and (user := users()):
+            raise Failed(f"{user}: not changed: {what}")
+        return self.act
 
 
-def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
-    """Return what brings the node to what was asked for.
-
-    Raises:
-        Failed: something is to be changed and the GPUs are in use.
-    """
-    found, _ = query_gpus()
-    due = []
-    version = asked["version"]
-    wanted = f"driver {version}" if version else "the image's driver"
-    if not found or not all(runs(gpu, version) for gpu in found):
-        running = found[0]["driver_version"] if found else "none"
-        change = Change(f"{wanted} instead of {running}", lambda: reload_driver(asked["services"]))
-        due.append(change)
-    due += setting_changes(asked, found)
-    if due and act and (user := users()):
-        raise Failed(f"{user}: not changed: {'; '.join(change.description for change in due)}")
-    return due
+def _is_loaded(module: str) -> bool:
+    return kernel_modules.is_loaded(module.replace("-", "_"))
 
 
 def differences(asked: dict[str, Any]) -> list[str]:
@@ -195,13 +300,14 @@ def differences(asked: dict[str, Any]) -> list[str]:
             wrong.append(f"{who} runs driver {gpu['driver_version']}, not {asked['version']}")
         if gpu["persistence_mode"] != "Enabled" and not asked["from_image"]:
             wrong.append(f"{who} has persistence mode {gpu['persistence_mode']}")
-    wrong += [f"not {change.description}" for change in setting_changes(asked, found)]
+    if left := list(unset(asked, found, "current")):
+        wrong.append(f"not {described(left)}")
     wrong += [f"{service} isn't running" for service in asked["services"] if not is_active(service)]
     return (
         wrong
         + ([] if asked["from_image"] else kind_differences(open_modules=asked["open_modules"]))
-        + module_differences(asked["peer_memory"])
-        + fabric_differences(asked["fabric_manager"])
+        + module_differences(asked["load"])
+        + fabric_differences(asked["fabric_manager"], asked["fabric"])
     )
 
 
@@ -214,28 +320,27 @@ def kind_differences(*, open_modules: bool) -> list[str]:
     return [f"the module nvidia isn't the {kind} one: {license_}"]
 
 
-def module_differences(peer_memory: str) -> list[str]:
+def module_differences(load: list[str]) -> list[str]:
     """Return what is wrong with the kernel's other modules."""
-    wrong = []
-    if system_path("/sys/module/nouveau").exists():
-        wrong.append("nouveau is loaded")
-    if peer_memory == "nvidia-peermem" and not system_path("/sys/module/nvidia_peermem").exists():
-        wrong.append("nvidia-peermem isn't loaded")
-    return wrong
+    wrong = [f"{module} isn't loaded" for module in load if not _is_loaded(module)]
+    return wrong + (["nouveau is loaded"] if kernel_modules.is_loaded("nouveau") else [])
 
 
-def fabric_differences(fabric_manager: str) -> list[str]:
+def fabric_differences(fabric_manager: str, fabric: str) -> list[str]:
     """Return what is wrong with the NVLink fabric of the node."""
-    if not fabric_manager:
-        return []
     wrong = []
-    _, text = run("nv-fabricmanager", "--version")
-    version = text.split()[-1] if text else "none"
-    if not is_of_branch(version, fabric_manager):
-        wrong.append(f"the fabric manager is {version}, not {fabric_manager}")
+    if fabric_manager:
+        _, text = run("nv-fabricmanager", "--version")
+        version = text.split()[-1] if text else "none"
+        if not is_of_branch(version, fabric_manager):
+            wrong.append(f"the fabric manager is {version}, not {fabric_manager}")
+    if fabric == "none":
+        return wrong
     _, text = run("nvidia-smi", "--query-gpu=fabric.state,fabric.status", "--format=csv,noheader")
-    states = set(text.splitlines())
-    if states != {"Completed, Success"}:
+    states = set(text.splitlines()) - {"Completed, Success"}
+    if fabric == "reported":
+        states = {state for state in states if "N/A" not in state.split(", ")[0]}
+    if states:
         wrong.append(f"the NVLink fabric is not ready: {'; '.join(sorted(states))}")
     return wrong
 
@@ -244,8 +349,15 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = module.params
-    act = not module.check_mode
-    exit_with_state(module, applied(lambda: changes(asked, act=act)), lambda: differences(asked))
+    if asked["state"] == "verified":
+        exit_with_differences(module, lambda: differences(asked))
+    node = Node(asked, act=not module.check_mode)
+    done: list[str] = []
+    try:
+        done.extend(node.changes())
+    except Failed as failed:
+        module.fail_json(msg=str(failed), changed=bool(done), changes=done)
+    module.exit_json(changed=bool(done), changes=done, reboot="; ".join(node.reboot))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ module: rdma_drivers
 short_description: Load the RDMA kernel modules or verify them
 description:
   - Loads modules that are missing, and DOCA-OFED's again where others run than are installed; never under a job.
+  - nvidia-peermem, which is built for these modules, is taken out meanwhile, and built again where it no longer fits.
   - With O(state=verified) looks at DOCA-OFED and at the memory that jobs may lock, too.
 options:
   state:
@@ -55,8 +56,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import Change, applied, commands, refuse_under_job
+from ..module_utils.kernel_modules import PEER_MEMORY, is_loaded, load_peer_memory
 from ..module_utils.node import first_line, run, system_path
-from ..module_utils.state import STATE, exit_with_state
+from ..module_utils.state import STATE, Failed, exit_with_state
 
 ARGUMENTS: dict[str, Any] = {
     "state": STATE,
@@ -64,6 +66,7 @@ ARGUMENTS: dict[str, Any] = {
     "modules": {"type": "list", "elements": "str", "required": True},
 }
 CORE = "mlx5_core"
+OPENIBD = "/etc/init.d/openibd"
 
 
 def running(module: str, name: str) -> str:
@@ -78,11 +81,27 @@ def changes(drivers: str, modules: list[str]) -> list[Change]:
     due = []
     if CORE not in missing and drivers == "doca" and installed != running(CORE, "srcversion"):
         what = f"{CORE} {running(CORE, 'version')} runs, another one is installed"
-        due.append(Change(what, commands(("/etc/init.d/openibd", "restart"))))
+        due.append(Change(what, restart))
     if missing:
         load = commands(("modprobe", "--all", *missing))
         due.append(Change(f"not loaded: {', '.join(missing)}", load))
     return due
+
+
+def restart() -> None:
+    """Let DOCA-OFED's modules run instead of those that do, with the GPUs' peer memory taken out.
+
+    Raises:
+        Failed: something else uses them, or they don't load.
+    """
+    uses = is_loaded(PEER_MEMORY)
+    if uses:
+        commands(("rmmod", PEER_MEMORY))()
+    code, text = run(OPENIBD, "restart", timeout_s=600)
+    if uses:
+        load_peer_memory()
+    if code:
+        raise Failed(f"openibd doesn't restart: {text}; a reboot of the drained node loads them")
 
 
 def differences(drivers: str, modules: list[str]) -> list[str]:

@@ -140,7 +140,7 @@ class Firmware(SpecModel, frozen=True):
 
 
 class Boot(SpecModel, frozen=True):
-    """The kernel's parameters. They hold from the next start on, and nothing restarts unasked."""
+    """The kernel's parameters, from the next start on; nothing in service restarts unasked."""
 
     UPDATES: ClassVar = updates(none="reboot", rolling="parameters hugepages")
 
@@ -150,9 +150,10 @@ class Boot(SpecModel, frozen=True):
     """Kernel parameters in addition to the distribution's and the GPUs' own."""
     hugepages: ByteSize | None = None
     """Memory of a node kept in pages of 1 GiB; default: none."""
-    reboot: Literal["never", "when-drained"] = "never"
-    """Whether `up` may restart a node, without jobs, whose kernel or parameters are not the running
-    ones. Otherwise it says so and stops there."""
+    reboot: Literal["auto", "never", "when-drained"] = "auto"
+    """Whether `up` may restart a node whose kernel, parameters, driver or GPU modes need it. auto:
+    one on which no scheduler and nothing on a GPU runs yet; when-drained: also one in service,
+    without jobs. Otherwise it says so and stops there."""
 
 
 class GpuSettings(SpecModel, frozen=True):

@@ -11,7 +11,19 @@ BEFORE_TURING = ("7.0",)
 components/install_nvidiagpudriver.sh: V100 takes the proprietary ones; read 2026-11)."""
 
 
-@role_compiler("nvidia_driver", sources=("nvidia-cuda",), components=("driver", "fabric_manager"))
+FIRST_THAT_REPORTS = (9, 0)
+"""Compute capability from which on a GPU says whether it joined the NVLink fabric (NVML reference,
+`nvmlDeviceGetGpuFabricInfo`: Hopper or newer; read 2026-11)."""
+
+
+# After ofed: nvidia-peermem is compiled against the RDMA drivers that are there (plugins,
+# kernel_modules.load_peer_memory), and the fabric manager of NVLink 5 needs ib_umad.
+@role_compiler(
+    "nvidia_driver",
+    sources=("nvidia-cuda",),
+    components=("driver", "fabric_manager"),
+    after=("ofed",),
+)
 def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a driver of the nodes.
 
@@ -40,15 +52,16 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         "nvidia_driver_modules": "proprietary" if proprietary else gpus.modules
     }
     peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": gpus.peer_memory}
-    state = daemons | peer_memory | {"nvidia_driver_version": version} | _gpu_settings(node)
+    packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
+    loaded = daemons | peer_memory | packages
+    state = loaded | {"nvidia_driver_version": version} | _gpu_settings(node)
     if proprietary:
         state |= modules
-    packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
     return [
         _nvidia_driver_step("preflight", driver | modules),
         _nvidia_driver_step("install", driver | modules | daemons | packages),
-        _nvidia_driver_step("configure", daemons | peer_memory),
-        _nvidia_driver_step("join", state),
+        _nvidia_driver_step("configure", loaded),
+        _nvidia_driver_step("join", state | _restarts(node)),
         _nvidia_driver_step("verify", state),
     ]
 
@@ -60,7 +73,14 @@ def _driver_of_nodes(node: NodeFacts) -> list[Step]:
         "nvidia_driver_version": node.given_version("driver"),
     }
     state |= _gpu_settings(node)
-    return [_nvidia_driver_step("join", state), _nvidia_driver_step("verify", state)]
+    return [
+        _nvidia_driver_step("join", state | _restarts(node)),
+        _nvidia_driver_step("verify", state),
+    ]
+
+
+def _restarts(node: NodeFacts) -> dict[str, Json]:
+    return {"nvidia_driver_reboot": node.pool.boot.reboot}
 
 
 def _gpu_settings(node: NodeFacts) -> dict[str, Json]:
@@ -69,7 +89,20 @@ def _gpu_settings(node: NodeFacts) -> dict[str, Json]:
         "nvidia_driver_gpus": 0 if node.gpu is None else node.gpu.count,
         "nvidia_driver_mig": gpus.mig,
         "nvidia_driver_ecc": gpus.ecc,
+        "nvidia_driver_fabric": _fabric_state(node),
     }
+
+
+def _fabric_state(node: NodeFacts) -> str:
+    """Return what GPUs must say of their NVLink fabric, also where the switches manage it (NVL72).
+
+    Of a cloud's machines only what GPUs say is believed: part of a board may have no fabric.
+    """
+    if node.gpu is None or node.machine is None or node.machine.nvlink is None:
+        return "none"
+    capability = tuple(int(part) for part in (node.gpu.compute_capability or "0").split("."))
+    in_cloud = node.spec.sites[node.pool.site].is_cloud
+    return "required" if capability >= FIRST_THAT_REPORTS and not in_cloud else "reported"
 
 
 def _nvidia_driver_step(phase: Phase, variables: dict[str, Json]) -> Step:
@@ -106,6 +139,7 @@ def amd_gpu_steps(node: NodeFacts) -> list[Step]:
     }
     state: dict[str, Json] = release | {"amd_gpu_gpus": node.gpu.count}
     return [
+        _amd_gpu_step("preflight", {}),
         _amd_gpu_step("install", packages),
         _amd_gpu_step("configure", users),
         _amd_gpu_step("join", state),

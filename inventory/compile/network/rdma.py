@@ -68,10 +68,12 @@ def ofed_sources(node: NodeFacts) -> tuple[str, ...]:
     chosen=ofed_sources,
     components=("ofed",),
     plugins=("ofed",),
-    after=("dcgm",),
 )
 def ofed_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role ofed: on machines whose fabric is InfiniBand or RoCE."""
+    """Return the steps of role ofed: on machines whose fabric is InfiniBand or RoCE.
+
+    In the stage of the GPUs' driver and before it, whose peer memory builds on these modules.
+    """
     if rdma_kind(node) is None:
         return []
     drivers: dict[str, Json] = {
@@ -87,7 +89,7 @@ def ofed_steps(node: NodeFacts) -> list[Step]:
         ("verify", drivers | kind),
     )
     return [
-        Step(stage=Stage.FABRIC, role="ofed", phase=phase, variables=variables)
+        Step(stage=Stage.DRIVERS, role="ofed", phase=phase, variables=variables)
         for phase, variables in phases
     ]
 

@@ -71,6 +71,33 @@ def test_an_upgrade_and_the_way_back_move_everything_together(
     assert versions(host) == {"595.58.03-1"}
 
 
+def test_a_driver_is_exchanged_on_a_node_where_gdrdrv_holds_it(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
+    host.check_output("/usr/local/bin/modprobe gdrdrv")
+    with recorded("old-driver"):
+        run = converge(phases=["join", "verify"])
+    assert run.returncode == 0, run.said
+    loaded = set(host.check_output("ls /srv/node/sys/module").split())
+    assert loaded == {"gdrdrv", "nvidia", "nvidia_uvm"}
+    assert host.service("nvidia-fabricmanager").is_running
+
+
+def test_a_driver_that_stays_needs_a_restart_and_the_spec_s_word(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
+    host.check_output("touch /srv/node/sys/module/nvidia/holders/unknown")
+    try:
+        with recorded("old-driver"):
+            run = converge(phases=["join"])
+    finally:
+        host.check_output("rm /srv/node/sys/module/nvidia/holders/unknown")
+    assert run.returncode != 0
+    assert "unknown can't be taken out" in run.said
+    assert "boot: {reboot: when-drained}" in run.said
+    assert converge(phases=["join", "verify"]).returncode == 0
+
+
 def test_an_interrupted_dpkg_is_told_and_can_be_fixed(host: Host, converge: Play) -> None:
     host.check_output("echo 'Package: x' > /var/lib/dpkg/updates/0001")
     try:

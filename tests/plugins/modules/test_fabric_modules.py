@@ -122,3 +122,21 @@ def test_missing_rdma_modules_are_loaded_but_never_under_a_job(machine: Machine)
     machine.tool("pgrep", "exit 1")
     assert machine.call("rdma_drivers", RDMA)["changed"]
     assert (machine.root / "loaded").read_text() == "--all mlx5_ib\n"
+
+
+def test_peer_memory_is_out_while_doca_loads_its_modules_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from running import module  # noqa: PLC0415  # beside this file
+
+    for name in ("rmmod", "modprobe", "openibd"):
+        machine.tool(name, f'echo "{name} $*" >>{machine.root}/calls')
+    monkeypatch.setattr(module("rdma_drivers"), "OPENIBD", "openibd")
+    machine.tool("modinfo", "echo 0123")
+    machine.file("sys/module/mlx5_core/srcversion", "4567\n")
+    machine.file("sys/module/mlx5_core/version", "25.04\n")
+    machine.file("sys/module/nvidia_peermem/version")
+    done = machine.call("rdma_drivers", {"drivers": "doca", "modules": ["mlx5_core"]})
+    assert done["changes"] == ["mlx5_core 25.04 runs, another one is installed"], done
+    calls = (machine.root / "calls").read_text().splitlines()
+    assert calls == ["rmmod nvidia_peermem", "openibd restart", "modprobe nvidia_peermem"]

@@ -19,7 +19,7 @@ AMD: dict[str, Any] = {"rocm": "6.4.4", "gpus": 8}
 DCGM: dict[str, Any] = {"version": "4.5.1", "gpus": 8}
 NVIDIA: dict[str, Any] = {
     "version": "595.58.03", "gpus": 8, "mig": "disabled", "ecc": "enabled",
-    "peer_memory": "", "fabric_manager": "595.58.03", "services": ["nvidia-persistenced"],
+    "fabric_manager": "595.58.03", "fabric": "required", "services": ["nvidia-persistenced"],
 }  # fmt: skip
 MODULES: dict[str, tuple[str, dict[str, Any]]] = {
     "amd_gpu": ("amd_gpu", AMD | {"state": "verified"}),
