@@ -17,7 +17,7 @@ from ...lifecycle.operations.burst.explain import explain_job
 from ...lifecycle.operations.burst.replay import replay
 from ...lifecycle.operations.burst.saved_queue import read_queue, try_out
 from ...lifecycle.operations.burst.simulate.scenario import Assumed
-from ...lifecycle.state.process import who
+from ...lifecycle.state.process import user_at_host
 from ...schemas.spec.units import Duration
 from ..app import group
 from ..console import emit, say, stdout
@@ -150,7 +150,7 @@ def agent(
             "GC941", f'--interval "{interval}": {error}', hint="10s", exit_code=Exit.USAGE
         ) from error
     if unit:
-        emit(unit_file(cluster, who().partition("@")[0], interval).rstrip("\n"))
+        emit(unit_file(cluster, user_at_host().partition("@")[0], interval).rstrip("\n"))
         return Exit.OK
 
     run_agent(cluster, once=once, interval_s=seconds, say=_line)

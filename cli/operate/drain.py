@@ -12,7 +12,7 @@ from ...lifecycle.operations.service import drain
 from ...lifecycle.scheduler.select import scheduler_of
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import answer
-from ..render.operate.operations import served_text
+from ..render.operate.operations import service_text
 
 
 def command(
@@ -31,5 +31,5 @@ def command(
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
         result = drain(hosts, scheduler_of(opened.spec, hosts, session), nodes, reason)
-    answer(fmt, result, lambda: served_text(result))
+    answer(fmt, result, lambda: service_text(result))
     return result.exit_code

@@ -22,7 +22,7 @@ from ...lifecycle.operations.gitops.round_record import ControllerEvent
 from ...lifecycle.operations.gitops.rounds import Settings
 from ...lifecycle.operations.gitops.unit import container_file, unit_file
 from ...lifecycle.state import StateStore
-from ...lifecycle.state.process import who
+from ...lifecycle.state.process import user_at_host
 from ...schemas.spec.units import Duration
 from ..app import group
 from ..console import emit, say, stdout
@@ -255,6 +255,10 @@ def unit(
     seconds(interval)
     folder(path)
     options = {"repo": repo, "branch": branch, "path": path, "interval": interval}
-    text = container_file(options) if container else unit_file(options, who().partition("@")[0])
+    text = (
+        container_file(options)
+        if container
+        else unit_file(options, user_at_host().partition("@")[0])
+    )
     emit(text.rstrip("\n"))
     return Exit.OK

@@ -8,7 +8,7 @@ from ...lifecycle.operations.service import resume
 from ...lifecycle.scheduler.select import scheduler_of
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import answer
-from ..render.operate.operations import served_text
+from ..render.operate.operations import service_text
 
 
 def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -21,5 +21,5 @@ def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> E
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
         result = resume(hosts, scheduler_of(opened.spec, hosts, session), nodes)
-    answer(fmt, result, lambda: served_text(result))
+    answer(fmt, result, lambda: service_text(result))
     return result.exit_code

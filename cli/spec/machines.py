@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
-from ...schemas.catalog.selection import Wanted, families_for, offers, unknown_words
+from ...schemas.catalog.selection import MachineFilter, families_for, offers, unknown_words
 from ...schemas.diagnostics import closest, listing
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
@@ -72,9 +72,9 @@ def command(  # noqa: PLR0917  # typer passes them by name
     Exit code 1 when no type fits.
     """
     known = _read(catalog or [])
-    wanted = Wanted(gpu=gpu, cloud=cloud, fabric=fabric, region=region, market=market)
+    wanted = MachineFilter(gpu=gpu, cloud=cloud, fabric=fabric, region=region, market=market)
     if name is not None:
-        if wanted != Wanted() or sort is not None:
+        if wanted != MachineFilter() or sort is not None:
             raise _usage(f"{name} is one type: --gpu, --sort and the like are for the list")
         return _show(_named(known, name), fmt)
     _refuse_unknown_words(known, wanted)
@@ -117,7 +117,7 @@ def _named(catalog: Catalog, name: str) -> Machine:
     raise _usage(f'no machine type is called "{name}"', hint)
 
 
-def _refuse_unknown_words(catalog: Catalog, wanted: Wanted) -> None:
+def _refuse_unknown_words(catalog: Catalog, wanted: MachineFilter) -> None:
 
     for unknown in unknown_words(catalog, wanted):
         suggestion = f'did you mean "{unknown.near}"? ' if unknown.near else ""

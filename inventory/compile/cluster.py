@@ -21,7 +21,7 @@ from .network.proxy import proxy_environment
 from .node import node_facts, with_cluster
 from .roles import node_steps
 from .steps import CompiledCluster, Group
-from .system.packages import living_on
+from .system.packages import use_bundle
 
 
 def compile_cluster(
@@ -44,7 +44,7 @@ def compile_cluster(
     """
     nodes = node_facts(spec, catalog, inventory)
     if bundle is not None:
-        nodes = living_on(bundle, nodes, _first_controller(spec, inventory))
+        nodes = use_bundle(bundle, nodes, _first_controller(spec, inventory))
     nodes = with_cluster(spec, catalog, inventory, taking(kubernetes, nodes))
     unmanaged = nodes.keys() - managed_pools(spec)  # the others are set up by their cloud
     return CompiledCluster(

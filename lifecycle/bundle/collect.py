@@ -16,12 +16,12 @@ from ...schemas.load import load
 from ...schemas.stack.bundle import (
     MANIFEST,
     SIGNATURE,
-    Asked,
     BundledFile,
     BundledImage,
     BundledPackage,
     BundledRepository,
     BundleManifest,
+    RoleNeed,
 )
 from ...stacks.io import atomic
 from ..cluster import places
@@ -161,8 +161,8 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
     report(StageStarted(name="resolve", total=len(needs)))
     cache = places.private_directory(places.cache_home()) / "bundle"
     roots: dict[str, AptRoot] = {}
-    known: dict[tuple[str, tuple[Asked, ...]], list[Found]] = {}
-    asked: dict[str, set[Asked]] = {}
+    known: dict[tuple[str, tuple[RoleNeed, ...]], list[Found]] = {}
+    asked: dict[str, set[RoleNeed]] = {}
     found: dict[str, dict[str, Found]] = {}
     for done, pool in enumerate(needs, start=1):
         distribution = pool.distribution or ""
@@ -261,7 +261,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution's packages, resolved."""
 
     distribution: str
-    asked: tuple[Asked, ...]
+    asked: tuple[RoleNeed, ...]
     found: tuple[Found, ...]
     indexes: dict[str, str]
     date: str

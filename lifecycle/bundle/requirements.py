@@ -15,7 +15,7 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...schemas.stack.bundle import Asked, BundleManifest
+from ...schemas.stack.bundle import BundleManifest, RoleNeed
 from ...stacks.local.image.base_image import recipe
 from ...stacks.registry import provider
 from ..cluster.outcome import Exit, LifecycleError, failure
@@ -64,13 +64,13 @@ class PoolNeeds(msgspec.Struct, frozen=True, kw_only=True):
     distribution: str | None
     """None: nothing says which."""
     architecture: str
-    packages: tuple[Asked, ...]
+    packages: tuple[RoleNeed, ...]
     files: tuple[RoleDownload, ...]
     repositories: tuple[dict[str, Any], ...]
     """Vendors' repositories, as role package_sources takes them without a bundle."""
-    images: tuple[Asked, ...]
+    images: tuple[RoleNeed, ...]
     """Container images of the sources of its roles."""
-    unclear: tuple[Asked, ...]
+    unclear: tuple[RoleNeed, ...]
     """Tasks whose packages or files only a node could tell."""
 
 
@@ -98,11 +98,11 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         cpu = None if node.machine is None else node.machine.cpu
         reader = _PhaseReader(distribution or "", "x86_64" if cpu is None else cpu.architecture)
         reader.take(group, only)
-        base: list[Asked] = []
+        base: list[RoleNeed] = []
         if not only:
             local = provider_name(spec.sites[spec.pools[group.name].site]) == "local"
             names = (*_FOR_ANSIBLE, *(recipe().packages if local else ()))
-            base = [Asked(role=ANSIBLE, what=name) for name in names]
+            base = [RoleNeed(role=ANSIBLE, what=name) for name in names]
         found[group.name] = PoolNeeds(
             pool=group.name,
             distribution=distribution,
@@ -167,7 +167,7 @@ def _repositories(group: Group, distribution: str | None) -> Iterator[dict[str, 
                     yield repository
 
 
-def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterator[Asked]:
+def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterator[RoleNeed]:
     """Yield the images of the sources of the roles that a pool's nodes run."""
     for role in role_compilers():
         images = [
@@ -178,7 +178,7 @@ def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterato
         ]
         steps = role.steps(node) if images else ()
         for name in sorted({step.role for step in steps} & set(only or (s.role for s in steps))):
-            yield from (Asked(role=name, what=image) for image in images)
+            yield from (RoleNeed(role=name, what=image) for image in images)
 
 
 class _PhaseReader:
@@ -187,9 +187,9 @@ class _PhaseReader:
     def __init__(self, distribution: str, architecture: str) -> None:
         self.architecture = architecture
         self.facts = {**FACTS.get(distribution, FACTS["debian-13"]), "architecture": architecture}
-        self.packages: set[Asked] = set()
+        self.packages: set[RoleNeed] = set()
         self.files: set[RoleDownload] = set()
-        self.unclear: set[Asked] = set()
+        self.unclear: set[RoleNeed] = set()
 
     def take(self, group: Group, only: tuple[str, ...]) -> None:
         for step in group.steps:
@@ -203,7 +203,7 @@ class _PhaseReader:
         def unknown(task: Task, _: Exception) -> None:
             given = task.get(module_of(task))
             if module_of(task) in _TAKES and isinstance(given, dict) and _NAMES & given.keys():
-                self.unclear.add(Asked(role=step.role, what=str(task.get("name", "a task"))))
+                self.unclear.add(RoleNeed(role=step.role, what=str(task.get("name", "a task"))))
 
         tasks = loaded(role / f"tasks/{step.phase}.yml") or []
         for task in filled_tasks(tasks, variables, role, unknown):
@@ -212,7 +212,7 @@ class _PhaseReader:
 
     def _task(self, role: str, module: str, given: Any) -> None:
         if module == "ansible.builtin.apt":
-            self.packages |= {Asked(role=role, what=name) for name in _names(given)}
+            self.packages |= {RoleNeed(role=role, what=name) for name in _names(given)}
         elif module in {"ansible.builtin.get_url", "ansible.builtin.unarchive"}:
             url = str(given.get("url", given.get("src", "")))
             if "/files/" in url:
@@ -220,7 +220,7 @@ class _PhaseReader:
                 checksum = str(given.get("checksum", ""))
                 self.files.add(RoleDownload(role=role, source=source, path=path, checksum=checksum))
         elif module == "gcluster.cluster.package_pinned":
-            self.packages |= {Asked(role=role, what=name) for name in _pinned(given)}
+            self.packages |= {RoleNeed(role=role, what=name) for name in _pinned(given)}
 
 
 def _names(given: Any) -> list[str]:

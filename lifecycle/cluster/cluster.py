@@ -209,7 +209,7 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
         return cluster
     loaded = load(path)
     if loaded.spec is None:
-        applied = _applied_beside(loaded, path) if running else None
+        applied = _applied_cluster_of(loaded, path) if running else None
         if applied is not None:
             return applied
         raise SpecError(loaded)
@@ -283,7 +283,7 @@ def _state_url(spec: ClusterSpec, path: Path) -> str:
     return f"file://{path.resolve().parent / '.gcluster' / spec.name}"
 
 
-def _applied_beside(loaded: Loaded, path: Path) -> Cluster | None:
+def _applied_cluster_of(loaded: Loaded, path: Path) -> Cluster | None:
     """Find the running cluster of a spec file that can't be read any more.
 
     Its name key says which; where even that is gone, this machine remembers who had this path.

@@ -26,7 +26,7 @@ from ..status.slurm import last_error_line
 from .addons import changes as together
 from .addons.changes import AddonChanges
 from .addons.notes import remaining_namespaces
-from .addons.ownership import delete, read_served
+from .addons.ownership import delete, read_api_resources
 from .addons.step import AddonsStep
 from .difference import Difference, Marks, difference
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
@@ -218,10 +218,10 @@ def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None
     `wait` None: custom objects are waited for, since the add-on that looks after them may go too.
     """
     if differs.pruned:
-        served = read_served(kubectl)
-        custom = [key for key in differs.pruned if served.is_custom(key)]
-        delete(kubectl, custom, served, wait=wait)
-        delete(kubectl, [key for key in differs.pruned if key not in custom], served, wait=False)
+        resources = read_api_resources(kubectl)
+        custom = [key for key in differs.pruned if resources.is_custom(key)]
+        delete(kubectl, custom, resources, wait=wait)
+        delete(kubectl, [key for key in differs.pruned if key not in custom], resources, wait=False)
     if differs.forgotten:
         kubectl.text("delete", "node", "--ignore-not-found", "--wait=false", *differs.forgotten)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from ..status.kubernetes import JOB_FIELDS
-from .addons.ownership import Served, read_served
+from .addons.ownership import ApiResources, read_api_resources
 from .kubectl import Kubectl, rows
 from .observe import PodSeen, see_pods
 
@@ -26,7 +26,7 @@ def is_protected(policy: str) -> bool:
 
 
 def occupied(
-    kubectl: Kubectl, namespaces: Collection[str], served: Served | None = None
+    kubectl: Kubectl, namespaces: Collection[str], resources: ApiResources | None = None
 ) -> dict[str, list[str]]:
     """Return the namespaces that have work, data, or objects to keep in them, with their names.
 
@@ -36,7 +36,7 @@ def occupied(
     """
     if not namespaces:
         return {}
-    kinds = served or read_served(kubectl)
+    kinds = resources or read_api_resources(kubectl)
     of = ",".join(
         sorted(
             name

@@ -33,7 +33,7 @@ PREFIX = "queue"
 """State folder: `ID.json` tells of a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""
 WISH = "queue-to-restore.json"
 """State key: which saved queue the next controller begins with."""
-_PROGRAM = "/usr/local/libexec/gcluster/slurm-state.py"
+_PROGRAM = "/usr/local/libexec/gcluster/slurmctld-state.py"
 VERSION = "[ -e /etc/slurm/slurm.conf ] && PATH=$PATH:/usr/sbin slurmctld -V"
 """Tells that a controller is there and which Slurm it has: a bare image has no slurm.conf."""
 SAVE = f"{{ {VERSION}; }} >&2; {AS_ROOT} {_PROGRAM} save"
@@ -276,7 +276,7 @@ def _accounts_of(saved: SavedQueue) -> str:
 
 
 def _archive(archive: bytes) -> bytes:
-    """Return the archive that slurm-state.py printed; raises where it is none of slurmctld's."""
+    """Return the archive that the program printed; raises where it is none of slurmctld's."""
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
             names = {name.rpartition("/")[2] for name in tar.getnames()}

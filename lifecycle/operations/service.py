@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Served(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
     """One node after it was drained or resumed."""
 
     name: str
@@ -42,7 +42,7 @@ class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
     """How `drain` or `resume` ended."""
 
     cluster: str
-    nodes: tuple[Served, ...]
+    nodes: tuple[ServiceChange, ...]
     exit_code: Exit
     """FAILED when a node is not as it was asked for, e.g. one that is down is not in service."""
 
@@ -111,7 +111,7 @@ def _change(
     except SchedulerSilent as error:
         raise silent(error) from error
     nodes = tuple(
-        Served(
+        ServiceChange(
             name=name,
             in_service=_serves(after[name]),
             changed=after[name].out != before[name].out,

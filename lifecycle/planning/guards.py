@@ -39,7 +39,7 @@ def removed_nodes(sites: Iterable[SitePlan]) -> tuple[RemovedNode, ...]:
     return (*named, *(node for site in plans for node in site.gone))
 
 
-def served(log: EventLog) -> frozenset[str]:
+def ever_converged(log: EventLog) -> frozenset[str]:
     """Return the hosts that ever were as their spec said: no others can have jobs or people on."""
     return frozenset(
         host

@@ -17,7 +17,7 @@ from ..operations.queue_state import WISH, SavedQueue, saved_queues
 from ..state import Journal
 from ..status.observe import Observation
 from .changes import Guard
-from .guards import served
+from .guards import ever_converged
 
 
 def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard, ...]:
@@ -29,7 +29,7 @@ def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard,
     before = cluster.applied_spec
     if before is None or cluster.store.get(WISH) is not None or _was_taken_down(cluster):
         return ()
-    ever = served(cluster.events)
+    ever = ever_converged(cluster.events)
     hosts = [h for h in observation.desired.hosts if h.connection == "ssh"]
     lost = {host.name for host in hosts if host.name in ever and _is_lost(host, observation)}
     if not lost:

@@ -28,11 +28,11 @@ from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..state import Journal
 from ..state.audit.built import built, upgrade_lines
-from ..status.drift.asking import left_alone, see_changes
+from ..status.drift.asking import see_changes, unfixable_findings
 from ..status.observe import Observation, observe
 from ..up.compiled import Compiled, compile_for
 from .changes import Disruption, Plan, RemovedNode, StepChange
-from .guards import guards, removed_nodes, served
+from .guards import ever_converged, guards, removed_nodes
 from .job_impact import ask_job_impact
 from .lost_data import lost_data_guards
 from .purchase.fallback_lists import FallbackLists, committed_usd, fallback_views
@@ -104,7 +104,8 @@ def make_plan(cluster: Cluster) -> Plan:
         fallbacks = fallback_lists_of(cluster, sites)
         plan = plan_with_jobs(cluster, changes.observation, session, compiled, fallbacks)
         return replace(
-            plan, diagnostics=(*plan.diagnostics, *left_alone(cluster.name, changes.left))
+            plan,
+            diagnostics=(*plan.diagnostics, *unfixable_findings(cluster.name, changes.unfixable)),
         )
 
 
@@ -180,7 +181,7 @@ def _guarded(
     before = cluster.applied_spec
     if before is None:
         return plan
-    ever = served(cluster.events)
+    ever = ever_converged(cluster.events)
     gone = tuple(
         node
         for node in removed_nodes(plan.sites)

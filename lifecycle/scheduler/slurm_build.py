@@ -218,7 +218,7 @@ def build_slurm(
     }
     builds = needed_builds(compiled, real, platforms, serving)
     mirrors = {
-        c.name: _there(session.run(c, as_root(c, ["sh", "-c", _THERE]))) for c in controllers
+        c.name: _packages_in(session.run(c, as_root(c, ["sh", "-c", _THERE]))) for c in controllers
     }
     lacking = [b for b in builds if any(b.place not in mirrors[c.name] for c in controllers)]
     work = _Work(session, report, controllers, munge_key)
@@ -235,7 +235,7 @@ def build_slurm(
     return thread
 
 
-def _there(answer: Answer) -> frozenset[str]:
+def _packages_in(answer: Answer) -> frozenset[str]:
     """Return KEY/PLATFORM of all packages in a mirror."""
     lines = answer.stdout.split() if isinstance(answer, SshResult) else []
     return frozenset(line.removesuffix("/SHA256SUMS") for line in lines)

@@ -80,7 +80,12 @@ class Bisection:
         if self._left <= 0:
             return ()
         self._left -= 1
-        sources = self._second_links, self._narrowing, self._pairs_of_suspects, self._never_together
+        sources = (
+            self._second_links,
+            self._narrowing,
+            self._pairs_of_suspects,
+            self._untested_combinations,
+        )
         for source in sources:
             taken, chosen = self._bad, []
             for test in source():
@@ -174,16 +179,16 @@ class Bisection:
         """Pair suspects with each other: as long as none is cleared, there is no other partner."""
         if not self._smallest():
             return
-        suspects = list(_bits(self._suspects(self._everyone())))
+        suspects = list(_bits(self._suspects(self._all_members())))
         for distance in range(len(suspects) // 2, 0, -1):
             for place, number in enumerate(suspects):
                 other = suspects[(place + distance) % len(suspects)]
                 if other != number:
                     yield 1 << number | 1 << other
 
-    def _never_together(self) -> Iterator[int]:
+    def _untested_combinations(self) -> Iterator[int]:
         """Put together what no test that passed had in it: a named fault may hide another."""
-        good = self._everyone() & ~self._bad
+        good = self._all_members() & ~self._bad
         for number in _bits(good):
             missing = good & ~self._cleared[number] & ~self._forbidden[number] & ~(1 << number)
             for other in _bits(missing):
@@ -262,7 +267,7 @@ class Bisection:
     def _open_links(self, number: int, test: int) -> int:
         return test & ~self._cleared[number] & ~(1 << number)
 
-    def _everyone(self) -> int:
+    def _all_members(self) -> int:
         return (1 << len(self._names)) - 1
 
     def _block_of(self, number: int) -> int:

@@ -122,7 +122,7 @@ def check_state(store: StateStore) -> StateCheck:
         except DamagedObjectError as error:
             note(error)
     log = EventLog(store, tolerates_damage=True)
-    for number, problem in log.damage(_told(store)).items():
+    for number, problem in log.damage(_last_written(store)).items():
         found[event_key(number)] = problem
     for ask in (store.identity, lambda: newest_applied(store, log), lambda: refuse_lost_spec(log)):
         try:
@@ -153,7 +153,7 @@ def refuse_damage(log: EventLog) -> None:
     refuse_lost_spec(log)
 
 
-def _told(store: StateStore) -> int:
+def _last_written(store: StateStore) -> int:
     try:
         return _least(store)
     except DamagedObjectError:  # found as such

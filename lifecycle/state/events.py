@@ -24,7 +24,7 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .event_types import Body, DamageAccepted, Known, Unreadable
 from .lock import epoch_key, is_current, lock_state
-from .process import who
+from .process import user_at_host
 from .store import (
     IDENTITY_KEY,
     ClusterIdentity,
@@ -208,7 +208,7 @@ class EventLog:
         """
         self.store = store
         self._clock = clock
-        self._actor = actor or who()
+        self._actor = actor or user_at_host()
         self._writer = secrets.token_hex(4)
         self._run = ""
         self._epochs: dict[str, int] = {}

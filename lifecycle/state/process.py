@@ -45,7 +45,7 @@ def this_process() -> ProcessIdentity:
     """Return the identity of the calling process."""
     pid = os.getpid()
     return ProcessIdentity(
-        who=who(),
+        who=user_at_host(),
         machine=_machine(),
         boot=_read("/proc/sys/kernel/random/boot_id"),
         namespace=pid_namespace(),
@@ -92,7 +92,7 @@ def pid_namespace() -> str:
 
 
 @cache
-def who() -> str:
+def user_at_host() -> str:
     """Return user@host; the user is a number where it has no name."""
     try:
         user = getpass.getuser()

@@ -124,14 +124,14 @@ def converge_nodes(
         diagnostics=(
             *_unreachable(cluster, observation),
             *findings(result, _go_on(cluster)),
-            *_left_alone(cluster, result.held),
+            *_skipped_findings(cluster, result.held),
         ),
         below_quorum=_below_quorum(cluster.spec, observation.desired, fit, failed),
         held=result.held,
     )
 
 
-def _left_alone(cluster: Cluster, held: Mapping[str, str]) -> list[Diagnostic]:
+def _skipped_findings(cluster: Cluster, held: Mapping[str, str]) -> list[Diagnostic]:
     """Return one finding for the nodes that were left as they are for the same reason."""
     alike: dict[str, list[str]] = {}
     for host, reason in held.items():

@@ -23,7 +23,7 @@ from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
 from ..smoke.gate import cached_verdict, note_drift
 from ..state import Journal, acquire
-from ..status.drift.asking import deviations, left_alone, see_changes
+from ..status.drift.asking import deviations, see_changes, unfixable_findings
 from ..status.observe import Observation
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for
@@ -78,7 +78,9 @@ def _plan(state: UpState) -> None:
     note_drift(cluster, deviations(changes.by_node))
     state.before = changes.observation
     plan = plan_with_jobs(cluster, state.before, session, state.compiled, fallbacks)
-    plan = replace(plan, diagnostics=(*plan.diagnostics, *left_alone(cluster.name, changes.left)))
+    plan = replace(
+        plan, diagnostics=(*plan.diagnostics, *unfixable_findings(cluster.name, changes.unfixable))
+    )
     state.plan, state.wishes = choose_offerings(plan, state.sites, state.wishes)
 
 

@@ -248,7 +248,7 @@ def mount(asked: Asked, *, act: bool) -> Iterator[str]:
             must("mmmount", filesystem, path, *(["-o", ",".join(options)] if options else []))
 
 
-def made(asked: Asked, *, act: bool) -> Iterator[str]:
+def configure(asked: Asked, *, act: bool) -> Iterator[str]:
     """Yield what is changed."""
     yield from built(act=act)  # a node that was restarted may have another kernel
     if asked["state"] == "present":
@@ -292,7 +292,7 @@ def main() -> None:
     )
     if module.params["state"] == "verified":
         exit_with_differences(module, lambda: differences(module.params))
-    exit_with_progress(module, made(module.params, act=not module.check_mode))
+    exit_with_progress(module, configure(module.params, act=not module.check_mode))
 
 
 if __name__ == "__main__":

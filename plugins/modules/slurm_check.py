@@ -107,10 +107,10 @@ def cgroups_problem() -> str:
 
 def node_problem(node: str) -> str:
     """Return why the controller gives this node no jobs."""
-    code, told = run("scontrol", "--oneliner", "show", "node", node)
+    code, output = run("scontrol", "--oneliner", "show", "node", node)
     if code:
-        return f"the controller doesn't tell about the node {node}: {told}"
-    state, reason = word_of("State", told), after("Reason", told)
+        return f"the controller doesn't tell about the node {node}: {output}"
+    state, reason = word_of("State", output), after("Reason", output)
     if re.search("DOWN|DRAIN|INVAL|FAIL", state):
         if reason.startswith(OWN_DRAIN) and not re.search("DOWN|INVAL|FAIL", state):
             return ""  # it has registered, and goes back to jobs when all is done
@@ -121,15 +121,15 @@ def node_problem(node: str) -> str:
     return ""
 
 
-def word_of(key: str, told: str) -> str:
+def word_of(key: str, output: str) -> str:
     """Return the word that scontrol prints for a key; "" for none."""
-    found = re.search(rf" {key}=(\S*)", told)
+    found = re.search(rf" {key}=(\S*)", output)
     return found[1] if found else ""
 
 
-def after(key: str, told: str) -> str:
+def after(key: str, output: str) -> str:
     """Return all that scontrol prints from a key on; "" for nothing."""
-    return told.partition(f" {key}=")[2]
+    return output.partition(f" {key}=")[2]
 
 
 def rest_problem() -> str:

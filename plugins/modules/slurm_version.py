@@ -99,7 +99,7 @@ def is_old(unit: str) -> bool:
     return int(Path(program[1]).stat().st_ctime) > int(started[1:])
 
 
-def due(units: list[str]) -> Iterator[tuple[str, str]]:
+def units_to_start(units: list[str]) -> Iterator[tuple[str, str]]:
     """Yield which units are to be restarted or started.
 
     A unit whose file of settings isn't there doesn't start (its conditions), and nothing is said
@@ -113,7 +113,7 @@ def due(units: list[str]) -> Iterator[tuple[str, str]]:
             yield "start", unit
 
 
-def taken_up(version: str, units: list[str], wait_s: int, *, act: bool) -> Iterator[str]:
+def switch_version(version: str, units: list[str], wait_s: int, *, act: bool) -> Iterator[str]:
     """Yield what is done."""
     has = installed()
     if act and not is_of(has, version):
@@ -121,7 +121,7 @@ def taken_up(version: str, units: list[str], wait_s: int, *, act: bool) -> Itera
         raise Failed(
             f"{what} is installed here, not {version}: is that in the package repositories?"
         )
-    for verb, unit in due(units):
+    for verb, unit in units_to_start(units):
         if act:
             commands(("systemctl", verb, unit))()
         if not act or verb == "restart" or is_active(unit):
@@ -134,7 +134,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = module.params
-    progress = taken_up(
+    progress = switch_version(
         asked["version"], asked["units"], asked["wait_seconds"], act=not module.check_mode
     )
     exit_with_progress(module, progress)

@@ -74,7 +74,7 @@ def lets_in(said: dict[str, str]) -> bool:
         return run("mariadb", *asked)[0] == 0
 
 
-def made(hosts: list[str], wait_s: int, *, act: bool) -> Iterator[str]:
+def ensure_database(hosts: list[str], wait_s: int, *, act: bool) -> Iterator[str]:
     """Yield what is made."""
     said = settings()
     if not said:
@@ -109,7 +109,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = module.params
     exit_with_progress(
-        module, made(asked["hosts"], asked["wait_seconds"], act=not module.check_mode)
+        module, ensure_database(asked["hosts"], asked["wait_seconds"], act=not module.check_mode)
     )
 
 

@@ -19,7 +19,7 @@ _SHORT = {"infiniband-": "ib-", "gpudirect-": ""}
 _SHORT_PLACES = {"bare-metal": "metal", "simulated": "sim"}
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class MachineFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What is looked for; None: all."""
 
     gpu: str | None = None
@@ -67,7 +67,7 @@ def places(machine: Machine) -> tuple[str, ...]:
     return (machine.cloud, *sites) if machine.cloud else tuple(sites)
 
 
-def offers(catalog: Catalog, wanted: Wanted, order: Order | None = None) -> list[Offer]:
+def offers(catalog: Catalog, wanted: MachineFilter, order: Order | None = None) -> list[Offer]:
     """Return the machine types that fit.
 
     Args:
@@ -84,7 +84,7 @@ def offers(catalog: Catalog, wanted: Wanted, order: Order | None = None) -> list
     return sorted(found, key=_key(order))
 
 
-def families_for(catalog: Catalog, wanted: Wanted) -> list[Family]:
+def families_for(catalog: Catalog, wanted: MachineFilter) -> list[Family]:
     """Return the families of CPU machines that fit, by place and name: none for a GPU."""
     if wanted.gpu is not None or wanted.region is not None:
         return []
@@ -98,7 +98,7 @@ def families_for(catalog: Catalog, wanted: Wanted) -> list[Family]:
     return sorted(fitting, key=lambda family: (family.sites[0], family.name))
 
 
-def unknown_words(catalog: Catalog, wanted: Wanted) -> Iterator[UnknownWord]:
+def unknown_words(catalog: Catalog, wanted: MachineFilter) -> Iterator[UnknownWord]:
     """Yield the words that no machine type, fabric or region is called."""
     machines = list(catalog.machines.values())
     known: dict[str, tuple[str | None, set[str]]] = {
@@ -117,13 +117,13 @@ def unknown_words(catalog: Catalog, wanted: Wanted) -> Iterator[UnknownWord]:
 
 
 def short_fabric(name: str) -> str:
-    """Return a fabric's name cut short for tables; `Wanted.fabric` may be written so too."""
+    """Return a fabric's name cut short for tables; `MachineFilter.fabric` may be written so too."""
     begin = next((begin for begin in _SHORT if name.startswith(begin)), "")
     return _SHORT.get(begin, "") + name.removeprefix(begin)
 
 
 def short_place(name: str) -> str:
-    """Return a place's name cut short for tables; `Wanted.cloud` may be written so too."""
+    """Return a place's name cut short for tables; `MachineFilter.cloud` may be written so too."""
     return _SHORT_PLACES.get(name, name)
 
 
@@ -145,7 +145,7 @@ def _counted(word: str) -> tuple[int | None, str]:
     return (int(match[1]), match[2]) if match else (None, word.strip())
 
 
-def _fits(catalog: Catalog, machine: Machine, wanted: Wanted) -> bool:
+def _fits(catalog: Catalog, machine: Machine, wanted: MachineFilter) -> bool:
     if wanted.gpu is not None:
         count, model = _counted(wanted.gpu)
         gpu = machine.gpu
@@ -172,7 +172,7 @@ def _may_be_in(catalog: Catalog, machine: Machine, region: str) -> bool:
     return zones is None or any(z in here.zones or z.startswith(f"{region}-") for z in zones)
 
 
-def _price(machine: Machine, wanted: Wanted) -> Price | None:
+def _price(machine: Machine, wanted: MachineFilter) -> Price | None:
     fitting = [
         price
         for price in machine.prices

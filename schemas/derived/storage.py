@@ -194,7 +194,7 @@ class MountTable:
         return None
 
 
-class DataThere(msgspec.Struct, frozen=True, kw_only=True):
+class DataLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pool's nodes find a storage's data."""
 
     storage: str
@@ -215,7 +215,7 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that staging may take."""
 
 
-def data_there(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
+def data_locations(spec: ClusterSpec, pool: str) -> dict[str, DataLocation]:
     """Return storage -> where a pool's nodes find its data; storage that isn't there is left out.
 
     Of several copies the one at the folder that jobs know comes first, then one that needs no
@@ -223,10 +223,10 @@ def data_there(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
     """
     mounts = Mounts(spec.storage, spec.pools)
     mounted = list(mounts.of(pool))
-    there: dict[str, DataThere] = {}
+    there: dict[str, DataLocation] = {}
     for name, storage in spec.storage.items():
         if name in mounted:
-            there[name] = DataThere(storage=name)
+            there[name] = DataLocation(storage=name)
             continue
         alike = [each for each in mounted if mounts.origin(each) == mounts.origin(name)]
         known = mount_point(storage)
@@ -238,7 +238,7 @@ def data_there(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
             ),
         )
         if ranked:
-            there[name] = DataThere(storage=ranked[0], stage_within=_within(spec, ranked[0]))
+            there[name] = DataLocation(storage=ranked[0], stage_within=_within(spec, ranked[0]))
     return there
 
 

@@ -71,9 +71,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Yield every finding, file by file."""
         for checked in self.specs:
             yield from checked.diagnostics
-        yield from self.others()
+        yield from self.general()
 
-    def others(self) -> Iterator[Diagnostic]:
+    def general(self) -> Iterator[Diagnostic]:
         """Yield the findings that are not about a spec."""
         for policies in self.policies:
             yield from policies.diagnostics

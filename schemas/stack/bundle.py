@@ -109,7 +109,7 @@ MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.json.asc"
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
+class RoleNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
     """Something that a role installs, as the role says it."""
 
     role: str
@@ -141,7 +141,7 @@ class BundledRepository(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Of its file Packages."""
     resolved_from: dict[str, Sha256]
     """URL of each signed index that versions were resolved from -> SHA-256 of it."""
-    asked: tuple[Asked, ...]
+    asked: tuple[RoleNeed, ...]
     packages: tuple[BundledPackage, ...]
 
 

@@ -99,7 +99,7 @@ def is_preinstalled(key: str, software: Software) -> bool:
     return PREINSTALLED in {getattr(software, key, ""), getattr(software, outer, "")}
 
 
-def unwanted(key: str, need: Need, software: Software, containers: str) -> tuple[str, str] | None:
+def opted_out(key: str, need: Need, software: Software, containers: str) -> tuple[str, str] | None:
     """Return where the spec says that no role is to install a component, and why; None: nowhere.
 
     Args:
@@ -152,13 +152,13 @@ def software_table(
         need: what its nodes are.
         software: what the spec says for them.
         lock: says which role installs what.
-        containers: as of `unwanted`.
+        containers: as of `opted_out`.
         image: what they boot; None: an image that brings nothing, or that isn't known.
     """
     spared = {
         component.key: place
         for component in lock.components
-        if (place := unwanted(component.key, need, software, containers)) is not None
+        if (place := opted_out(component.key, need, software, containers)) is not None
     }
     found = {c.key: c for c in components if c.origin == "image" or c.key not in spared}
     rows = {row.key: row for row in _rows(found, lock, image, need)}

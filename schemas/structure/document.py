@@ -138,7 +138,7 @@ class Document:
         """Return keys or indexes of a mapping or list in the order of the text; else nothing."""
         return self._order(container)[0]
 
-    def step_beside(self, container: Any, step: str | int, distance: int) -> Any:
+    def sibling(self, container: Any, step: str | int, distance: int) -> Any:
         """Return the key or index so many entries after one, or None when there is none."""
         steps, numbers = self._order(container)
         number = numbers[step] + distance

@@ -269,7 +269,7 @@ def _run(context: SiteContext, node_base: NodeBase, item: _Start) -> _Started:
         if described(context.spec, context.site).boots_stock_image:
             host_keys = ssh.first_contact(node_base.engine, item.container)
         else:
-            host_keys = ssh.welcome(node_base.engine, item.container, node_base.private_key)
+            host_keys = ssh.authorize_key(node_base.engine, item.container, node_base.private_key)
     except ProviderError as error:
         if made is None:
             _remove_partial(context, node_base.engine, item.resource.name)

@@ -71,7 +71,7 @@ def first_contact(engine: Engine, container: str) -> tuple[str, ...]:
     return tuple(" ".join(line.split()[:2]) for line in answer.splitlines() if line.strip())
 
 
-def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:
+def authorize_key(engine: Engine, container: str, private: Path) -> tuple[str, ...]:
     """Let the cluster's key into a node, wait for its sshd, and return the node's host keys.
 
     One exec through the container engine does it all: it is the authenticated channel over which

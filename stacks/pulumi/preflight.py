@@ -96,13 +96,15 @@ def _not_logged_in(cloud: Cloud, error: ProviderError, unknown: list[str]) -> Di
 
 
 def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
+    """Return the warning. Where the cause isn't known, its hint is about a change that stopped."""
     diagnostic = error.diagnostics[0]
+    other = cause(diagnostic) in {"other", None}
     return finding(
         cloud.unanswered,
         f"{what}: not checked, {diagnostic.summary}",
         severity=Severity.WARNING,
-        detail=diagnostic.detail,
-        hint=diagnostic.hint,
+        detail="" if diagnostic.detail in diagnostic.summary else diagnostic.detail,
+        hint="`gcluster plan` asks again; nothing else depends on it" if other else diagnostic.hint,
     )
 
 

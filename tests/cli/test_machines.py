@@ -14,7 +14,7 @@ from gcluster.cli.console import Console, width
 from gcluster.cli.render.spec.machines import MARKETS, UNKNOWN, machine_text, table
 from gcluster.cli.spec.machines import MarketWord, OrderWord
 from gcluster.schemas.catalog import Market, load_catalog
-from gcluster.schemas.catalog.selection import Order, Wanted, offers
+from gcluster.schemas.catalog.selection import MachineFilter, Order, offers
 
 Run = Callable[..., Any]
 
@@ -30,7 +30,7 @@ machines:
 """
 
 
-def _table(wanted: Wanted, console: Console) -> str:
+def _table(wanted: MachineFilter, console: Console) -> str:
     return table(offers(load_catalog(), wanted), wanted, console)
 
 
@@ -174,14 +174,14 @@ def test_a_wrong_file_of_ones_own_is_located(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_table_fits_a_terminal_of_100_columns_with_every_column() -> None:
-    text = _table(Wanted(), Console(width=100, live=True, terminal=True))
+    text = _table(MachineFilter(), Console(width=100, live=True, terminal=True))
     assert all(width(line) <= 100 for line in text.splitlines())
     assert "no room for" not in text
 
 
 @pytest.mark.parametrize("columns", [60, 72, 80])
 def test_a_narrow_terminal_leaves_columns_out_and_says_which(columns: int) -> None:
-    text = _table(Wanted(cloud="azure"), Console(width=columns, live=True, terminal=True))
+    text = _table(MachineFilter(cloud="azure"), Console(width=columns, live=True, terminal=True))
     rows = text.partition("\n\n")[0].splitlines()
     assert all(width(line) <= columns for line in rows)
     assert "$/h" in rows[0]
@@ -198,7 +198,7 @@ def test_a_pipe_keeps_one_row_for_each_type_whatever_the_terminal(shell: Run) ->
 
 
 def test_a_terminal_without_unicode_gets_plain_dashes() -> None:
-    text = _table(Wanted(gpu="h100"), Console(unicode=False))
+    text = _table(MachineFilter(gpu="h100"), Console(unicode=False))
     assert text.isascii()
     assert "- not known" in text
 

@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.catalog.figures import figures, is_unverified
-from gcluster.schemas.catalog.selection import Wanted, offers, unknown_words
+from gcluster.schemas.catalog.selection import MachineFilter, offers, unknown_words
 
 _OWN = """\
 apiVersion: gcluster/catalog/v1
@@ -59,35 +59,35 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return load_catalog([path])
 
 
-def _names(catalog: Catalog, wanted: Wanted, order: str | None = None) -> list[str]:
+def _names(catalog: Catalog, wanted: MachineFilter, order: str | None = None) -> list[str]:
     return [offer.machine.name for offer in offers(catalog, wanted, order)]  # type: ignore[arg-type]  # words of the test
 
 
 @pytest.mark.parametrize(
     ("wanted", "names"),
     [
-        (Wanted(gpu="t1"), ["a", "b", "c"]),
-        (Wanted(gpu="8xT1"), ["a"]),
-        (Wanted(gpu="t1", cloud="GCP"), ["a", "b"]),
-        (Wanted(gpu="t1", cloud="oci"), ["c"]),
-        (Wanted(gpu="t1", cloud="metal"), ["c"]),
-        (Wanted(gpu="t1", market="spot"), ["a", "b"]),
-        (Wanted(gpu="t1", market="on-demand"), ["a"]),
-        (Wanted(gpu="t1", fabric="gib"), []),
+        (MachineFilter(gpu="t1"), ["a", "b", "c"]),
+        (MachineFilter(gpu="8xT1"), ["a"]),
+        (MachineFilter(gpu="t1", cloud="GCP"), ["a", "b"]),
+        (MachineFilter(gpu="t1", cloud="oci"), ["c"]),
+        (MachineFilter(gpu="t1", cloud="metal"), ["c"]),
+        (MachineFilter(gpu="t1", market="spot"), ["a", "b"]),
+        (MachineFilter(gpu="t1", market="on-demand"), ["a"]),
+        (MachineFilter(gpu="t1", fabric="gib"), []),
     ],
 )
-def test_words_narrow_the_list(catalog: Catalog, wanted: Wanted, names: list[str]) -> None:
+def test_words_narrow_the_list(catalog: Catalog, wanted: MachineFilter, names: list[str]) -> None:
     assert _names(catalog, wanted) == names
 
 
 def test_a_region_leaves_out_only_what_is_known_not_to_be_there(catalog: Catalog) -> None:
-    assert _names(catalog, Wanted(gpu="t1", region="moon1")) == ["a", "b"]
-    assert _names(catalog, Wanted(gpu="t1", region="moon2")) == ["b"]
+    assert _names(catalog, MachineFilter(gpu="t1", region="moon1")) == ["a", "b"]
+    assert _names(catalog, MachineFilter(gpu="t1", region="moon2")) == ["b"]
 
 
 def test_the_price_is_the_lowest_of_the_market_and_region(catalog: Catalog) -> None:
     def price(**words: str) -> dict[str, float | None]:
-        found = offers(catalog, Wanted(gpu="t1", **words))  # type: ignore[arg-type]  # words
+        found = offers(catalog, MachineFilter(gpu="t1", **words))  # type: ignore[arg-type]  # words
         return {o.machine.name: o.price.usd_per_hour if o.price else None for o in found}
 
     assert price() == {"a": 80, "b": 20, "c": None}
@@ -96,11 +96,11 @@ def test_the_price_is_the_lowest_of_the_market_and_region(catalog: Catalog) -> N
 
 
 def test_the_price_of_a_gpu_is_a_part_of_the_node_s(catalog: Catalog) -> None:
-    assert [o.usd_per_gpu_hour for o in offers(catalog, Wanted(gpu="t1"))] == [10, 5, None]
+    assert [o.usd_per_gpu_hour for o in offers(catalog, MachineFilter(gpu="t1"))] == [10, 5, None]
 
 
 def test_front_end_nics_are_not_counted_as_fabric(catalog: Catalog) -> None:
-    assert [o.fabric_gbps for o in offers(catalog, Wanted(gpu="8xt1"))] == [200]
+    assert [o.fabric_gbps for o in offers(catalog, MachineFilter(gpu="8xt1"))] == [200]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_front_end_nics_are_not_counted_as_fabric(catalog: Catalog) -> None:
     ],
 )
 def test_orders_put_what_is_not_known_last(catalog: Catalog, order: str, names: list[str]) -> None:
-    assert _names(catalog, Wanted(gpu="t1"), order) == names
+    assert _names(catalog, MachineFilter(gpu="t1"), order) == names
 
 
 def test_simulated_machines_cost_nothing_and_still_come_last() -> None:
-    found = offers(load_catalog(), Wanted(), "price")
+    found = offers(load_catalog(), MachineFilter(), "price")
     simulated = [offer.machine.simulated for offer in found]
     assert simulated == sorted(simulated)
     assert any(simulated)
@@ -126,24 +126,26 @@ def test_simulated_machines_cost_nothing_and_still_come_last() -> None:
 @pytest.mark.parametrize(
     ("wanted", "option", "near"),
     [
-        (Wanted(gpu="h10"), "gpu", "H100"),
-        (Wanted(gpu="8xmi300"), "gpu", "MI300X"),
-        (Wanted(cloud="amazon"), "cloud", None),
-        (Wanted(fabric="infiniband-nrd"), "fabric", "infiniband-ndr"),
-        (Wanted(region="us-eats-1"), "region", "us-east-1"),
+        (MachineFilter(gpu="h10"), "gpu", "H100"),
+        (MachineFilter(gpu="8xmi300"), "gpu", "MI300X"),
+        (MachineFilter(cloud="amazon"), "cloud", None),
+        (MachineFilter(fabric="infiniband-nrd"), "fabric", "infiniband-ndr"),
+        (MachineFilter(region="us-eats-1"), "region", "us-east-1"),
     ],
 )
-def test_an_unknown_word_gets_the_nearest(wanted: Wanted, option: str, near: str | None) -> None:
+def test_an_unknown_word_gets_the_nearest(
+    wanted: MachineFilter, option: str, near: str | None
+) -> None:
     (unknown,) = unknown_words(load_catalog(), wanted)
     assert (unknown.option, unknown.near) == (option, near)
 
 
 def test_names_as_the_table_writes_them_are_known() -> None:
     for wanted in (
-        Wanted(cloud="metal"),
-        Wanted(fabric="ib-ndr"),
-        Wanted(fabric="tcpxo"),
-        Wanted(gpu="gb200", cloud="aws"),
+        MachineFilter(cloud="metal"),
+        MachineFilter(fabric="ib-ndr"),
+        MachineFilter(fabric="tcpxo"),
+        MachineFilter(gpu="gb200", cloud="aws"),
     ):
         assert list(unknown_words(load_catalog(), wanted)) == []
         assert offers(load_catalog(), wanted)

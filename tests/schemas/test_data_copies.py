@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from gcluster.schemas.derived.storage import DataThere, Staged, data_there, staged
+from gcluster.schemas.derived.storage import DataLocation, Staged, data_locations, staged
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
@@ -57,21 +57,21 @@ def spec(**storage: object) -> ClusterSpec:
 
 def test_a_copy_at_the_folder_that_jobs_know_comes_first_even_if_it_must_be_staged() -> None:
     said = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
-    assert data_there(said, "burst") == {
-        "data": DataThere(storage="warm", stage_within=3600.0),
-        "lake": DataThere(storage="lake"),
-        "warm": DataThere(storage="warm"),
+    assert data_locations(said, "burst") == {
+        "data": DataLocation(storage="warm", stage_within=3600.0),
+        "lake": DataLocation(storage="lake"),
+        "warm": DataLocation(storage="warm"),
     }
 
 
 def test_of_copies_elsewhere_one_that_needs_no_staging_comes_first() -> None:
     warm = {**WARM, "mount": "/warm"}
     said = spec(data=DATA, warm=warm, lake={**LAKE, "copy_of": "data"})
-    assert data_there(said, "burst")["data"] == DataThere(storage="lake")
+    assert data_locations(said, "burst")["data"] == DataLocation(storage="lake")
 
 
 def test_data_without_a_copy_is_not_there() -> None:
-    assert "data" not in data_there(spec(data=DATA, lake=LAKE), "burst")
+    assert "data" not in data_locations(spec(data=DATA, lake=LAKE), "burst")
 
 
 def test_nodes_stage_what_they_mount_from_what_they_mount() -> None:

@@ -11,7 +11,7 @@ from ....lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ....lifecycle.operations.reboot import Pace, RebootResult
 from ....lifecycle.operations.repair.attempt import Intended, RepairResult
 from ....lifecycle.operations.rotate import Rotated
-from ....lifecycle.operations.service import Served, ServiceResult
+from ....lifecycle.operations.service import ServiceChange, ServiceResult
 from ....lifecycle.secrets.encryption import RotatedEncryption
 from ....lifecycle.state.check import Damage, StateCheck
 from ....lifecycle.state.repair import StateRepair
@@ -24,9 +24,9 @@ from ..quantities import duration, plural
 from ..table import Column, tabulate
 
 
-def served_text(result: ServiceResult) -> str:
+def service_text(result: ServiceResult) -> str:
     """Return one line a node: in service or out, its jobs, and why."""
-    return "\n".join(_named_lines((node.name, _served(node)) for node in result.nodes))
+    return "\n".join(_named_lines((node.name, _node_text(node)) for node in result.nodes))
 
 
 def _named_lines(
@@ -59,7 +59,7 @@ def rebooted_text(result: RebootResult) -> str:
     return "\n".join(lines)
 
 
-def _served(node: Served) -> str:
+def _node_text(node: ServiceChange) -> str:
     facts = ["in service" if node.in_service else "out of service"]
     facts += [] if node.changed else ["as before"]
     facts += [f"{len(node.jobs)} jobs run on"] if node.jobs and not node.in_service else []

@@ -38,7 +38,7 @@ def sarif_log(report: Report) -> dict[str, Any]:
     of a repository would drown the others.
     """
     found = [each for checked in report.specs for each in checked.diagnostics]
-    found += [other for other in report.others() if other.severity is not Severity.NOTE]
+    found += [other for other in report.general() if other.severity is not Severity.NOTE]
     codes = sorted({each.code for each in found})
     indexes = {code: index for index, code in enumerate(codes)}
     run = {
@@ -52,7 +52,7 @@ def sarif_log(report: Report) -> dict[str, Any]:
                 "executionSuccessful": True,
                 "toolExecutionNotifications": [
                     _notification(other)
-                    for other in report.others()
+                    for other in report.general()
                     if other.severity is Severity.NOTE
                 ],
             }
@@ -200,7 +200,7 @@ def junit_xml(report: Report) -> str:
     for checked in report.specs:
         suites.append(_suite(checked.loaded.file, checked.diagnostics))
     other: dict[str, list[Diagnostic]] = {}
-    for found in report.others():
+    for found in report.general():
         other.setdefault(found.file, []).append(found)
     for file, notes in other.items():
         suites.append(_suite(file, notes))

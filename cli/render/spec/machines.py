@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ....schemas.catalog import Machine, Price, Quota
 from ....schemas.catalog.figures import Figure, Value, figures, is_unverified
 from ....schemas.catalog.model.family import Family
-from ....schemas.catalog.selection import Offer, Wanted, places, short_fabric, short_place
+from ....schemas.catalog.selection import MachineFilter, Offer, places, short_fabric, short_place
 from ...console import Console, pad, printable, width, wrap
 from ..table import Column, tabulate
 
@@ -42,7 +42,7 @@ class _Column(NamedTuple):
         return Column(self.title, right=self.right, may_go=self.may_go)
 
 
-def table(offers: list[Offer], wanted: Wanted, console: Console) -> str:
+def table(offers: list[Offer], wanted: MachineFilter, console: Console) -> str:
     """Return the machine types as a table, with a legend of what it shows."""
     if not offers:
         return "no machine type of the catalog fits"
@@ -75,13 +75,13 @@ def listed(offer: Offer) -> dict[str, Any]:
         "nvme_gb": machine.nvme_gb,
         "usd_per_hour": offer.price.usd_per_hour if offer.price else None,
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "price": _told_price(offer.price),
+        "price": _price_json(offer.price),
         "markets": machine.markets,
         "unverified": machine.unverified,
     }
 
 
-def _told_price(price: Price | None) -> dict[str, Any] | None:
+def _price_json(price: Price | None) -> dict[str, Any] | None:
     return (
         None if price is None else {name: getattr(price, name) for name in price.__struct_fields__}
     )
@@ -206,7 +206,7 @@ _COLUMNS = (
 )
 
 
-def _legend(wanted: Wanted, dropped: list[str], shown: str) -> Iterator[str]:
+def _legend(wanted: MachineFilter, dropped: list[str], shown: str) -> Iterator[str]:
     """Yield what the columns mean, and the marks that are there."""
     letters = ", ".join(f"{letter} {market}" for market, letter in MARKETS.items())
     where = f"in {wanted.region}" if wanted.region else "lowest of the regions known"

@@ -72,7 +72,7 @@ def report_value(report: Report) -> dict[str, Any]:
     return {
         "ok": not (report.is_wrong or report.is_refused),
         "specs": [_spec_value(checked) for checked in report.specs],
-        "notes": list(report.others()),
+        "notes": list(report.general()),
     }
 
 

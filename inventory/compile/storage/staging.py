@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....schemas.derived.storage import data_there, staged
+from ....schemas.derived.storage import data_locations, staged
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.scheduling import spill_partitions
@@ -56,7 +56,7 @@ def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[s
     can = {each.storage for each in staged(spec, pool)}
     copies: dict[str, Json] = {
         word: there.storage
-        for word, there in data_there(spec, pool).items()
+        for word, there in data_locations(spec, pool).items()
         if there.storage in can
     }
     needs = {

@@ -131,7 +131,7 @@ BUNDLE_SOURCE = "bundle"
 """Name of the one artefact source of nodes that live on a bundle."""
 
 
-def living_on(
+def use_bundle(
     bundle: BundleManifest, facts: dict[str, NodeFacts], controller: str
 ) -> dict[str, NodeFacts]:
     """Return pools that take everything from a bundle: controllers from their disk.

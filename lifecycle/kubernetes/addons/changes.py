@@ -16,7 +16,7 @@ from ..kubectl import Kubectl, rows
 from ..objects import ObjectKey
 from ..release.source import takes_own_build
 from .helm import find_helm
-from .ownership import Served, fields_of, read_served
+from .ownership import ApiResources, fields_of, read_api_resources
 from .record import FIELDS, Record, records_of
 from .record import selector as of_records
 from .rendering import ADDON_LABEL
@@ -142,7 +142,7 @@ def addon_changes(
 
 
 def read_addon_changes(
-    kubectl: Kubectl, facts: KubernetesFacts, served: Served, *, thorough: bool = False
+    kubectl: Kubectl, facts: KubernetesFacts, resources: ApiResources, *, thorough: bool = False
 ) -> AddonChanges:
     """Ask what is there of add-ons, and compare: two calls at most.
 
@@ -155,7 +155,7 @@ def read_addon_changes(
     cluster = facts.spec.name
     found = rows(kubectl, *of_records(cluster), fields=FIELDS)
     records = {record.addon: record for record in records_of(found)}
-    have = {name for name, _ in served.kinds.values()}
+    have = {name for name, _ in resources.kinds.values()}
     kinds = sorted({kind for record in records.values() for kind in record.kinds} & have)
     wanted = desired_addons(facts)
     if not thorough:
@@ -253,9 +253,9 @@ def observe_addons(
     """
     if not has_addons(facts):
         return AddonChanges(), []
-    served = read_served(kubectl)
-    kinds = served.of_groups(addon_groups(facts))
-    return read_addon_changes(kubectl, facts, served, thorough=thorough), kinds
+    resources = read_api_resources(kubectl)
+    kinds = resources.of_groups(addon_groups(facts))
+    return read_addon_changes(kubectl, facts, resources, thorough=thorough), kinds
 
 
 def fresh(facts: KubernetesFacts) -> AddonChanges:

@@ -18,7 +18,7 @@ _NAMED = 4
 
 def notes_of(addon: str, made: Rendered) -> Iterator[Diagnostic]:
     """Yield what a person should know of an add-on (pure)."""
-    if hooks := made.hooks.never_run:
+    if hooks := made.hooks.skipped_hooks:
         yield Diagnostic(
             code="GC1063",
             severity=Severity.NOTE,

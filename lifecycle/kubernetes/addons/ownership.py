@@ -81,7 +81,11 @@ def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> No
 
 
 def delete(
-    kubectl: Kubectl, keys: Iterable[ObjectKey], served: Served, *, wait: bool | None = None
+    kubectl: Kubectl,
+    keys: Iterable[ObjectKey],
+    resources: ApiResources,
+    *,
+    wait: bool | None = None,
 ) -> None:
     """Delete objects, if they are there: one call for those of a kind and a namespace.
 
@@ -90,10 +94,12 @@ def delete(
     """
     alike: dict[tuple[str, str], list[ObjectKey]] = {}
     for key in keys:
-        if kind := served.name_of(key.group, key.kind):  # with a kind all its objects went
+        if kind := resources.name_of(key.group, key.kind):  # with a kind all its objects went
             alike.setdefault((kind, key.namespace), []).append(key)
     awaited = [
-        at for at, found in alike.items() if (served.is_custom(found[0]) if wait is None else wait)
+        at
+        for at, found in alike.items()
+        if (resources.is_custom(found[0]) if wait is None else wait)
     ]
     conflicts = list(alike) if len(awaited) > 1 else [at for at in alike if at not in awaited]
     for at in conflicts:
@@ -152,7 +158,7 @@ _LAST = 3
 """Columns that each line ends with: APIVERSION NAMESPACED KIND; short names may be missing."""
 
 
-class Served(msgspec.Struct, frozen=True, kw_only=True):
+class ApiResources(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of an API server."""
 
     kinds: dict[tuple[str, str], tuple[str, bool]]
@@ -196,7 +202,7 @@ def built_in_groups() -> frozenset[str]:
     return decode_yaml(path.read_bytes(), _BuiltIn).groups
 
 
-def read_served(kubectl: Kubectl) -> Served:
+def read_api_resources(kubectl: Kubectl) -> ApiResources:
     """Ask for all kinds that can be listed; those of an aggregated API that is down are missing.
 
     Raises:
@@ -214,4 +220,4 @@ def read_served(kubectl: Kubectl) -> Served:
             versions[group, columns[-1]] = columns[-3]
     if not found:
         raise ApiRefused(answer.stderr or "it named no kind")
-    return Served(kinds=found, versions=versions)
+    return ApiResources(kinds=found, versions=versions)

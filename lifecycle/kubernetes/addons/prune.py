@@ -14,7 +14,7 @@ from ..kubectl import Kubectl, rows
 from ..objects import ObjectKey, key_of
 from ..workloads import POLICY, is_protected, occupied
 from .changes import OBJECT_FIELDS, key_of_row, objects_selector
-from .ownership import AddonStopped, Served, delete
+from .ownership import AddonStopped, ApiResources, delete
 from .record import Record
 from .rendering import ADDON_LABEL
 
@@ -43,7 +43,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prune(
-    kubectl: Kubectl, cluster: str, addon: str, keys: Iterable[ObjectKey], served: Served
+    kubectl: Kubectl, cluster: str, addon: str, keys: Iterable[ObjectKey], resources: ApiResources
 ) -> Pruned:
     """Delete objects of an add-on that still carry its name; CRDs and namespaces last.
 
@@ -58,7 +58,7 @@ def prune(
     asked = list(keys)
     if not asked:
         return Pruned()
-    kinds = sorted({name for k in asked if (name := served.name_of(k.group, k.kind))})
+    kinds = sorted({name for k in asked if (name := resources.name_of(k.group, k.kind))})
     there = _policies(kubectl, cluster, addon, kinds)
     data = _never_pruned(asked, there)
     sets = [key for key in asked if key.kind == "StatefulSet" and key in there and key not in data]
@@ -66,19 +66,20 @@ def prune(
     data = (*data, *claims.bound, *(key for key in claims.found if key not in data))
     ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
-    custom = [key for key in plain if served.is_custom(key)]
-    delete(kubectl, custom, served)  # and are awaited, while who looks after them is there
-    delete(kubectl, [key for key in plain if key not in custom], served)
+    custom = [key for key in plain if resources.is_custom(key)]
+    delete(kubectl, custom, resources)  # and are awaited, while who looks after them is there
+    delete(kubectl, [key for key in plain if key not in custom], resources)
     definitions = {
         key: count
         for key in ours
-        if key.kind == "CustomResourceDefinition" and (count := _objects_of(kubectl, key, served))
+        if key.kind == "CustomResourceDefinition"
+        and (count := _objects_of(kubectl, key, resources))
     }
     spaces = [key for key in ours if key.kind == "Namespace"]
-    held = occupied(kubectl, [key.name for key in spaces], served)
+    held = occupied(kubectl, [key.name for key in spaces], resources)
     namespaces = {key: held[key.name] for key in spaces if key.name in held}
     rest = [k for k in ours if k.kind in _LAST and k not in definitions and k not in namespaces]
-    delete(kubectl, sorted(rest, key=lambda key: _LAST.index(key.kind)), served)
+    delete(kubectl, sorted(rest, key=lambda key: _LAST.index(key.kind)), resources)
     return Pruned(
         removed=(*plain, *rest), definitions=definitions, namespaces=namespaces, data=data
     )
@@ -109,9 +110,9 @@ def _never_pruned(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[
     )
 
 
-def _objects_of(kubectl: Kubectl, definition: ObjectKey, served: Served) -> int:
+def _objects_of(kubectl: Kubectl, definition: ObjectKey, resources: ApiResources) -> int:
     """Return how many objects of a CRD's kind there are; one that isn't served has none."""
-    if definition.name not in {name for name, _ in served.kinds.values()}:
+    if definition.name not in {name for name, _ in resources.kinds.values()}:
         return 0
     names = kubectl.text("get", definition.name, "--all-namespaces", "--output=name")
     return len(names.split())
@@ -195,7 +196,7 @@ def refuse_unmanaged(
     cluster: str,
     record: Record,
     objects: Iterable[Object],
-    served: Served,
+    resources: ApiResources,
 ) -> None:
     """Refuse objects that are there, and that neither the record nor the labels call the add-on's.
 
@@ -210,7 +211,7 @@ def refuse_unmanaged(
     asked = [
         made
         for each in objects
-        if key_of(each) not in known and (made := _name_of(each, served)) is not None
+        if key_of(each) not in known and (made := _name_of(each, resources)) is not None
     ]
     if not asked:
         return
@@ -231,10 +232,10 @@ def refuse_unmanaged(
             )
 
 
-def _name_of(made: Object, served: Served) -> Object | None:
+def _name_of(made: Object, resources: ApiResources) -> Object | None:
     """Return what names an object, in a version that the server has; None where it has no kind."""
     group = str(made["apiVersion"]).rpartition("/")[0]
-    version = served.versions.get((group, str(made["kind"])))
+    version = resources.versions.get((group, str(made["kind"])))
     if version is None:
         return None
     names = {key: made["metadata"][key] for key in ("name", "namespace") if key in made["metadata"]}

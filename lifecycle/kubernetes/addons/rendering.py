@@ -28,7 +28,7 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
     """CRDs: the rest may be of their kinds."""
     namespaces: tuple[Object, ...]
     objects: tuple[Object, ...]
-    hooks: Parted
+    hooks: ChartParts
     images: tuple[str, ...]
     """What its containers run, as their pods name it."""
 
@@ -66,7 +66,7 @@ def rendered(
     else:
         text = content
     mine = (prepared(made, addon, cluster) for made in read_objects(text, addon.name))
-    parts = parted(made for made in mine if key_of(made) not in compiled)
+    parts = split_hooks(made for made in mine if key_of(made) not in compiled)
     crds = tuple(m for m in parts.objects if m["kind"] == "CustomResourceDefinition")
     spaces = tuple(made for made in parts.objects if made["kind"] == "Namespace")
     every = [*parts.objects, *(hook.made for hook in parts.hooks)]
@@ -270,7 +270,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.made['kind']}/{self.made['metadata']['name']} ({events})"
 
 
-class Parted(msgspec.Struct, frozen=True, kw_only=True):
+class ChartParts(msgspec.Struct, frozen=True, kw_only=True):
     """A chart's objects without its hooks, and those in their order: weight, kind, name."""
 
     objects: tuple[Object, ...]
@@ -280,7 +280,7 @@ class Parted(msgspec.Struct, frozen=True, kw_only=True):
         """Return what runs before or after an event."""
         return [hook.made for hook in self.hooks if hook.runs and f"{when}-{event}" in hook.events]
 
-    def beside(self, when: When) -> list[Object]:
+    def hook_objects(self, when: When) -> list[Object]:
         """Return what is applied before the chart's own objects, or after them."""
         found = [hook for hook in self.hooks if hook.made["kind"] not in {"Job", "Pod"}]
         if when == "pre":
@@ -288,12 +288,12 @@ class Parted(msgspec.Struct, frozen=True, kw_only=True):
         return [h.made for h in found if h.events & _AFTER and not h.events & _BEFORE]
 
     @property
-    def never_run(self) -> tuple[str, ...]:
+    def skipped_hooks(self) -> tuple[str, ...]:
         """Hooks of which at least one event never comes, and single pods, in words."""
         return tuple(hook.words for hook in self.hooks if not hook.is_known)
 
 
-def parted(objects: Iterable[Object]) -> Parted:
+def split_hooks(objects: Iterable[Object]) -> ChartParts:
     """Part hooks from the rest. CRDs that old charts have as hooks are none; tests are left out."""
     plain: list[Object] = []
     hooks: list[Hook] = []
@@ -305,7 +305,7 @@ def parted(objects: Iterable[Object]) -> Parted:
         elif events - _TESTS:
             hooks.append(Hook(made=made, events=events, weight=_weight(notes.get(_WEIGHT, "0"))))
     hooks.sort(key=lambda h: (h.weight, h.made["kind"], h.made["metadata"]["name"]))
-    return Parted(objects=tuple(plain), hooks=tuple(hooks))
+    return ChartParts(objects=tuple(plain), hooks=tuple(hooks))
 
 
 def _weight(text: object) -> int:

@@ -26,7 +26,15 @@ from .notes import (
     remaining_definitions,
     remaining_namespaces,
 )
-from .ownership import AddonStopped, Served, apply, delete, establish, fields_of, read_served
+from .ownership import (
+    AddonStopped,
+    ApiResources,
+    apply,
+    delete,
+    establish,
+    fields_of,
+    read_api_resources,
+)
 from .prune import prune, refuse_unmanaged
 from .record import Placed, Record, applied_of, read_applied
 from .rendering import ROLLS_OUT, Event, Rendered, rendered
@@ -100,12 +108,12 @@ class AddonsStep:
             ApiRefused: it says no.
         """
         diagnostics: list[Diagnostic] = []
-        served = read_served(self._kubectl) if existing.gone else None
+        resources = read_api_resources(self._kubectl) if existing.gone else None
         for name in existing.gone:
-            assert served is not None  # noqa: S101  # there is one that goes
+            assert resources is not None  # noqa: S101  # there is one that goes
             record = existing.records[name]
             keys = [placed.key for placed in record.objects]
-            done = prune(self._kubectl, self._cluster, name, keys, served)
+            done = prune(self._kubectl, self._cluster, name, keys, resources)
             diagnostics += (
                 *remaining_definitions(done.definitions),
                 *remaining_data(name, done.data),
@@ -113,12 +121,12 @@ class AddonsStep:
             diagnostics += remaining_namespaces(
                 {key.name: work for key, work in done.namespaces.items()}
             )
-            delete(self._kubectl, [key_of(applied_of(name, self._cluster, "", ()))], served)
+            delete(self._kubectl, [key_of(applied_of(name, self._cluster, "", ()))], resources)
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
             else:
-                delete(self._kubectl, [key_of(record.to_object(self._cluster))], served)
+                delete(self._kubectl, [key_of(record.to_object(self._cluster))], resources)
         return tuple(diagnostics)
 
     def await_nodes(self, names: Collection[str]) -> tuple[Diagnostic, ...]:
@@ -152,38 +160,38 @@ class AddonsStep:
         addon, facts = one.chosen.addon, self._facts
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
         record = _began(one, before)
-        served = read_served(self._kubectl)
-        self._refuse_others(made, record, addon.namespace, served)
+        resources = read_api_resources(self._kubectl)
+        self._refuse_others(made, record, addon.namespace, resources)
         if made.definitions:
-            self._remember(record, made.definitions, served)
+            self._remember(record, made.definitions, resources)
             establish(self._kubectl, made.definitions, addon.name)
-            served = read_served(self._kubectl)
-        _refuse_unserved(made, served, addon.name)
+            resources = read_api_resources(self._kubectl)
+        _refuse_missing_kinds(made, resources, addon.name)
 
         def placed(objects: Iterable[Object]) -> list[Object]:
-            return [served.placed(each, addon.namespace) for each in objects]
+            return [resources.placed(each, addon.namespace) for each in objects]
 
-        first = placed((*made.namespaces, *made.hooks.beside("pre")))
-        own, last = placed(made.objects), placed(made.hooks.beside("post"))
+        first = placed((*made.namespaces, *made.hooks.hook_objects("pre")))
+        own, last = placed(made.objects), placed(made.hooks.hook_objects("post"))
         every = (*made.definitions, *first, *own, *last)
         kept = applied_of(addon.name, self._cluster, one.content, every)
         jobs = placed(hook.made for hook in made.hooks.hooks if hook.runs)
-        self._remember(record, (*every, *jobs), served)  # one that fails goes with the add-on
+        self._remember(record, (*every, *jobs), resources)  # one that fails goes with the add-on
         event: Event = "upgrade" if record.installed else "install"
         apply(self._kubectl, first, addon.name)
-        self._run(placed(made.hooks.jobs("pre", event)), served, addon.name)
+        self._run(placed(made.hooks.jobs("pre", event)), resources, addon.name)
         apply(self._kubectl, own, addon.name)
         workloads = placed(made.workloads)
         yield from rolled_out(self._kubectl, workloads, addon.name, self._limit_s, self._clock)
         apply(self._kubectl, last, addon.name)
-        self._run(placed(made.hooks.jobs("post", event)), served, addon.name)
+        self._run(placed(made.hooks.jobs("post", event)), resources, addon.name)
         now = {key_of(each) for each in every}
         old = [each.key for each in record.objects if each.key not in now]
-        done = prune(self._kubectl, self._cluster, addon.name, old, served)
+        done = prune(self._kubectl, self._cluster, addon.name, old, resources)
         yield from remaining_definitions(done.definitions)
         yield from remaining_data(addon.name, done.data)
         apply(self._kubectl, [kept], addon.name)
-        self._finish(record, one.content, [*done.kept, *now], served)
+        self._finish(record, one.content, [*done.kept, *now], resources)
         yield from notes_of(addon.name, made)
 
     def _put_back(self, record: Record, keys: Collection[ObjectKey]) -> Iterator[Diagnostic]:
@@ -195,7 +203,7 @@ class AddonsStep:
         apply(self._kubectl, [made for made in again if made not in crds], record.addon)
         workloads = [made for made in again if made["kind"] in ROLLS_OUT]
         yield from rolled_out(self._kubectl, workloads, record.addon, self._limit_s, self._clock)
-        fields = self._fields(record.addon, keys, read_served(self._kubectl))
+        fields = self._fields(record.addon, keys, read_api_resources(self._kubectl))
         objects = [
             replace(placed, fields=fields.get(placed.key, "")) if placed.key in keys else placed
             for placed in record.objects
@@ -204,42 +212,42 @@ class AddonsStep:
         self._write(replace(record, objects=tuple(objects)))
 
     def _refuse_others(
-        self, made: Rendered, record: Record, namespace: str, served: Served
+        self, made: Rendered, record: Record, namespace: str, resources: ApiResources
     ) -> None:
         """Refuse to take over what others made, before anything is written or applied."""
         every = (*made.definitions, *made.namespaces, *made.objects)
         hooks = (hook.made for hook in made.hooks.hooks)
-        objects = [served.placed(each, namespace) for each in (*every, *hooks)]
-        refuse_unmanaged(self._kubectl, self._cluster, record, objects, served)
+        objects = [resources.placed(each, namespace) for each in (*every, *hooks)]
+        refuse_unmanaged(self._kubectl, self._cluster, record, objects, resources)
 
-    def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
+    def _run(self, jobs: Iterable[Object], resources: ApiResources, addon: str) -> None:
         """Run jobs of hooks one after the other; each is recreated, and removed when it is done."""
         for job in jobs:
-            delete(self._kubectl, [key_of(job)], served, wait=True)
+            delete(self._kubectl, [key_of(job)], resources, wait=True)
             apply(self._kubectl, [job], addon)
             ended(self._kubectl, job, addon, self._limit_s, self._clock)
-            delete(self._kubectl, [key_of(job)], served)
+            delete(self._kubectl, [key_of(job)], resources)
 
-    def _remember(self, record: Record, objects: Iterable[Object], served: Served) -> None:
+    def _remember(self, record: Record, objects: Iterable[Object], resources: ApiResources) -> None:
         """Write down that objects are about to come, beside those that are there."""
         known = {placed.key: placed for placed in record.objects}
         for made in objects:
             known.setdefault(key_of(made), Placed(*key_of(made)))
-        self._write(_with(record, known.values(), served))
+        self._write(_with(record, known.values(), resources))
 
     def _finish(
-        self, record: Record, content: str, keys: Collection[ObjectKey], served: Served
+        self, record: Record, content: str, keys: Collection[ObjectKey], resources: ApiResources
     ) -> None:
         """Write down what is there now, in the order of application, and whose fields are ours."""
-        fields = self._fields(record.addon, keys, served)
+        fields = self._fields(record.addon, keys, resources)
         objects = [Placed(*key, fields=fields.get(key, "")) for key in dict.fromkeys(keys)]
-        self._write(replace(_with(record, objects, served), content=content, installed=True))
+        self._write(replace(_with(record, objects, resources), content=content, installed=True))
 
     def _fields(
-        self, addon: str, keys: Collection[ObjectKey], served: Served
+        self, addon: str, keys: Collection[ObjectKey], resources: ApiResources
     ) -> dict[ObjectKey, str]:
         """Return key -> hash of the fields that are ours, of the objects that are there."""
-        kinds = sorted({served.name_of(key.group, key.kind) for key in keys} - {""})
+        kinds = sorted({resources.name_of(key.group, key.kind) for key in keys} - {""})
         writers = read_writers(self._kubectl, self._cluster, kinds)
         return {
             key: fields_of(text)
@@ -264,19 +272,21 @@ def _began(one: DesiredAddon, before: Record | None) -> Record:
     )
 
 
-def _with(record: Record, objects: Iterable[Placed], served: Served) -> Record:
+def _with(record: Record, objects: Iterable[Placed], resources: ApiResources) -> Record:
     found = tuple(objects)
-    named = {served.name_of(placed.group, placed.kind) for placed in found}
+    named = {resources.name_of(placed.group, placed.kind) for placed in found}
     return replace(record, objects=found, kinds=tuple(sorted(named - {""})))
 
 
-def _refuse_unserved(made: Rendered, served: Served, addon: str) -> None:
+def _refuse_missing_kinds(made: Rendered, resources: ApiResources, addon: str) -> None:
     """Refuse objects of kinds that nobody brings, before the first one is applied."""
     kinds = {
         (str(each["apiVersion"]).rpartition("/")[0], str(each["kind"]))
         for each in (*made.objects, *(hook.made for hook in made.hooks.hooks))
     }
-    unknown = sorted(f"{kind}.{group}" for group, kind in kinds if not served.name_of(group, kind))
+    unknown = sorted(
+        f"{kind}.{group}" for group, kind in kinds if not resources.name_of(group, kind)
+    )
     if unknown:
         raise AddonStopped(
             "GC1064",

@@ -59,7 +59,7 @@ def run_controller(
         chance=chance,
         emit=emit,
     )
-    with _alone(folder):
+    with _exclusive(folder):
         code = have_round(settings, world)
         stopped = threading.Event()
         while interval_s is not None and not stopped.wait(interval_s * (0.95 + 0.1 * chance())):
@@ -68,7 +68,7 @@ def run_controller(
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path) -> Iterator[None]:
     """Hold the folder; the system lets go of it however the process ends."""
     with (folder / "running").open("w") as file:
         try:

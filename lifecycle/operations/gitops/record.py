@@ -11,7 +11,7 @@ from ....schemas.diagnostics import Diagnostic
 from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...state import StateStore
-from ...state.process import who
+from ...state.process import user_at_host
 from ...state.store import utc_now
 from ...status.conditions import Condition
 
@@ -127,7 +127,7 @@ def pause(cluster: Cluster, reason: str) -> Paused:
     """
     if not reason.strip():
         raise failure("GC941", "why? --reason is empty", exit_code=Exit.USAGE)
-    paused = Paused(by=who(), since=utc_now(), reason=reason)
+    paused = Paused(by=user_at_host(), since=utc_now(), reason=reason)
     cluster.store.put(PAUSED_KEY, msgspec.json.encode(paused))
     return paused
 

@@ -133,7 +133,7 @@ class RoundRecord:
             return True
         return self.now() >= before.next_try
 
-    def still_waits(self, cluster: Cluster, head: Head) -> None:
+    def keep_failed(self, cluster: Cluster, head: Head) -> None:
         """Leave a cluster as it was noted when it failed."""
         before = self._clusters[cluster.name]
         self._clusters[cluster.name] = msgspec.structs.replace(before, commit=head.commit)
@@ -144,12 +144,12 @@ class RoundRecord:
         followed = self._clusters.get(name)
         return followed is not None and followed.phase in {"synced", "down"}
 
-    def note_gone(self, name: str, acted: Acted) -> None:
+    def spec_removed(self, name: str, acted: Acted) -> None:
         """Note a cluster that has no spec any more."""
         before = self._clusters[name]
         self._keep(msgspec.structs.replace(before, spec=""), acted)
 
-    def let_go(self, name: str, reason: str) -> None:
+    def unfollow(self, name: str, reason: str) -> None:
         """Follow a cluster no more."""
         self._emit(ControllerEvent(what="cluster", cluster=name, phase="down", reason=reason))
         self._clusters.pop(name, None)

@@ -148,7 +148,7 @@ def _change(
                 reason = f"{', '.join(held_up_by)} comes first, and is not as merged"
                 record.note(cluster, head, Acted("waiting", reason))
             elif not (record.is_due(cluster) or _allowed(name, settings)):
-                record.still_waits(cluster, head)
+                record.keep_failed(cluster, head)
             else:
                 _apply(cluster, head, record, settings, world)
         held_up_by += [name for name in step if not record.is_well(name)]
@@ -205,7 +205,7 @@ def reap_expired(
         if result.state == "removed" and name in merged:
             record.note(merged[name], head, Acted("down", result.why))
         elif result.state == "removed":
-            record.let_go(name, result.words)
+            record.unfollow(name, result.words)
 
 
 class Removed(NamedTuple):
@@ -219,14 +219,14 @@ class Removed(NamedTuple):
         for name, cluster in self.named.items():
             busy = ask_jobs(cluster).why_not
             if busy:
-                self.record.note_gone(name, Acted("refused", f"not removed: {busy}"))
+                self.record.spec_removed(name, Acted("refused", f"not removed: {busy}"))
                 continue
             cluster.why = f"commit {self.record.record.commit}"
             acted = take_down(cluster, self.record.reporter(name))
             if acted.phase == "down":
-                self.record.let_go(name, acted.reason)
+                self.record.unfollow(name, acted.reason)
             else:
-                self.record.note_gone(name, acted)
+                self.record.spec_removed(name, acted)
 
 
 def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> Removed:
@@ -238,18 +238,18 @@ def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> R
             last = last_change(cluster)
         except LifecycleError as error:
             if error.diagnostics[0].code == "GC906":  # nothing was ever made
-                record.let_go(name, "its spec is gone, and it was never made")
+                record.unfollow(name, "its spec is gone, and it was never made")
             else:
                 summary = error.diagnostics[0].summary
-                record.note_gone(name, Acted("failed", summary, error.diagnostics))
+                record.spec_removed(name, Acted("failed", summary, error.diagnostics))
             continue
         if last is not None and last.command == "down" and last.exit_code == 0:
-            record.let_go(name, f"its spec is gone, and {last.actor} took it down")
+            record.unfollow(name, f"its spec is gone, and {last.actor} took it down")
         elif name in fleet.remove:
             named[name] = cluster
         else:
             orphan = _orphan(cluster)
-            record.note_gone(name, Acted("orphaned", orphan.summary, (orphan,)))
+            record.spec_removed(name, Acted("orphaned", orphan.summary, (orphan,)))
     return Removed(named, record)
 
 

@@ -205,7 +205,7 @@ def keys_of_a_run(name: str) -> Object:
         ProviderError: ssh-keygen isn't installed or failed.
     """
     with TemporaryDirectory() as folder:
-        client, server = (_made(Path(folder) / part) for part in ("client", "server"))
+        client, server = (_make_folder(Path(folder) / part) for part in ("client", "server"))
         held: dict[str, Json] = {
             "key": client.read_text(encoding="utf-8"),
             "authorized_keys": public_text(client) + "\n",
@@ -223,6 +223,6 @@ def keys_of_a_run(name: str) -> Object:
     )
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700)
     return ensure_client_key(folder)

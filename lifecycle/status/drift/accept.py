@@ -79,7 +79,7 @@ def _nothing(word: str, drifts: Collection[Drift]) -> LifecycleError:
 
 
 def _seal(session: SshSession, host: Host, drifts: Collection[Drift]) -> None:
-    lines = [seal_again(drift.kind, drift.name) for drift in drifts]
+    lines = [reseal_command(drift.kind, drift.name) for drift in drifts]
     script = f"PATH=$PATH:/usr/sbin:/sbin; umask 077; cd {DIRECTORY} || exit 1\n" + "\n".join(lines)
     answer = session.run(host, as_root(host, ["sh", "-es"]), stdin=script, timeout_s=_LIMIT_S)
     if isinstance(answer, Unreachable):
@@ -88,7 +88,7 @@ def _seal(session: SshSession, host: Host, drifts: Collection[Drift]) -> None:
         raise failure("GC921", f"{host.name} did not note it: {answer.stderr.strip()}")
 
 
-def seal_again(kind: str, name: str) -> str:
+def reseal_command(kind: str, name: str) -> str:
     """Return the shell line that has each seal of such things say what there is of this one now."""
     path = name.replace("\\040", " ")
     asked = Traces(watched=(shlex.quote(path),)) if kind == "entry" else Traces(accounts=True)

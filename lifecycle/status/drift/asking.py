@@ -93,14 +93,14 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(d for drifts in self.by_node.values() for d in drifts if d.fixable)
 
     @property
-    def left(self) -> tuple[Drift, ...]:
+    def unfixable(self) -> tuple[Drift, ...]:
         """What no step puts right."""
         return tuple(d for drifts in self.by_node.values() for d in drifts if not d.fixable)
 
     @property
     def every(self) -> tuple[Drift, ...]:
         """All of it."""
-        return (*self.left, *self.fixed_by_steps)
+        return (*self.unfixable, *self.fixed_by_steps)
 
 
 def see_changes(
@@ -180,7 +180,7 @@ def described(drift: Drift) -> str:
     return f"{drift.kind} {drift.name}: {drift.now}"
 
 
-def left_alone(cluster: str, drifts: Collection[Drift]) -> tuple[Diagnostic, ...]:
+def unfixable_findings(cluster: str, drifts: Collection[Drift]) -> tuple[Diagnostic, ...]:
     """Return the finding for what differs on nodes and what no step puts right."""
     alike: dict[tuple[str, str], list[str]] = {}
     for drift in drifts:

@@ -151,7 +151,7 @@ def _fix(
             drain_leaving(cluster, mine, session, report)
     refused = [d for found in at_each(applied, partial(_apply, cluster)).values() for d in found]
     after = observe(cluster, sites, session)
-    scope = _with_made(cluster, scope, before, after)
+    scope = _with_recreated(cluster, scope, before, after)
     compiled = compile_for(cluster, after).cluster
     nodes = converge_nodes(
         run, sites, after, session, compiled, report=report, requeue=requeue, scope=scope
@@ -191,10 +191,12 @@ def _scope(cluster: Cluster, fixable: Iterable[Drift], observation: Observation)
     for drift in fixable:
         steps[drift.where].update(drift.steps)
     again = {host: frozenset(found) for host, found in steps.items() if found}
-    return _with_made(cluster, Scope(steps=again, again=again), observation, observation)
+    return _with_recreated(cluster, Scope(steps=again, again=again), observation, observation)
 
 
-def _with_made(cluster: Cluster, scope: Scope, before: Observation, after: Observation) -> Scope:
+def _with_recreated(
+    cluster: Cluster, scope: Scope, before: Observation, after: Observation
+) -> Scope:
     """Add the nodes that their site makes or starts, and the controllers, who must know them.
 
     A machine that a cloud's engine found to be gone is another one afterwards. What waits in the

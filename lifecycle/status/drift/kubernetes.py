@@ -88,7 +88,7 @@ class KubernetesDrift:
             f" {_KUBECTL} get {of} {_rows_of(_OBJECTS)} && printf '\\035\\n'{addons}"
         )
 
-    def words_here(self, kubeconfig: str) -> str:
+    def local_command(self, kubeconfig: str) -> str:
         """Return the words for a machine that reaches the API by a kubeconfig of its own."""
         way = f"--kubeconfig={shlex.quote(kubeconfig)}"
         return self.words.replace(_ON_A_CONTROL_PLANE, way)

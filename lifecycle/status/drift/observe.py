@@ -23,7 +23,7 @@ from ...kubernetes.managed.login import run_shell
 from ...nodes.converge.stamps import kept_stamps
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.repair.queue import queue
-from ...planning.guards import served
+from ...planning.guards import ever_converged
 from ...smoke.gate import note_drift
 from ...state import Event, SmokeFinished, SpecApplied
 from .asking import Wanted, ask_nodes, deviations, wanted_steps
@@ -139,7 +139,7 @@ class _Hosts:
         drifts: list[Drift] = []
         behind: list[Behind] = []
         unsealed: dict[str, int] = {}
-        ever = served(self._cluster.events)
+        ever = ever_converged(self._cluster.events)
         for name, answer in reports.items():
             if not answer.stamps and not answer.seals and name in ever:
                 drifts.append(_empty(name, self._wanted[name]))
@@ -177,7 +177,7 @@ class _Hosts:
         there = any(host.connection == "api" for host in self._asked)
         if not isinstance(drift, KubernetesDrift) or not there:
             return {}
-        return {"this machine": run_shell(drift.words_here, session.workdir)}
+        return {"this machine": run_shell(drift.local_command, session.workdir)}
 
     def _scheduler(
         self, drift: SchedulerDrift, reports: Mapping[str, NodeReport], session: SshSession

@@ -80,12 +80,12 @@ def host_name_duplicate(context: CheckContext) -> Iterator[Finding]:
             summary=f"{fold(names)} {many} named twice: first in {where}, line {line}",
             path=name_path(group),
             hint="keep one of the two",
-            fix=Remove(group.path) if _says_the_same(group, first) else None,
+            fix=Remove(group.path) if _is_identical(group, first) else None,
             relies_on=(name_path(group), name_path(first)),
         )
 
 
-def _says_the_same(group: HostGroup, first: HostGroup) -> bool:
+def _is_identical(group: HostGroup, first: HostGroup) -> bool:
     """Say whether an item of a list only repeats an earlier item of it."""
     same = group.path != first.path and group.path[:-1] == first.path[:-1]
     return same and (group.written, group.entry) == (first.written, first.entry)

@@ -99,7 +99,7 @@ def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
     for name, storage in lustre(context):
         source = source_of(storage)
         for key, without in _OF_MADE.items():
-            if source in without and _is_said(storage, key):
+            if source in without and _is_set(storage, key):
                 path = ("storage", name, key)
                 yield Finding(
                     summary=f'storage "{name}" is not made (it has {source}), '
@@ -112,7 +112,7 @@ def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
                 )
 
 
-def _is_said(storage: LustreStorage, key: str) -> bool:
+def _is_set(storage: LustreStorage, key: str) -> bool:
     if key == "deployment":
         return storage.deployment != "auto"
     attribute = {"import": "import_from", "export": "export_to"}.get(key, key)

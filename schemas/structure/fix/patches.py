@@ -98,17 +98,17 @@ class Place:
     @property
     def previous(self) -> Place | None:
         """The entry before this one in the same mapping or list."""
-        return self._beside(-1)
+        return self._sibling(-1)
 
     @property
     def following(self) -> Place | None:
         """The entry after this one."""
-        return self._beside(1)
+        return self._sibling(1)
 
-    def _beside(self, distance: int) -> Place | None:
+    def _sibling(self, distance: int) -> Place | None:
         if self.holder is None:
             return None
-        step = self.document.step_beside(self.holder.value, self.step, distance)
+        step = self.document.sibling(self.holder.value, self.step, distance)
         return None if step is None else self.holder.entry(step)
 
 

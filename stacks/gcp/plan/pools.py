@@ -102,7 +102,7 @@ class OfferPlan(Plan, frozen=True, kw_only=True):
         return _AFFINITIES[self.market]
 
     @property
-    def comes_and_goes(self) -> bool:
+    def is_reclaimable(self) -> bool:
         """Whether the cloud takes the machine back by itself; it then deletes it."""
         return self.market in {"spot", "flex-start", "capacity-block"}
 

@@ -119,7 +119,7 @@ def _scheduling(pool: PoolPlan, option: OfferPlan) -> gcp.compute.InstanceTempla
     seconds, model, taken_back = (
         option.run_seconds,
         option.provisioning_model,
-        option.comes_and_goes,
+        option.is_reclaimable,
     )
     bound = taken_back or model == "RESERVATION_BOUND"
     run = None

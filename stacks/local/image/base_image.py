@@ -49,7 +49,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     masked_units: list[str]
 
 
-class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _CloudLikePackages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What cloud_like/packages.yaml says."""
 
     packages: list[str]
@@ -61,7 +61,7 @@ def recipe(variant: Variant = "base") -> Recipe:
     base = decode_yaml((_DATA / "packages.yaml").read_bytes(), Recipe)
     if variant == "base":
         return base
-    beside = decode_yaml((_CLOUD_LIKE / "packages.yaml").read_bytes(), _Beside)
+    beside = decode_yaml((_CLOUD_LIKE / "packages.yaml").read_bytes(), _CloudLikePackages)
     return msgspec.structs.replace(
         base,
         packages=[*base.packages, *beside.packages],

@@ -11,7 +11,7 @@ import pytest
 from gcluster.lifecycle.bundle.apt import Found
 from gcluster.lifecycle.bundle.collect import Part, indexed, sign
 from gcluster.lifecycle.bundle.keys import BundleKey
-from gcluster.schemas.stack.bundle import Asked, BundledFile, BundleManifest
+from gcluster.schemas.stack.bundle import BundledFile, BundleManifest, RoleNeed
 
 PACKAGES = {"munge": b"munge's bytes", "slurmd": b"slurmd's bytes"}
 TARBALL = b"tarball"
@@ -33,7 +33,7 @@ def other_key(tmp_path_factory: pytest.TempPathFactory) -> BundleKey:
 def make_bundle(tmp_path: Path, key: BundleKey) -> Callable[..., BundleManifest]:
     """Return a function that writes a bundle into tmp_path / "bundle" and returns its manifest."""
 
-    def make(*asked: Asked, distribution: str = "debian-13") -> BundleManifest:
+    def make(*asked: RoleNeed, distribution: str = "debian-13") -> BundleManifest:
         out = tmp_path / "bundle"
         found = []
         for name, content in PACKAGES.items():

@@ -14,7 +14,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.stack.bundle import Asked
+from gcluster.schemas.stack.bundle import RoleNeed
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -34,10 +34,10 @@ def with_own_slurm(example: str) -> ClusterSpec:
 
 def test_the_controller_asks_for_the_package_mirror_s_server_and_nodes_do_not() -> None:
     found = needs("local.yaml")
-    nginx = Asked(role="package_mirror", what="nginx")
+    nginx = RoleNeed(role="package_mirror", what="nginx")
     assert nginx in found["head"].packages
     assert nginx not in found["gpu"].packages
-    assert Asked(role="slurm", what="slurmd") in found["gpu"].packages
+    assert RoleNeed(role="slurm", what="slurmd") in found["gpu"].packages
     assert found["gpu"].distribution == "debian-13"
 
 

@@ -80,7 +80,7 @@ def test_every_file_that_a_role_writes_is_looked_at(role: str) -> None:
 
 def test_what_a_role_copies_is_looked_at_where_it_puts_it() -> None:
     copied = traces_of(Step(stage=Stage.BASE, role="slurm", phase="install", variables={})).files
-    assert "/usr/local/libexec/gcluster/slurm-state.py" in copied
+    assert "/usr/local/libexec/gcluster/slurmctld-state.py" in copied
     assert "/etc/systemd/system/slurmctld.service.d/gcluster.conf" in copied
 
 

@@ -40,7 +40,7 @@ def test_the_seals_that_know_such_things_have_it_as_it_is_now(tmp_path: Path) ->
     known = f"digest 0 stamp\nentry old {name}\nentry a /etc/sudoers\n"
     (seals / "base.configure").write_text(known)
     (seals / "base.install").write_text("digest 0 stamp\nfile a /etc/x\n")
-    command = accept.seal_again("entry", name)
+    command = accept.reseal_command("entry", name)
     subprocess.run(["sh", "-ec", command], cwd=seals, check=True)
     now = hashlib.sha256(b"mine").hexdigest()
     assert (seals / "base.configure").read_text().splitlines() == [

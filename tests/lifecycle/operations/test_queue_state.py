@@ -34,7 +34,7 @@ from gcluster.lifecycle.operations.queue_state import (
 from gcluster.lifecycle.status.conditions import QueueStatus
 from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 
-PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state.py"
+PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurmctld-state.py"
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))
 NOBODY = ClusterInventory(cluster="trial", hosts=())
 SYSTEMCTL = """\
@@ -71,8 +71,10 @@ class Controller(SshSession):
         (here / "slurm.conf").write_text(f"StateSaveLocation={self.state}\n")
         (here / "runs").touch()
         (here / "bin").mkdir()
-        self._write("slurm-state.py", PROGRAM.read_text())
-        self._program("systemctl", SYSTEMCTL.format(here=here, program=here / "bin/slurm-state.py"))
+        self._write("slurmctld-state.py", PROGRAM.read_text())
+        self._program(
+            "systemctl", SYSTEMCTL.format(here=here, program=here / "bin/slurmctld-state.py")
+        )
         self._program("slurmctld", f"echo slurm-wlm {slurm}")
         self._program("scontrol", "echo Slurmctld is UP")
         self._program("chown", ":")
@@ -352,7 +354,7 @@ def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> Non
 def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> None:
     shared = controller.here / "shared"
     shared.mkdir()
-    program = f"/usr/local/libexec/gcluster/slurm-state.py move {shared}"
+    program = f"/usr/local/libexec/gcluster/slurmctld-state.py move {shared}"
     first = controller.run(HEAD, program)
     assert isinstance(first, SshResult)
     assert first.stdout.startswith("carried the queue")
@@ -366,7 +368,7 @@ def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> No
 def test_slurmctld_does_not_start_where_the_shared_file_system_is_missing(
     controller: Controller,
 ) -> None:
-    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurm-state.py check /nowhere")
+    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurmctld-state.py check /nowhere")
     assert isinstance(said, SshResult)
     assert said.returncode == 1
     assert "another controller may be writing the state there" in said.stderr

@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 
-from gcluster.lifecycle.state.process import is_running, start_time, this_process, who
+from gcluster.lifecycle.state.process import is_running, start_time, this_process, user_at_host
 
 
 def test_this_process_runs_and_knows_who_it_is() -> None:
     me = this_process()
     assert me.pid == os.getpid()
-    assert me.who == who()
+    assert me.who == user_at_host()
     assert "@" in me.who
     assert not me.is_gone()
 

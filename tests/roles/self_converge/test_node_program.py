@@ -53,7 +53,7 @@ class Mirror:
 
     def look(self) -> node.Outcome:
         """Let the node look once, up to its report."""
-        return node.look(self.settings, "gpu001", granted=False)
+        return node.follow_published(self.settings, "gpu001", granted=False)
 
 
 @pytest.fixture

@@ -60,6 +60,7 @@ DENIED_XML = (
     b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
 )
 DENIED_JSON = b'{"__type": "AccessDeniedException", "message": "you may not"}'
+ABSENT_JSON = b'{"__type": "NoSuchResourceException", "message": "not in this Region"}'
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ DENIED_JSON = b'{"__type": "AccessDeniedException", "message": "you may not"}'
         ("sts", "GetCallerIdentity", DENIED_XML, "the account"),
         ("service-quotas", "GetServiceQuota", DENIED_JSON, "quota L-417A185B"),
         ("service-quotas", "GetServiceQuota", DENIED_JSON, "what is left of quota L-417A185B"),
+        ("service-quotas", "GetServiceQuota", ABSENT_JSON, "quota L-417A185B"),
         ("ec2", "DescribeInstances", b"", "what is left of quota L-417A185B"),
         ("ec2", "DescribeInstanceTypeOfferings", b"", 'zones of pool "train"'),
         ("ec2", "DescribeImages", b"", "image ami-1e749f67"),
@@ -91,6 +93,8 @@ def test_each_question_that_is_refused_is_named(
         calm.answer(service, operation, "unauthorized.xml", 403)
     said = [f for f in preflight(api, spec_of(IMAGE), planned(), catalog) if f.code == "GC970"]
     assert all(finding.severity is Severity.WARNING for finding in said)
+    assert all(not f.detail or f.detail not in f.summary for f in said)
+    assert all("goes on from it" not in finding.hint for finding in said)
     assert any(finding.summary.startswith(f"{what}: not checked") for finding in said)
 
 

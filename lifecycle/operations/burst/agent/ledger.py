@@ -80,7 +80,7 @@ class BurstFold(EventFold):
                 case RoomPromised() as promised:
                     self._promise(promised)
                 case RunStarted(command="down"):
-                    self._all_gone(at)
+                    self._remove_all(at)
                 case _:
                     pass
 
@@ -127,7 +127,7 @@ class BurstFold(EventFold):
             alone=step.alone,
         )
 
-    def _all_gone(self, at: float) -> None:
+    def _remove_all(self, at: float) -> None:
         """`down` removes every node, and looks for what is left."""
         for record in self.nodes.values():
             if record.is_live:

@@ -38,7 +38,7 @@ from .ledger import NO_OPTION, BurstLedger
 from .operations import NodeOperations
 from .scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
 from .setup import out_of_spec
-from .spill import Spilling, closed_reason, come, judge
+from .spill import Spilling, arrived, closed_reason, judge
 from .work import ProviderWork
 
 MOVE_AGAIN_S = 120.0
@@ -122,10 +122,10 @@ class Agent:
         for spilling in self._spills:
             did = self._spill(spilling, seen) or did
         if seen.requests:
-            self._scheduler.taken([request.id for request in seen.requests])
+            self._scheduler.remove_requests([request.id for request in seen.requests])
             did = True
         self._unless_refused(partial(self._making.place, seen))
-        self._log_reasons(come(seen))
+        self._log_reasons(arrived(seen))
         there = {each.job.id for each in seen.jobs}
         self._logged = {job: text for job, text in self._logged.items() if job in there}
         self._stay = {job: why for job, why in self._stay.items() if job in there}

@@ -98,7 +98,7 @@ class NodeOperations:
         if self._work.shrink(records[0].site, names):
             self._joined_ok -= {(record.node, record.burst) for record in records}
             self.step(records, "gone", records[0].reason)
-            self._scheduler.gone(names)
+            self._scheduler.end_power_down(names)
 
     def _ask_where(self, records: tuple[NodeRecord, ...]) -> dict[str, str]:
         site, names = records[0].site, [record.node for record in records]

@@ -19,9 +19,9 @@ from .ledger import BurstLedger
 from .loop import Agent, is_fault
 from .scheduler import SchedulerSilent
 from .setup import (
-    always_there,
     elastic_pools,
     gpu_models,
+    permanent_nodes,
     spillings,
 )
 from .work import ProviderWork
@@ -59,7 +59,7 @@ def run_agent(
             agent = Agent(
                 pools=elastic_pools(cluster.spec, cluster.catalog),
                 spills=spillings(cluster.spec, cluster.catalog),
-                always=always_there(cluster.spec),
+                always=permanent_nodes(cluster.spec),
                 scheduler=scheduler_of(cluster, session),
                 work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
                 ledger=BurstLedger(cluster.events),

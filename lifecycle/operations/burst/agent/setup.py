@@ -59,7 +59,7 @@ def _spillings(spec: ClusterSpec, catalog: Catalog) -> Iterator[Spilling]:
             )
 
 
-def always_there(spec: ClusterSpec) -> frozenset[str]:
+def permanent_nodes(spec: ClusterSpec) -> frozenset[str]:
     """Return the nodes that the spec has at all times."""
     return frozenset(name for pool in spec.pools for name in _names(spec, pool))
 

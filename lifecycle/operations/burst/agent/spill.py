@@ -83,7 +83,7 @@ def closed_reason(
     return f"nothing can be had there now ({reason})"
 
 
-def come(seen: Seen) -> dict[str, str]:
+def arrived(seen: Seen) -> dict[str, str]:
     """Return what jobs are told whose nodes have all come and that haven't begun yet."""
     return {
         each.job.id: "its nodes have come"

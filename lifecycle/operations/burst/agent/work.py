@@ -28,7 +28,7 @@ _UNSURE = frozenset({"GC964", "GC966"})
 """Codes after which a cloud may have made something (as stacks.provider has it)."""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class CreateResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a call that makes nodes."""
 
     exist: frozenset[str] = frozenset()
@@ -52,7 +52,9 @@ class ProviderWork:
         self._images: dict[str, str | None] = {}
         """Site -> key of its image, None where it has no steps to bake."""
 
-    def grow(self, site: str, pool: str, nodes: Collection[str], option: str, token: str) -> Made:
+    def grow(
+        self, site: str, pool: str, nodes: Collection[str], option: str, token: str
+    ) -> CreateResult:
         """Make the nodes in one call, bought in this way alone; never raises for a refusal."""
         here = self._booting(self._sites[site])
         spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, option)
@@ -63,13 +65,13 @@ class ProviderWork:
         except ProviderError as error:
             refusal = str(error)
             if any(found.code in _UNSURE for found in error.diagnostics):
-                return Made(refusal=refusal, unsure=True)
+                return CreateResult(refusal=refusal, unsure=True)
         try:
             exist = self._exist(here, nodes)
         except ProviderError as error:
-            return Made(refusal=str(error), unsure=True)
+            return CreateResult(refusal=str(error), unsure=True)
         self._settle(here, frozenset(nodes) - exist, refusal)
-        return Made(exist=exist, refusal="" if exist >= set(nodes) else refusal)
+        return CreateResult(exist=exist, refusal="" if exist >= set(nodes) else refusal)
 
     def shrink(self, site: str, nodes: Collection[str]) -> bool:
         """Remove the nodes, and look whether any is left; say whether nothing is."""

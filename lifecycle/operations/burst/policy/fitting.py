@@ -27,9 +27,9 @@ def lasting_reasons(
         Reason("leave", job.may_leave, leave),
         *_kind(rule, job),
         *_size(rule, job),
-        *_who(rule, job),
+        *_may_rent(rule, job),
         *(_data(rule, name, staging_s) for name in _needed(rule, job)),
-        *_money(rule, job),
+        *_fits_budget(rule, job),
     )
 
 
@@ -92,7 +92,7 @@ def _size(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     yield Reason("time", fits, f"it has {asked}, {who} allows {hours(known[who])}")
 
 
-def _who(rule: Rule, job: PendingJob) -> Iterator[Reason]:
+def _may_rent(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     for word, name, allowed in (
         ("account", job.account, rule.accounts),
         ("qos", job.qos, rule.qos),
@@ -123,7 +123,7 @@ def _data(rule: Rule, name: str, staging_s: Mapping[str, float]) -> Reason:
     return Reason("data", takes <= there.stage_within, text)
 
 
-def _money(rule: Rule, job: PendingJob) -> Iterator[Reason]:
+def _fits_budget(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     """Yield whether prices are known, and whether the job by itself stays below the ceilings."""
     if not rule.ceilings:
         return
@@ -131,7 +131,7 @@ def _money(rule: Rule, job: PendingJob) -> Iterator[Reason]:
         text = f"the price of {rule.target.machine} is unknown, and {rule.ceilings[0].where} is set"
         yield Reason("price", holds=False, text=text)
         return
-    cheapest = alone(rule, job.nodes, job.time_limit)
+    cheapest = cheapest_rent(rule, job.nodes, job.time_limit)
     rate = cheapest.usd_per_hour
     for ceiling in over_hour(rule.ceilings, rate):
         text = f"it costs ${rate:,.2f}/h by itself, {ceiling.where} leaves ${ceiling.usd:,.2f}"
@@ -144,7 +144,7 @@ def _money(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     yield Reason("alone", holds=True, text=f"by itself it costs ${rate:,.2f}/h and is below all")
 
 
-def alone(rule: Rule, nodes: int, time_limit: float | None) -> Rent:
+def cheapest_rent(rule: Rule, nodes: int, time_limit: float | None) -> Rent:
     """Return the rent of a job that starts at a day's beginning on nodes bought the cheapest way.
 
     Nodes of the pool that are always there cost it nothing.

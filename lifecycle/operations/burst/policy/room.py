@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from .commitments import Commitments, Rent, earliest, over_day, over_hour
-from .fitting import alone, plural
+from .fitting import cheapest_rent, plural
 from .rule import Rule
 from .situation import Reason
 
@@ -152,7 +152,7 @@ def room_later(
 
     It is bought the cheapest way.
     """
-    rate = alone(rule, wanted.nodes, None).usd_per_hour if rule.caps else 0.0
+    rate = cheapest_rent(rule, wanted.nodes, None).usd_per_hour if rule.caps else 0.0
     rent = Rent(now, now + wanted.seconds, wanted.nodes, rate)
     at = earliest(rule, commitments, rent)
     if latest is not None:

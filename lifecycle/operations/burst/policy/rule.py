@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from .....schemas.derived.storage import DataThere  # fields of a Struct
+from .....schemas.derived.storage import DataLocation  # fields of a Struct
 
 HOUR_S = 3600.0
 DAY_S = 86400.0
@@ -56,7 +56,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: its nodes cost nothing."""
     software_differs: tuple[str, ...] = ()
     """Versions that differ from the partition's nodes: "driver 580 and 570"."""
-    data: dict[str, DataThere] = {}
+    data: dict[str, DataLocation] = {}
     start_up: float = 0.0
     """Longest from asking for a node until it takes jobs, in seconds."""
     idle: float = 0.0

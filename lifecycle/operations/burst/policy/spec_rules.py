@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .....schemas.catalog import Catalog
 from .....schemas.cost.pools import PoolCost, pool_cost
 from .....schemas.derived.graph import AccountTree
-from .....schemas.derived.storage import data_there
+from .....schemas.derived.storage import data_locations
 from .....schemas.spec import ClusterSpec, Partition, Pool, SlurmScheduler, Spill
 from .....schemas.spec.pool import Option as BoughtSo
 from .....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
@@ -80,7 +80,7 @@ def _target(spec: ClusterSpec, catalog: Catalog, partition_spec: Partition, spil
         ),
         purchase_options=tuple(_purchase_options(pool, cost)),
         software_differs=tuple(dict.fromkeys(differs)),
-        data=data_there(spec, spill.to),
+        data=data_locations(spec, spill.to),
         start_up=RESUME_TIMEOUT_S if timed is None else timed.resume_s,
         idle=SUSPEND_AFTER_S if timed is None else timed.suspend_s,
     )

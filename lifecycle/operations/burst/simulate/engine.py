@@ -63,7 +63,7 @@ class Engine:
                 self._handlers[kind](now, which, token)
             self._settle(now)
         if self._spilling is not None:
-            for job, word in self._spilling.left_over():
+            for job, word in self._spilling.still_waiting():
                 self.outcomes.refuse(job, word)
 
     @property
@@ -102,7 +102,7 @@ class Engine:
     def _started_at_home(self, job: int, now: float) -> None:
         self.outcomes.start(job, now, Outcome.HOME)
         if self._spilling is not None:
-            self._spilling.stays(job)
+            self._spilling.stay_home(job)
         run = self._scenario.runs[job]
         heappush(self._events, (now + run, _HOME_END, job, 0))
 

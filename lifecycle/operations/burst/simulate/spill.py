@@ -90,7 +90,7 @@ class Spilling:
         heappush(self._due, (eligible, job))
         self.is_stale = True
 
-    def stays(self, job: int) -> None:
+    def stay_home(self, job: int) -> None:
         """Note that a job started at home."""
         if self._pending.pop(job, None) is not None:
             self._candidates.pop(job, None)
@@ -243,7 +243,7 @@ class Spilling:
         while self._refused:
             yield self._refused.pop()
 
-    def left_over(self) -> Iterator[tuple[int, str]]:
+    def still_waiting(self) -> Iterator[tuple[int, str]]:
         """Yield (job, word) of those that still wait to move when nothing happens any more."""
         for job in self._pending:
             yield job, self._why.get(job, "turn")

@@ -66,7 +66,7 @@ class SlurmController:
         """Return when a request's file appears, after so many seconds at the latest."""
         self._run(waiting(SPOOL, seconds), limit_s=_LIMIT_S + seconds)
 
-    def taken(self, requests: Collection[str]) -> None:
+    def remove_requests(self, requests: Collection[str]) -> None:
         """Remove the requests' files."""
         files = [f"{SPOOL}/{name}" for name in requests if _REQUEST.fullmatch(name)]
         if files:
@@ -93,7 +93,7 @@ class SlurmController:
         """
         self._run_each(map(_forget, sorted(nodes)))
 
-    def gone(self, nodes: Collection[str]) -> None:
+    def end_power_down(self, nodes: Collection[str]) -> None:
         """End the nodes' POWERING_DOWN, which Slurm would keep up for all of SuspendTimeout."""
         self._run_each(map(_not_powering_down, sorted(nodes)))
 

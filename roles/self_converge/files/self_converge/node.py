@@ -69,14 +69,14 @@ def main(arguments: list[str]) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if options.granted else fcntl.LOCK_NB))
         except BlockingIOError:
             return 0  # a look is under way
-        outcome = look(settings, node, granted=options.granted)
+        outcome = follow_published(settings, node, granted=options.granted)
         outcome.at = outcome.at or time.time()
         last = read_json(STATE / "state.json")
         serial = max(outcome.serial, int(last.get("serial", 0)))
         write_atomically(
             STATE / "state.json", json.dumps(asdict(outcome) | {"serial": serial}).encode()
         )
-        error = _tell(settings, node, outcome)
+        error = _report(settings, node, outcome)
     if outcome.reason:
         sys.stdout.write(outcome.state + ": " + outcome.reason + "\n")
     if error:
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
     return 1 if outcome.state in {"failed", "refused"} else 0
 
 
-def look(settings: Settings, node: str, *, granted: bool) -> Outcome:
+def follow_published(settings: Settings, node: str, *, granted: bool) -> Outcome:
     """Look at what is published and do it; whatever is wrong is in the outcome."""
     try:
         wanted = manifest(settings)
@@ -125,7 +125,7 @@ def _follow(settings: Settings, node: str, wanted: dict[str, Any], *, granted: b
             return Outcome(state="waiting", serial=serial, reason=why, drain=True)
     bundle = unpacked(settings, wanted["bundle"], "bundle")
     runtime = unpacked(settings, wanted["runtime"], "runtime")
-    _tell(
+    _report(
         settings, node, Outcome(state="converging", serial=serial, step=steps[0]["key"], drain=felt)
     )
     with _granted_by(use):
@@ -155,7 +155,7 @@ def _until_pushed(differing: list[dict[str, Any]]) -> tuple[list[dict[str, Any]]
 
 def _use(node: str) -> slurm.Use | None:
     try:
-        return slurm.look(node)
+        return slurm.node_use(node)
     except slurm.Silent:
         return None
 
@@ -205,7 +205,7 @@ def _settle(node: str, outcome: Outcome, use: slurm.Use | None) -> None:
         outcome.reason += f"; and Slurm doesn't answer: {silent}"
 
 
-def _tell(settings: Settings, node: str, outcome: Outcome) -> str:
+def _report(settings: Settings, node: str, outcome: Outcome) -> str:
     """Tell the collector; return why that was not possible, "" when it was."""
     report = {
         **asdict(outcome),

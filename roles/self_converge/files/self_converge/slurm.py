@@ -33,7 +33,7 @@ class Use:
     """Number of the one by which Slurm gives the node for a change; "" where there is none."""
 
 
-def look(node: str) -> Use:
+def node_use(node: str) -> Use:
     """Ask who uses the node; raises Silent."""
     answer = run("scontrol", "--oneliner", "show", "node", node)
     state = re.search(r" State=(\S+)", answer)

@@ -13,12 +13,12 @@ from gcluster.cli.render.operate.operations import (
     quota_lines,
     rebooted_text,
     saved_text,
-    served_text,
+    service_text,
 )
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult
-from gcluster.lifecycle.operations.service import Served, ServiceResult
+from gcluster.lifecycle.operations.service import ServiceChange, ServiceResult
 from gcluster.lifecycle.status.conditions import (
     Cause,
     ClusterStatus,
@@ -88,10 +88,10 @@ def test_a_status_tells_a_drained_node_s_reason_and_since_when_and_the_cause() -
 
 def test_what_a_drain_did_is_told_node_by_node() -> None:
     nodes = (
-        Served(name="gpu001", in_service=False, changed=True, jobs=("7",), reason="RMA"),
-        Served(name="gpu002", in_service=True, changed=False),
+        ServiceChange(name="gpu001", in_service=False, changed=True, jobs=("7",), reason="RMA"),
+        ServiceChange(name="gpu002", in_service=True, changed=False),
     )
-    text = served_text(ServiceResult(cluster="demo", nodes=nodes, exit_code=Exit.OK))
+    text = service_text(ServiceResult(cluster="demo", nodes=nodes, exit_code=Exit.OK))
     assert text.splitlines() == [
         "gpu001  out of service, 1 jobs run on, RMA",
         "gpu002  in service, as before",

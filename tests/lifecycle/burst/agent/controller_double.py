@@ -122,7 +122,7 @@ class ControllerDouble:
     def wait(self, seconds: float) -> None:
         """Let no time pass: each look does."""
 
-    def taken(self, requests: Collection[str]) -> None:
+    def remove_requests(self, requests: Collection[str]) -> None:
         """Drop requests."""
         with self.changed() as told:
             told.requests = {k: r for k, r in told.requests.items() if k not in requests}
@@ -146,7 +146,7 @@ class ControllerDouble:
                 if told.nodes[name].state == "down":
                     told.nodes[name] = _off(told.nodes[name])
 
-    def gone(self, nodes: Collection[str]) -> None:
+    def end_power_down(self, nodes: Collection[str]) -> None:
         """Know it already: what was let go is off here at once."""
 
     def release(self, nodes: Collection[str]) -> None:

@@ -11,7 +11,11 @@ from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.operations.burst.agent.calls import AgentEvent
 from gcluster.lifecycle.operations.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.operations.burst.agent.loop import Agent
-from gcluster.lifecycle.operations.burst.agent.setup import always_there, elastic_pools, spillings
+from gcluster.lifecycle.operations.burst.agent.setup import (
+    elastic_pools,
+    permanent_nodes,
+    spillings,
+)
 from gcluster.lifecycle.operations.burst.agent.work import ProviderWork
 from gcluster.lifecycle.operations.burst.policy import PendingJob
 from gcluster.lifecycle.state import EventLog
@@ -120,7 +124,7 @@ class Harness:
         return Agent(
             pools=elastic_pools(cluster.spec, cluster.catalog),
             spills=spillings(cluster.spec, cluster.catalog),
-            always=always_there(cluster.spec),
+            always=permanent_nodes(cluster.spec),
             scheduler=self.controller,
             work=work,
             ledger=BurstLedger(cluster.events),

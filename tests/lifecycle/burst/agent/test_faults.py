@@ -14,7 +14,7 @@ from gcluster.lifecycle.operations.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.operations.burst.agent.loop import Agent, is_fault
 from gcluster.lifecycle.operations.burst.agent.run import run_agent
 from gcluster.lifecycle.operations.burst.agent.setup import elastic_pools, spillings
-from gcluster.lifecycle.operations.burst.agent.work import Made, bought_by
+from gcluster.lifecycle.operations.burst.agent.work import CreateResult, bought_by
 from gcluster.lifecycle.operations.burst.lock import LOCK
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
@@ -66,16 +66,16 @@ class Cloud:
 
     def grow(
         self, _site: str, _pool: str, nodes: Collection[str], option: str, _token: str
-    ) -> Made:
+    ) -> CreateResult:
         """Make them, late where they are slow."""
         self.asked.append((option, tuple(nodes)))
         for name in nodes:
             if name in self.slow:
                 self.slow[name].wait(20)
         if option in self.refuses:
-            return Made(refusal=f"no capacity by {option}")
+            return CreateResult(refusal=f"no capacity by {option}")
         self.there |= set(nodes)
-        return Made(exist=frozenset(nodes))
+        return CreateResult(exist=frozenset(nodes))
 
     def shrink(self, _site: str, nodes: Collection[str]) -> bool:
         """Remove them."""

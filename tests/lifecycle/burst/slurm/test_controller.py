@@ -107,7 +107,7 @@ def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) ->
 
 
 def test_a_node_of_which_nothing_is_left_may_be_asked_for_at_once(shell: Shell) -> None:
-    controller(shell).gone(["spill001", "spill003"])
+    controller(shell).end_power_down(["spill001", "spill003"])
 
     assert [line for line in shell.said if line.startswith("update")] == [
         "update NodeName=spill003 State=RESUME"
@@ -115,7 +115,7 @@ def test_a_node_of_which_nothing_is_left_may_be_asked_for_at_once(shell: Shell) 
 
 
 def test_a_node_that_somebody_drained_stays_drained_when_it_is_gone(shell: Shell) -> None:
-    controller(shell).gone(["spill004"])
+    controller(shell).end_power_down(["spill004"])
 
     assert not [line for line in shell.said if line.startswith("update")]
 
@@ -183,7 +183,7 @@ def test_the_second_controller_is_asked_while_the_first_is_off(shell: Shell) -> 
 def test_a_request_of_another_name_is_not_removed(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("")
 
-    controller(shell).taken([f"../..{tmp_path}/kept"])
+    controller(shell).remove_requests([f"../..{tmp_path}/kept"])
 
     assert (tmp_path / "kept").exists()
 

@@ -18,7 +18,7 @@ from tests.lifecycle.publisher import Publisher, published
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons import changes as together
 from gcluster.lifecycle.kubernetes.addons.changes import AddonChanges
-from gcluster.lifecycle.kubernetes.addons.ownership import built_in_groups, read_served
+from gcluster.lifecycle.kubernetes.addons.ownership import built_in_groups, read_api_resources
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
@@ -86,7 +86,7 @@ def lab(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: Lab) -> None:
     crds = (lab.get("customresourcedefinitions") or {"items": []})["items"]
     brought = {crd["spec"]["group"] for crd in crds}
-    groups = {group for group, _ in read_served(lab.kubectl).kinds}
+    groups = {group for group, _ in read_api_resources(lab.kubectl).kinds}
     assert groups - brought <= built_in_groups()
 
 
@@ -218,7 +218,7 @@ def test_claims_of_a_set_stay_when_it_goes_though_it_says_that_they_go_with_it(l
 
     until(lambda: owners() == "StatefulSet", "the set does not own its claim")
     key = ObjectKey("apps", "StatefulSet", "kube-system", "books")
-    done = prune(lab.kubectl, "lab", "books", [key], read_served(lab.kubectl))
+    done = prune(lab.kubectl, "lab", "books", [key], read_api_resources(lab.kubectl))
     assert [kept.words for kept in done.data] == ["kube-system/pages-books-0"]
     until(lambda: lab.get("statefulset", "books", where) is None, "the set stays")
     claim = lab.get("pvc", "pages-books-0", where)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, read_served
+from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, read_api_resources
 from gcluster.lifecycle.kubernetes.addons.prune import refuse_unmanaged
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.objects import key_of
@@ -41,7 +41,7 @@ def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str
         kinds=(),
         objects=tuple(Placed(*key_of(one)) for one in known),
     )
-    refuse_unmanaged(kubectl, "lab", record, wants, read_served(kubectl))
+    refuse_unmanaged(kubectl, "lab", record, wants, read_api_resources(kubectl))
     items: list[dict[str, Any]] = json.loads(kubectl.given[-1])["items"]
     return items
 

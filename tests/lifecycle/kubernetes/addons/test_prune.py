@@ -6,13 +6,13 @@ import pytest
 
 from gcluster.lifecycle.kubernetes.addons import prune as claims
 from gcluster.lifecycle.kubernetes.addons.notes import remaining_data, remaining_namespaces
-from gcluster.lifecycle.kubernetes.addons.ownership import Served, delete
+from gcluster.lifecycle.kubernetes.addons.ownership import ApiResources, delete
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
 from .kubectl_double import KubectlDouble, row
 
-SERVED = Served(
+SERVED = ApiResources(
     kinds={
         ("", "Namespace"): ("namespaces", False),
         ("", "ConfigMap"): ("configmaps", True),
@@ -79,7 +79,7 @@ def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
 
 SET = ObjectKey("apps", "StatefulSet", "kube-system", "books")
 PAGES = ObjectKey("", "PersistentVolumeClaim", "kube-system", "pages-books-0")
-SETS = Served(kinds=SERVED.kinds | {("apps", "StatefulSet"): ("statefulsets.apps", True)})
+SETS = ApiResources(kinds=SERVED.kinds | {("apps", "StatefulSet"): ("statefulsets.apps", True)})
 
 
 def of_books(owners: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def test_gateways_are_awaited_while_their_controller_is_there() -> None:
     gateway = ObjectKey("gateway.networking.k8s.io", "Gateway", "w", "door")
     kinds = {("gateway.networking.k8s.io", "Gateway"): ("gateways.gateway.networking.k8s.io", True)}
     kubectl = KubectlDouble({"get ": there(MANAGER, gateway)})
-    prune(kubectl, "lab", "widgets", [gateway, MANAGER], Served(kinds=SERVED.kinds | kinds))
+    prune(kubectl, "lab", "widgets", [gateway, MANAGER], ApiResources(kinds=SERVED.kinds | kinds))
     assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
         ["gateways.gateway.networking.k8s.io", "door", "--timeout=60s"],
         ["deployments.apps", "manager", "--wait=false"],
@@ -161,7 +161,7 @@ def test_custom_objects_of_several_kinds_are_all_told_before_one_is_awaited() ->
     kubectl = KubectlDouble({})
     parts = ObjectKey("example.org", "Part", "w", "one")
     kinds = SERVED.kinds | {("example.org", "Part"): ("parts.example.org", True)}
-    delete(kubectl, [parts, WIDGET], Served(kinds=kinds))
+    delete(kubectl, [parts, WIDGET], ApiResources(kinds=kinds))
     assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
         ["parts.example.org", "one", "--wait=false"],
         ["widgets.example.org", "first", "--wait=false"],

@@ -10,10 +10,10 @@ import pytest
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.addons.rendering import (
-    parted,
     prepared,
     read_objects,
     rendered,
+    split_hooks,
     started_images,
 )
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -144,7 +144,7 @@ def test_hooks_run_by_their_event_and_weight_and_those_that_never_run_are_named(
     early["metadata"]["annotations"]["helm.sh/hook-weight"] = "-5"
     account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {
         "name": "job", "annotations": {"helm.sh/hook": "pre-install"}}}  # fmt: skip
-    found = parted([*objects, early, account])
+    found = split_hooks([*objects, early, account])
 
     def names(made: list[dict[str, Any]]) -> list[str]:
         return [one["metadata"]["name"] for one in made]
@@ -152,9 +152,9 @@ def test_hooks_run_by_their_event_and_weight_and_those_that_never_run_are_named(
     assert names(found.jobs("pre", "install")) == ["early", "late"]
     assert names(found.jobs("pre", "upgrade")) == ["early"]
     assert names(found.jobs("post", "install")) == ["clean"]
-    assert names(found.beside("pre")) == ["job"]
+    assert names(found.hook_objects("pre")) == ["job"]
     assert names(list(found.objects)) == ["definition"]
-    assert found.never_run == ("Job/clean (post-install, pre-delete)", "Pod/pod (pre-install)")
+    assert found.skipped_hooks == ("Job/clean (post-install, pre-delete)", "Pod/pod (pre-install)")
 
 
 def test_an_object_that_gcluster_compiles_itself_stays_its_own() -> None:

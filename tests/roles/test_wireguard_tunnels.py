@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles/wireguard/files/libexec/wireguard-state.py"
+PROGRAM = Path(__file__).parents[2] / "roles/wireguard/files/libexec/wireguard-tunnels.py"
 HALL, ROOM = "10.20.0.0/16", "10.21.0.0/16"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-state.py"
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurmctld-state.py"
 
 
 class Controller:
@@ -102,7 +102,7 @@ def test_a_saved_queue_takes_its_cluster_id_from_the_database(controller: Contro
     saved = controller.folder / "seed.tar.gz"
     subprocess.run(["tar", "-czf", saved, "-C", controller.own, "."], check=True)
     text = PROGRAM.read_text().replace("/var/lib/gcluster/slurm-state.tar.gz", str(saved))
-    program = controller.folder / "bin/slurm-state.py"
+    program = controller.folder / "bin/slurmctld-state.py"
     program.write_text(text)
     program.chmod(0o755)
     controller.has("chown", "true")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Bring a gateway's tunnels to what /etc/wireguard/gcluster.json asks for, or say how they differ.
 
-usage: wireguard-state.py (up | apply | plan | verify | down)
+usage: wireguard-tunnels.py (up | apply | plan | verify | down)
 
 up and apply make the interface, tell it its key and peers, route the other sites' networks into it
 and let packets pass; apply and plan print a line for each change. What stays as it is isn't

@@ -1,21 +1,23 @@
 #!/usr/bin/python3
 """Save and put back what slurmctld keeps in StateSaveLocation: queue, reservations, drained nodes.
 
-  slurm-state.py save      print it as base64 of a tar archive; slurmctld stands still meanwhile, so
-                           that all files are of one moment, and jobs run on
-  slurm-state.py replace   have slurmctld start with the archive at SEED, and the accounts with
-                           theirs where the database is here; what was there is kept beside, and is
-                           back where that fails
-  slurm-state.py take      before every start of slurmctld: unpack SEED where there is no state yet
-  slurm-state.py move TO [MOUNT]   carry the queue to another folder that has none, or one that was
-                           carried away from there before; slurmctld is stopped. MOUNT must be
-                           mounted
-  slurm-state.py before-upgrade    before every start of slurmctld: where it is of another version
-                           than at its last start, keep StateSaveLocation and /etc/slurm in
-                           /var/backups/gcluster/slurmctld
-  slurm-state.py check MOUNT       fail where the state is meant to be shared and its file system
-                           isn't there; on any but the first controller wait until one has named the
-                           cluster there
+usage: slurmctld-state.py VERB
+
+  save      print it as base64 of a tar archive; slurmctld stands still meanwhile, so
+        that all files are of one moment, and jobs run on
+  replace   have slurmctld start with the archive at SEED, and the accounts with
+        theirs where the database is here; what was there is kept beside, and is
+        back where that fails
+  take      before every start of slurmctld: unpack SEED where there is no state yet
+  move TO [MOUNT]   carry the queue to another folder that has none, or one that was
+        carried away from there before; slurmctld is stopped. MOUNT must be
+        mounted
+  before-upgrade    before every start of slurmctld: where it is of another version
+        than at its last start, keep StateSaveLocation and /etc/slurm in
+        /var/backups/gcluster/slurmctld
+  check MOUNT       fail where the state is meant to be shared and its file system
+        isn't there; on any but the first controller wait until one has named the
+        cluster there
 
 The GCLUSTER_ variables stand for files where a test has others.
 """
@@ -117,7 +119,7 @@ def replace(state: Path) -> None:
         for new, kept in aside:
             rename_where_it_is(kept, new)
     try:
-        begin_anew(state)
+        reset_state(state)
         if ACCOUNTS.is_file():
             ask_database("replace")
         run("systemctl", "start", "slurmctld")
@@ -133,10 +135,10 @@ def replace(state: Path) -> None:
     ask_database("keep")
 
 
-def begin_anew(state: Path) -> None:
+def reset_state(state: Path) -> None:
     """Stop slurmctld and give it an empty folder; what it had is kept beside."""
     run("systemctl", "stop", "slurmctld")
-    before = beside(state, "before")
+    before = sibling_folder(state, "before")
     clear(before)
     OPEN.parent.mkdir(parents=True, exist_ok=True)
     OPEN.touch()
@@ -157,7 +159,7 @@ def go_back(state: Path) -> None:
     run("systemctl", "stop", "slurmctld")
     with contextlib.suppress(subprocess.CalledProcessError):
         ask_database("undo")
-    before = beside(state, "before")
+    before = sibling_folder(state, "before")
     if OPEN.exists() and before.is_dir():
         clear(state)
         run("mv", "-T", before, state)
@@ -193,7 +195,7 @@ def take(state: Path) -> None:
         print(f"{state} has a queue already, which stays: {SEED} is put aside", file=sys.stderr)
         SEED.rename(f"{SEED}.aside")
         return
-    seed = beside(state, "seed")
+    seed = sibling_folder(state, "seed")
     clear(seed)
     state.mkdir(parents=True, exist_ok=True)
     seed.mkdir(mode=0o700)
@@ -294,7 +296,7 @@ def has_queue(folder: Path) -> bool:
 
 def put_aside(folder: Path) -> None:
     """Move what is in a folder to FOLDER.before."""
-    before = beside(folder, "before")
+    before = sibling_folder(folder, "before")
     clear(before)
     before.mkdir(mode=0o700)
     run_with("mv", "-t", before, files=list(folder.iterdir()))
@@ -322,7 +324,7 @@ def clear(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def beside(folder: Path, what: str) -> Path:
+def sibling_folder(folder: Path, what: str) -> Path:
     """Return the folder of a name that follows from another one's."""
     return folder.with_name(f"{folder.name}.{what}")
 
