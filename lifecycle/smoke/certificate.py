@@ -132,6 +132,8 @@ def _run(run: SmokeRun) -> dict[str, object]:
         "verdict": run.verdict.verdict,
         "transport": run.verdict.transport,
         "fabric": run.verdict.fabric,
+        "rails": run.verdict.rails,
+        "rail_bytes": _rail_bytes(run),
         "floor": {
             "busbw_gb_per_s": run.verdict.floor,
             "source": run.verdict.floor_reason or _WRITTEN[run.verdict.floor is None],
@@ -148,6 +150,15 @@ def _run(run: SmokeRun) -> dict[str, object]:
             for row in run.log.rows
         ],
     }
+
+
+def _rail_bytes(run: SmokeRun) -> dict[str, dict[str, list[int | None]]]:
+    """Return node -> device and port -> bytes sent and received while the ranks ran."""
+    found: defaultdict[str, dict[str, list[int | None]]] = defaultdict(dict)
+    for rail in run.log.rails:
+        if rail.sent != 0 or rail.received != 0 or rail.layer != "socket":
+            found[rail.host][rail.device] = [rail.sent, rail.received]
+    return dict(found)
 
 
 def _overall(result: SmokeResult) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+from functools import cache
+from pathlib import Path
 
 import msgspec
 
@@ -17,8 +18,9 @@ from .domains import fabric_domains, machine_of
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""
 
-NCCL_TESTS = "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build"
-"""Where all_reduce_perf is looked for on nodes with GPUs, before their PATH."""
+RAILS = Path(__file__).with_name("rails.sh")
+"""Runs the ranks' program, found on nodes with GPUs where role nccl builds it, and counts what each
+rail carries meanwhile."""
 
 ONLY_PARTITION = "main"
 """The partition with every compute pool, when the spec names none."""
@@ -54,17 +56,22 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """Return what each rank runs."""
         least, most, factor = str(self.min_bytes), str(self.max_bytes), str(FACTOR)
         timed = str(self.iterations)
+        counted = ["sh", "-c", _rails(), "rails"]
         if not self.gpus:
             sizes = ["--min-bytes", least, "--max-bytes", most, "--factor", factor]
-            return [PAYLOAD, *sizes, "--iterations", timed]
+            return [*counted, PAYLOAD, *sizes, "--iterations", timed]
         sizes = ["-b", least, "-e", most, "-f", factor]
-        test = shlex.join(["all_reduce_perf", *sizes, "-g", "1", "-c", "1", "-n", timed])
-        return ["sh", "-c", f"PATH={NCCL_TESTS}:$PATH exec {test}"]
+        return [*counted, "all_reduce_perf", *sizes, "-g", "1", "-c", "1", "-n", timed]
 
     def variables(self) -> dict[str, str]:
         """Return the ranks' variables: a rank that waits lets others run, for lack of cores."""
         given = {"OMPI_MCA_mpi_yield_when_idle": "1"} if not self.gpus else {"NCCL_DEBUG": "INFO"}
         return given | dict(self.environment)
+
+
+@cache
+def _rails() -> str:
+    return RAILS.read_text(encoding="utf-8")
 
 
 def launches(

@@ -20,13 +20,13 @@ from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, 
 from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
 from .domains import blocks_of, fabric_of, machine_of
-from .judging.verdict import Expectation, Verdict, Wire
+from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch, launches, sweep
 from .launching.job import JobRunner, SmokeRun
 from .launching.launcher import Launcher
 from .launching.slurm import SlurmLauncher
 from .reading.log import AllReduceLog, Row
-from .saved import describe_domains, left_out, located_fault, wire_of
+from .saved import describe_domains, left_out, located_fault, rails_wanted, wire_of
 from .search import WORTH_SEARCHING, Located, Search
 
 STAGE = "smoke"
@@ -224,6 +224,8 @@ class _Gate:
             node_count=len(launch.nodes),
             gpu=self._gpu(launch),
             wire=self._wire(launch),
+            rails=self._rails(launch),
+            iterations=launch.iterations,
             floor=floor.gbytes_per_s,
             floor_reason=floor.reason or (_NO_FLOOR_ASKED if unasked else ""),
         )
@@ -234,6 +236,17 @@ class _Gate:
     def _gpu(self, launch: Launch) -> str:
         machine = machine_of(self._catalog, self._hosts(launch)[0])
         return machine.gpu.model if machine and machine.gpu and launch.gpus else ""
+
+    def _rails(self, launch: Launch) -> Rails | None:
+        host = self._hosts(launch)[0]
+        fabric = fabric_of(self._spec, self._catalog, host)
+        if not launch.gpus:
+            return Rails(count=1, layer="socket")
+        devices = self._spec.pools[host.pool].rdma.devices
+        machine = machine_of(self._catalog, host)
+        if fabric is None:
+            return None
+        return rails_wanted(fabric, machine, len(launch.nodes), devices, simulated=False)
 
     def _wire(self, launch: Launch) -> Wire | None:
         """Return what must carry the messages; our own payload on processors goes over TCP."""

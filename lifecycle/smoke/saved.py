@@ -8,13 +8,13 @@ from typing import IO, TypeVar
 import msgspec
 
 from ...schemas.catalog import Catalog, Fabric, Machine
-from ...schemas.derived.floor import FloorFigure, floor_gbytes_per_s
+from ...schemas.derived.floor import FloorFigure, fabric_nics, floor_gbytes_per_s
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity, closest
 from ..cluster.outcome import Exit, failure
 from .bisect import Fault
 from .judging.judge import judge
-from .judging.verdict import Expectation, Verdict, Wire
+from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch
 from .reading.log import AllReduceLog
 from .reading.parse import LogParser
@@ -83,6 +83,7 @@ def expectation(machine: Machine, fabric: Fabric, nodes: int) -> Expectation:
         node_count=nodes,
         gpu=machine.gpu.model if machine.gpu else "",
         wire=wire_of(fabric, machine, simulated=simulated),
+        rails=rails_wanted(fabric, machine, nodes, simulated=simulated),
         floor=figure.gbytes_per_s,
         floor_reason=figure.reason,
     )
@@ -110,6 +111,49 @@ def wire_of(fabric: Fabric, machine: Machine | None, *, simulated: bool) -> Wire
             and (link.gbytes_per_s or 0) >= NVLINK_4_GBYTES_PER_S
         ),
         simulated=simulated,
+    )
+
+
+_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet", "efa": ""}
+"""Kind of NIC -> link layer of those whose ports count what they carry ("": any)."""
+
+
+def rails_wanted(
+    fabric: Fabric,
+    machine: Machine | None,
+    nodes: int,
+    devices: Iterable[str] = (),
+    *,
+    simulated: bool,
+) -> Rails | None:
+    """Return which NICs must carry the messages of an AllReduce over machines that are alike.
+
+    Args:
+        fabric: what joins them.
+        machine: their type; None: not known.
+        nodes: N, 1 or more.
+        devices: the rails' names where they are known.
+        simulated: whether processors stand in for the GPUs, over sockets.
+    """
+    if simulated or "NET/Socket" in fabric.channels:
+        return Rails(count=1, layer="socket")
+    domain_nodes, gpu, link = 1, machine and machine.gpu, machine and machine.nvlink
+    if gpu and link and link.domain_gpus > gpu.count:
+        domain_nodes = link.domain_gpus // gpu.count
+    if nodes <= domain_nodes or fabric.nic_kind is None:
+        return None
+    if fabric.nic_kind not in _LAYERS:
+        return Rails(count=0, uncounted=f"no port counter of {fabric.nic_kind} is known")
+    nics = fabric_nics(machine, fabric) if machine else []
+    named = tuple(devices)
+    # An EFA's driver says EDR of every generation; Google's machines see a part of a NIC.
+    speeds = [nic.gbps for nic in nics if nic.gbps] if fabric.plugin == "ofed" else []
+    return Rails(
+        count=len(named) or sum(nic.count for nic in nics),
+        layer=_LAYERS[fabric.nic_kind],
+        gbps=min(speeds, default=0),
+        devices=named,
+        domain_nodes=domain_nodes,
     )
 
 

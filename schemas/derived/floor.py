@@ -208,7 +208,7 @@ def _nvlink_term(
 
 
 def _nic_term(machine: Machine, fabric: Fabric, nodes: int) -> tuple[float, str] | str:
-    fitting = _nics(machine, fabric)
+    fitting = fabric_nics(machine, fabric)
     if not fitting or machine.gpu is None:
         return f"no NICs of {machine.name} for {fabric.name} are known"
     if any(nic.gbps is None for nic in fitting):
@@ -221,7 +221,7 @@ def _nic_term(machine: Machine, fabric: Fabric, nodes: int) -> tuple[float, str]
     return nic_ceiling_gbytes_per_s(bandwidth, nodes, machine.gpu.count), "NICs"
 
 
-def _nics(machine: Machine, fabric: Fabric) -> list[Nic]:
+def fabric_nics(machine: Machine, fabric: Fabric) -> list[Nic]:
     """Return the NICs that carry a class: its kind, or, for sockets, those with IP addresses."""
     cards = machine.nics or []
     if fabric.nic_kind is not None:

@@ -24,6 +24,8 @@ def smoke_text(verdict: Verdict, log: AllReduceLog, console: Console) -> str:
     lines = [*_table(log, console), "", _headline(verdict, console)]
     if verdict.floor_reason:
         lines.append(f"  {console.paint('faint', printable(_floor(verdict)))}")
+    if verdict.rails and not verdict.rails.startswith("not proven"):
+        lines.append(f"  {console.paint('faint', printable(f'rails: {verdict.rails}'))}")
     lines += [
         f"  {console.paint('error', reason.code)}: {printable(reason.message)}"
         for reason in verdict.reasons

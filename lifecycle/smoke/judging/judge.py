@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..reading.log import AllReduceLog
 from .numbers import NUMBERS, slowest_at_largest
+from .rails import RailFindings, rail_reasons, rail_remarks
 from .ranks import RANKS, ring_remarks
 from .transport import TRANSPORT, observed_transports, transport_remarks
 from .verdict import Expectation, Reason, Verdict, Warned
@@ -20,7 +21,11 @@ CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
 
 def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
     """Return the verdict, with every reason that speaks against a pass."""
-    reasons = tuple(reason for check in CHECKS for reason in check(log, expected))
+    rails = RailFindings(log, expected)
+    reasons = (
+        *(reason for check in CHECKS for reason in check(log, expected)),
+        *rail_reasons(rails),
+    )
     largest = max((row.size for row in log.rows), default=None)
     return Verdict(
         verdict="fail" if reasons else "pass",
@@ -34,8 +39,10 @@ def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
         transport=observed_transports(log),
         simulated=any(transport.simulated for transport in log.transports)
         or (expected.wire is not None and expected.wire.simulated),
-        warnings=tuple(_warnings(log, expected)),
+        warnings=(*_warnings(log, expected), *rail_remarks(rails)),
         fabric=expected.wire.fabric if expected.wire else "",
+        rails=rails.proven or (f"not proven: {rails.uncounted}" if rails.uncounted else ""),
+        bad_rails=tuple(rails.bad),
     )
 
 

@@ -15,6 +15,8 @@ Code: TypeAlias = Literal[
     "no-gpudirect",
     "no-nvls",
     "through-host-memory",
+    "dead-rail",
+    "slow-rail",
     "below-floor",
     "too-small-sweep",
     "truncated",
@@ -25,6 +27,7 @@ Code: TypeAlias = Literal[
 
 Remark: TypeAlias = Literal[
     "no-floor",
+    "rails-not-counted",
     "no-nvls",
     "through-host-memory",
     "one-ring-not-shown",
@@ -55,6 +58,23 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the GPUs are simulated: the payload's own line then says what carried it."""
 
 
+class Rails(msgspec.Struct, frozen=True, kw_only=True):
+    """What NICs of each node were to carry the messages, every one its part."""
+
+    count: int
+    """How many; 0: not known, then as many as carry messages on most nodes."""
+    layer: str = ""
+    """Their link layer: InfiniBand, Ethernet, socket; "": any of devices with RDMA."""
+    gbps: float = 0
+    """Least speed of a link in Gb/s; 0: not known."""
+    devices: tuple[str, ...] = ()
+    """Their names; (): not known, then those that carry messages."""
+    domain_nodes: int = 1
+    """Nodes that NVLink joins: what a message sends out of their domain they share among them."""
+    uncounted: str = ""
+    """Why no counter can tell what each carries; "": there are some."""
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What an AllReduce was to prove."""
 
@@ -75,6 +95,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """GPU model that the floor is for: "H100"."""
     wire: Wire | None = None
     """None: any transport will do."""
+    rails: Rails | None = None
+    """None: no NIC is to carry anything, or any will do."""
+    iterations: int | None = None
+    """Timed runs of each size and half; None: as the log says."""
     floor: float | None = None
     """Least bus bandwidth in GB/s (10^9 bytes) at the largest size; None: none is asked."""
     floor_reason: str = ""
@@ -120,6 +144,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Warned, ...] = ()
     fabric: str = ""
     """The fabric class that was to carry it; "" when any would do."""
+    rails: str = ""
+    """What is proven of each rail of each node, or why nothing is; "" where none takes part."""
+    bad_rails: tuple[tuple[str, str], ...] = ()
+    """(node, device) of the rails that were dead or slow."""
 
     @property
     def passed(self) -> bool:

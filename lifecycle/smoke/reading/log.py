@@ -57,6 +57,21 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     """As written: "btl=tcp"."""
 
 
+class Rail(msgspec.Struct, frozen=True, kw_only=True):
+    """What one port of a node carried while the ranks ran, by its own counters."""
+
+    host: str
+    device: str
+    """Device and port: "mlx5_0/1", "rdmap16s27/1", "eth0/0"."""
+    layer: str
+    """As its link_layer says: InfiniBand, Ethernet, Unspecified (EFA); socket: of an interface."""
+    gbps: float | None
+    """Speed of the link in Gb/s; None: it says none."""
+    sent: int | None
+    """Bytes; None: no counter of it can be read, or it was set back."""
+    received: int | None
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the program says it was asked for; sizes in bytes."""
 
@@ -68,6 +83,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """0: sizes grow by a factor."""
     validated: bool | None
     """None: the line doesn't say."""
+    iterations: int | None = None
+    """Timed runs of a size, in each half; None: the line doesn't say."""
 
 
 class Footer(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +151,8 @@ class AllReduceLog(msgspec.Struct, frozen=True, kw_only=True):
     footer: Footer = Footer()
     transports: tuple[Transport, ...] = ()
     nccl: NcclFacts = NcclFacts()
+    rails: tuple[Rail, ...] = ()
+    """Ports of all nodes, where the first rank of each counted them."""
     groups: int = 0
     """Number of groups that the ranks were split into, where the list of ranks says it."""
     collective: str = ""

@@ -16,6 +16,7 @@ import msgspec
 from .labels import LinesByRank, strip
 from .log import AllReduceLog, Footer, NcclFacts, Options, Rank, Row, Transport
 from .nccl import NcclReader
+from .rails import RailReader
 from .table import RowReader, is_row, layout_of
 
 MOST_ERRORS = 20
@@ -28,6 +29,7 @@ _RANK = re.compile(
     r" \[[0-9a-fA-Fx:.]+\] (.*)"
 )
 _OPTIONS = re.compile(r"#\s+nThread:? \d+.*?minBytes:? (\d+) maxBytes:? (\d+) step: (\d+)\((\w+)\)")
+_ITERATIONS = re.compile(r"(?<!warmup )iters: (\d+)")
 _VALIDATION = re.compile(r"validation: (\d+)")
 _WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\S+)\s+(OK|FAILED)")
 _AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*(\S+)(?:\s+(OK|FAILED))?")
@@ -62,6 +64,7 @@ class LogParser:
         self._rows: list[Row] = []
         self._transports: list[Transport] = []
         self._nccl = NcclReader()
+        self._rails = RailReader()
         self._lines = LinesByRank()
         self._groups: set[str] = set()
         self._collective = ""
@@ -111,6 +114,7 @@ class LogParser:
             ),
             transports=tuple(self._transports),
             nccl=self._nccl_facts(),
+            rails=self._rails.result(),
             groups=len(self._groups),
             collective=self._collective,
             overflow=self._overflow,
@@ -137,6 +141,8 @@ class LogParser:
         return len(kept) < most
 
     def _comment(self, text: str) -> None:
+        if self._rails.feed(text):
+            return
         if layout := layout_of(text):
             if self._fits(self._readers, MOST_TABLES):
                 self._readers.append(RowReader(layout))
@@ -191,13 +197,14 @@ def _transport(match: re.Match[str]) -> Transport:
 
 def _options(match: re.Match[str], text: str) -> Options:
     least, most, step, kind = match.groups()
-    validation = _VALIDATION.search(text)
+    validation, iterations = _VALIDATION.search(text), _ITERATIONS.search(text)
     return Options(
         min_bytes=int(least),
         max_bytes=int(most),
         factor=int(step) if kind == "factor" else None,
         step_bytes=0 if kind == "factor" else int(step),
         validated=validation[1] != "0" if validation else None,
+        iterations=int(iterations[1]) if iterations else None,
     )
 
 

@@ -31,6 +31,8 @@ def read(name: str) -> tuple[list[str], Expectation, dict[str, Any]]:
 
 OF_WIRES = {"wrong-transport", "no-transport", "no-gpudirect", "no-nvls", "through-host-memory"}
 """They take a fabric class: test_saved has their logs."""
+OF_RAILS = {"dead-rail", "slow-rail"}
+"""They take counters: test_rails has them."""
 
 
 def verdict_on(lines: list[str], expected: Expectation) -> Verdict:
@@ -49,7 +51,7 @@ def test_a_golden_log_gets_its_verdict(name: str) -> None:
 
 def test_every_code_has_a_golden_log() -> None:
     seen = {code for name in NAMES for code in read(name)[2]["codes"]}
-    assert seen | OF_WIRES == set(get_args(Code))
+    assert seen | OF_WIRES | OF_RAILS == set(get_args(Code))
 
 
 GOOD, EXPECTED, _ = read("good")
