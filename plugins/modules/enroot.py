@@ -26,6 +26,11 @@ options:
   version:
     description: Version of enroot; needed to verify.
     type: str
+  paths:
+    description: Paths of the node that containers are given; each must be there.
+    type: list
+    elements: path
+    default: []
   runs_containers:
     description: Whether jobs run in containers on this node; elsewhere only pyxis' options are asked for.
     type: bool
@@ -67,6 +72,7 @@ ARGUMENTS: dict[str, Any] = {
     "state": STATE,
     "data": {"type": "path", "required": True},
     "version": {"type": "str"},
+    "paths": {"type": "list", "elements": "path", "default": []},
     "runs_containers": {"type": "bool", "default": True},
 }
 SHIPPED_HOOKS = Path("/usr/share/enroot/hooks.d")
@@ -118,6 +124,11 @@ def differences(asked: dict[str, Any]) -> list[str]:
     code, text = run(*AS_PLAIN_USER, "unshare", "--user", "--mount", "--map-root-user", "true")
     if code:
         wrong.append(f"a plain user can't make a namespace, so no container starts: {text}")
+    wrong += [
+        f"{path} isn't there, and containers are to have it"
+        for path in asked["paths"]
+        if not system_path(path).exists()
+    ]
     folders = [Path(asked["data"], name) for name in FOLDERS]
     return wrong + [
         f"users can't write in {folder}" for folder in folders if not is_for_all(folder)

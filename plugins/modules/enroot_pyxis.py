@@ -8,7 +8,8 @@ module: enroot_pyxis
 short_description: Install enroot and build pyxis for the installed Slurm
 description:
   - Installs and holds enroot from packages with known checksums.
-  - Builds pyxis for the headers of Slurm on the node, again when either changes.
+  - Builds pyxis for the headers of Slurm on the node, again when either changes, and beside it the plugin that runs Slurm's
+    task prolog before a task enters its container.
 options:
   enroot:
     description: Version of enroot.
@@ -42,6 +43,10 @@ options:
     type: list
     elements: str
     default: []
+  task_prolog:
+    description: Source on the node of the plugin that runs the task prolog before containers; built as pyxis is.
+    type: path
+    required: true
 author: The gcluster authors
 attributes:
   check_mode: {support: full, description: Says what would be installed.}
@@ -56,6 +61,7 @@ EXAMPLES = r"""
       url: https://github.com/NVIDIA/pyxis/archive/refs/tags/v0.20.0.tar.gz
       checksum: sha256:0123...
     build: [gcc, make, libslurm-dev]
+    task_prolog: /usr/local/src/gcluster/spank_task_prolog.c
 """
 
 RETURN = r"""
@@ -66,6 +72,7 @@ changes:
   elements: str
 """
 
+import hashlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -89,8 +96,10 @@ ARGUMENTS: dict[str, Any] = {
     "pyxis": {"type": "str", "required": True},
     "pyxis_file": {"type": "dict", "required": True, "options": FILE},
     "build": {"type": "list", "elements": "str", "default": []},
+    "task_prolog": {"type": "path", "required": True},
 }
 PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
+TASK_PROLOG = "/usr/local/lib/slurm/spank_task_prolog.so"
 BUILT = "/usr/local/share/pyxis/gcluster-built"
 BUILD_TIMEOUT_S = 600
 HEADERS = ("libslurm-dev", "slurm-devel")
@@ -121,20 +130,40 @@ def slurm_headers(manager: PackageManager) -> str:
     return next((version for name in HEADERS if (version := manager.installed(name))), "")
 
 
-def build_pyxis(manager: PackageManager, asked: dict[str, Any], folder: Path) -> None:
-    """Build pyxis against the headers that are here, and put it in place at once."""
+def state_of(manager: PackageManager, asked: dict[str, Any]) -> str:
+    """Return what the plugins are built from: sources, and headers of Slurm."""
+    source = system_path(asked["task_prolog"])
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16] if source.exists() else "none"
+    return f"{asked['pyxis']} {slurm_headers(manager)} {digest}"
+
+
+def build_plugins(manager: PackageManager, asked: dict[str, Any], folder: Path) -> None:
+    """Build pyxis and the prolog's plugin against the headers here, and put them in place at once."""
     unpack(download(asked["pyxis_file"], folder), folder)
     source = next(folder.glob("pyxis-*/Makefile")).parent
     into = ("install", "prefix=/usr/local", f"DESTDIR={folder}/tree")
-    code, text = run("make", "--directory", str(source), *into, timeout_s=BUILD_TIMEOUT_S)
+    make("pyxis", "make", "--directory", str(source), *into)
+    own = folder / "spank_task_prolog.so"
+    flags = ("-shared", "-fPIC", "-O2", "-Wall", "-o", str(own))
+    make("the task prolog's plugin", "gcc", *flags, str(system_path(asked["task_prolog"])))
+    for built, path in (
+        (folder / "tree/usr/local/lib/slurm/spank_pyxis.so", PLUGIN),
+        (own, TASK_PROLOG),
+    ):
+        plugin = system_path(path)
+        plugin.parent.mkdir(parents=True, exist_ok=True)
+        fresh = plugin.with_name(f".{plugin.name}.new")
+        shutil.copy(built, fresh)
+        fresh.chmod(0o644)
+        fresh.replace(plugin)
+    write_text(system_path(BUILT), f"{state_of(manager, asked)}\n", act=True)
+
+
+def make(what: str, *command: str) -> None:
+    """Run a compiler; its last lines are the error."""
+    code, text = run(*command, timeout_s=BUILD_TIMEOUT_S)
     if code:
-        raise Failed("pyxis can't be built:\n" + "\n".join(text.splitlines()[-15:]))
-    plugin = system_path(PLUGIN)
-    plugin.parent.mkdir(parents=True, exist_ok=True)
-    fresh = plugin.with_name(f".{plugin.name}.new")
-    shutil.copy(folder / "tree/usr/local/lib/slurm/spank_pyxis.so", fresh)
-    fresh.replace(plugin)
-    write_text(system_path(BUILT), f"{asked['pyxis']} {slurm_headers(manager)}\n", act=True)
+        raise Failed(f"{what} can't be built:\n" + "\n".join(text.splitlines()[-15:]))
 
 
 def apply(asked: dict[str, Any], *, act: bool) -> list[str]:
@@ -142,7 +171,8 @@ def apply(asked: dict[str, Any], *, act: bool) -> list[str]:
     manager, done = package_manager(), []
     has_enroot = is_of_branch(manager.installed("enroot"), asked["enroot"])
     missing = [name for name in asked["build"] if not manager.installed(name)]
-    built = first_line(system_path(BUILT)) if system_path(PLUGIN).exists() else ""
+    plugins = [system_path(path) for path in (PLUGIN, TASK_PROLOG)]
+    built = first_line(system_path(BUILT)) if all(path.exists() for path in plugins) else ""
     with tempfile.TemporaryDirectory(prefix="enroot-pyxis.", dir="/var/tmp") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
@@ -151,11 +181,11 @@ def apply(asked: dict[str, Any], *, act: bool) -> list[str]:
             if act:
                 files = [str(download(file, folder)) for file in asked["enroot_files"]]
                 install_packages(manager, *files)
-        if missing or built != f"{asked['pyxis']} {slurm_headers(manager)}":
+        if missing or built != state_of(manager, asked):
             done.append(f"pyxis {asked['pyxis']}")
             if act:
                 install_packages(manager, *asked["build"])
-                build_pyxis(manager, asked, folder)
+                build_plugins(manager, asked, folder)
     if asked["enroot_files"] and (act or has_enroot):
         try:
             held = manager.hold(HELD, installed_only=False, act=act)

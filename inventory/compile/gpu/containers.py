@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
+from ..network.cloud_fabrics import HOST_PATHS
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.packages import slurm_build
@@ -62,12 +63,57 @@ PLUGIN_LINE = (
 `optional` it would run it outside of one."""
 
 
-def plugin_lines(nodes: Iterable[NodeFacts]) -> list[str]:
+TASK_PROLOG_LINE = "required /usr/local/lib/slurm/spank_task_prolog.so"
+"""Of plugstack.conf, before a program: what slurm.conf would name as TaskProlog. slurmstepd runs
+that after pyxis, inside the container, where it isn't; from Slurm 24.11 on the task then fails
+(NVIDIA/pyxis#163, read 2026-11)."""
+
+
+def plugin_lines(nodes: Iterable[NodeFacts], task_prolog: str = "") -> list[str]:
     """Return the lines of plugstack.conf: pyxis, where some machines run containers.
 
-    There is one file for all nodes, so that then all machines have the plugin.
+    There is one file for all nodes, so that then all machines have the plugins.
+
+    Args:
+        nodes: the pools.
+        task_prolog: program that Slurm runs for each task; "": none.
     """
-    return [PLUGIN_LINE] if any(node.runs_containers for node in nodes) else []
+    if not any(node.runs_containers for node in nodes):
+        return []
+    return [*([f"{TASK_PROLOG_LINE} {task_prolog}"] if task_prolog else []), PLUGIN_LINE]
+
+
+_VERBS = frozenset({"infiniband", "roce", "efa"})
+"""Kinds of NIC that programs reach by /dev/infiniband."""
+
+
+def container_paths(node: NodeFacts) -> list[str]:
+    """Return the node's paths that jobs' containers need for its fabric and its GPUs.
+
+    enroot leaves only a few devices in a container (ENROOT_RESTRICT_DEV). NVIDIA's GPUs, GDRCopy
+    and IMEX come by NVIDIA's own hook (98-nvidia.sh); its hook for adapters knows mlx5 alone, so
+    /dev/infiniband is mounted as a whole, as in AWS' and Google's examples. AMD's GPUs have no hook
+    (cluster-toolkit 1.95, awsome-distributed-training, NVIDIA/enroot 4.1; read 2026-11).
+    """
+    fabric = node.fabric
+    found: list[str] = []
+    if node.has_gpu_of("amd"):
+        found += ["/dev/kfd", "/dev/dri"]
+    if fabric is not None and node.gpu is not None:
+        own = ("/dev/infiniband",) if fabric.nic_kind in _VERBS else ()
+        found += HOST_PATHS.get(fabric.name, own)
+    return found
+
+
+_EFA_LIBRARIES = ("/opt/amazon/efa", "/opt/amazon/ofi-nccl")
+"""Where AWS' installer puts libfabric and NCCL's plugin (awsome-distributed-training, 2026-11)."""
+
+
+def container_libraries(node: NodeFacts) -> list[str]:
+    """Return folders of libraries that containers get where their image has none."""
+    fabric = node.fabric
+    is_efa = fabric is not None and fabric.plugin == "efa" and node.gpu is not None
+    return list(_EFA_LIBRARIES) if is_efa else []
 
 
 def _version(node: NodeFacts, component: str) -> str | None:
@@ -105,12 +151,18 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     }
     build = slurm_build(node)
     built: dict[str, Json] = {"enroot_pyxis_slurm_version": build.version} if build else {}
+    given: dict[str, Json] = {}
+    if runs_here:
+        given = {
+            "enroot_pyxis_paths": container_paths(node),
+            "enroot_pyxis_libraries": container_libraries(node),
+        }
     phases: tuple[tuple[Phase, Stage, dict[str, Json]], ...] = (
         ("preflight", Stage.SCHEDULER, files),
         ("install", Stage.SCHEDULER, files | built),
-        ("configure", Stage.SCHEDULER, runs | data),
+        ("configure", Stage.SCHEDULER, runs | data | given),
         # srun is asked, which knows the plugin when Slurm is there.
-        ("verify", Stage.MONITORING, runs | data | {"enroot_pyxis_enroot_version": enroot}),
+        ("verify", Stage.MONITORING, runs | data | given | {"enroot_pyxis_enroot_version": enroot}),
     )
     return [
         Step(

@@ -7,9 +7,6 @@ from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from ..system.packages import file_variables
 
-JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment.sh"
-"""Prints what jobs are given; Slurm runs it before each task."""
-
 TESTS = {"nvidia": "nccl-tests", "amd": "rccl-tests"}
 """GPU vendor -> artefact source of the tests."""
 

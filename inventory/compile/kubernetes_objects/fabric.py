@@ -18,7 +18,7 @@ import msgspec
 
 from ....schemas.catalog import Addon
 from ..gpu.nccl import job_environment
-from ..network.cloud_fabrics import DAEMON
+from ..network.cloud_fabrics import DAEMON, HOST_PATHS
 from ..steps import Json
 from .objects import Object, new
 
@@ -32,13 +32,6 @@ ROCE_RESOURCE = "rdma/roce"
 EFA_HUGE_PAGES = "5120Mi"
 """Huge pages (2 MiB) that libfabric's EFA provider takes in a pod with all of a p5's interfaces
 (EKS user guide, node-efa: hugepages-2Mi: 5120Mi; read 2026-11)."""
-_HOST_PATHS = {
-    "gpudirect-tcpx": ("/var/lib/tcpx", "/run/tcpx"),
-    "gpudirect-tcpxo": ("/var/lib/tcpxo", "/dev/aperture_devices"),
-    "gib": ("/usr/local/gib", "/dev/infiniband"),
-}
-"""Fabric class -> what its library and daemon on the node give to pods, by the roles that set them
-up: the plugin, the daemon's sockets and devices."""
 _MELLANOX = "15b3"
 """PCI vendor of ConnectX adapters."""
 
@@ -80,7 +73,7 @@ def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
     if fabric.plugin == "efa":
         resources = {EFA_RESOURCE: str(count), "hugepages-2Mi": EFA_HUGE_PAGES} if count else {}
         return FabricAccess(resources=resources, environment=environment)
-    if fabric.name in _HOST_PATHS:
+    if fabric.name in HOST_PATHS:
         return _googles(facts, fabric.name, count, environment)
     if fabric.nic_kind == "infiniband":
         return FabricAccess(resources={INFINIBAND_RESOURCE: "1"}, environment=environment)
@@ -94,7 +87,7 @@ def _googles(
 ) -> FabricAccess:
     """Return what pods need of a fabric of Google's: from our roles, or from GKE's installers."""
     if fabric not in INSTALLERS or facts.scheduler.control_plane != "gke":
-        paths = _HOST_PATHS[fabric]
+        paths = HOST_PATHS[fabric]
         return FabricAccess(host_network=True, host_paths=paths, environment=environment)
     return FabricAccess(
         host_network=True,

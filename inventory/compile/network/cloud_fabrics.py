@@ -51,6 +51,14 @@ GPUDIRECT_SOURCE = "google-gpudirect"
 DAEMON, PLUGIN = "tcpgpudmarxd-dev", "nccl-plugin-gpudirecttcpx-dev"
 """Names of the images, the same for both (container-engine-accelerators, read 2026-11)."""
 
+HOST_PATHS = {
+    "gpudirect-tcpx": ("/var/lib/tcpx", "/run/tcpx"),
+    "gpudirect-tcpxo": ("/var/lib/tcpxo", "/dev/aperture_devices"),
+    "gib": ("/usr/local/gib", "/dev/infiniband"),
+}
+"""Fabric class -> what its library and daemon on the node give to containers, by the roles that set
+them up: the plugin, the daemon's sockets and devices."""
+
 KINDS = {"gpudirect-tcpx": "tcpx", "gpudirect-tcpxo": "tcpxo"}
 """Fabric class -> what drives it: also the key of its daemon in the software lock."""
 

@@ -12,7 +12,7 @@ from ....schemas.derived.storage import staged
 from ....schemas.spec import ClusterSpec, KubernetesScheduler, Partition, PoolRole, SlurmScheduler
 from ...hosts import Host, elastic_nodes
 from ..gpu.containers import plugin_lines
-from ..gpu.nccl import JOB_ENVIRONMENT, nccl_steps
+from ..gpu.nccl import nccl_steps
 from ..node import ClusterFacts, NodeFacts, are_doubles
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -50,7 +50,7 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 
 
 TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog.sh"
-"""What slurmd runs for each task where jobs have scratch; slurm.install puts it there."""
+"""Run for each task where jobs have scratch or settings; slurm.install puts it on all nodes."""
 JOB_PROGRAMS: dict[str, Json] = {
     "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog.py",
     "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog.py",
@@ -161,17 +161,17 @@ def _controller_variables(
     )
     if cluster.pulls:
         variables["slurm_licences"] = licences(spec, compute)
-    if any(nccl_steps(pools[name]) for name in compute):
-        variables["slurm_task_prolog"] = JOB_ENVIRONMENT
-    lines = plugin_lines(pools.values())
+    has_settings = any(nccl_steps(pools[name]) for name in compute)
+    prolog = TASK_PROLOG if has_settings or job_scratch(spec, cluster) else ""
+    lines = plugin_lines(pools.values(), prolog)
     if not cluster.simulated:
         variables |= job_programs(spec) | _machine_settings(
             spec, pools.values(), has_pyxis=bool(lines)
         )
-    if job_scratch(spec, cluster):
-        variables["slurm_task_prolog"] = TASK_PROLOG
     if lines:
         variables["slurm_plugins"] = lines
+    elif prolog:
+        variables["slurm_task_prolog"] = prolog
     return variables
 
 

@@ -18,13 +18,19 @@ EXECUTABLE, SHARED = 0o755, 0o1777
 def test_srun_has_the_option_of_the_plugin_that_was_built_here(host: Host) -> None:
     assert "--container-image=IMAGE" in host.check_output("srun --help")
     headers = host.package("libslurm-dev").version
-    assert host.file(BUILT).contains(f"^0.20.0 {headers}$")
+    assert host.file(BUILT).contains(f"^0.20.0 {headers} ")
 
 
 def test_enroot_is_held_and_its_hooks_for_slurm_are_on(host: Host) -> None:
     held = set(host.check_output("apt-mark showhold").split())
     assert {"enroot", "enroot+caps"} <= held
     assert host.file("/etc/enroot/hooks.d/50-slurm-pmi.sh").mode == EXECUTABLE
+
+
+def test_containers_get_devices_by_mounts_and_the_rest_by_a_hook(host: Host) -> None:
+    mounts = host.file("/etc/enroot/mounts.d/90-gcluster.fstab")
+    assert mounts.contains("^/dev/null /dev/null none x-create=auto,rbind,rw,nosuid,noexec")
+    assert host.file("/etc/enroot/hooks.d/90-gcluster.sh").mode == EXECUTABLE
 
 
 def test_every_user_may_keep_containers_and_nobody_may_remove_anothers(host: Host) -> None:
@@ -53,7 +59,7 @@ def test_another_slurm_has_the_plugin_built_again(host: Host, converge: Play) ->
     before = host.file(PLUGIN).mtime
     run = converge(phases=["install"])
     assert run.returncode == 0, run.stdout
-    assert host.file(BUILT).contains(f"^0.20.0 {host.package('libslurm-dev').version}$")
+    assert host.file(BUILT).contains(f"^0.20.0 {host.package('libslurm-dev').version} ")
     assert host.file(PLUGIN).mtime > before
 
 

@@ -9,9 +9,14 @@ import yaml
 
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile import compile_cluster
-from gcluster.inventory.compile.gpu.containers import PLUGIN_LINE, plugin_lines
+from gcluster.inventory.compile.gpu.containers import (
+    PLUGIN_LINE,
+    TASK_PROLOG_LINE,
+    plugin_lines,
+)
 from gcluster.inventory.compile.node import NodeFacts, node_facts
 from gcluster.inventory.compile.roles import node_steps
+from gcluster.inventory.compile.slurm.daemons import TASK_PROLOG
 from gcluster.inventory.compile.steps import Step
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog
@@ -148,9 +153,60 @@ def test_gpus_of_amd_get_amds_toolkit() -> None:
     assert "nvidia-container-toolkit" not in {repository["name"] for repository in named}
 
 
+@pytest.mark.parametrize(
+    ("site", "machine", "paths", "libraries"),
+    [
+        (ROOM, "dgx-h100", ["/dev/infiniband"], []),
+        (ROOM, "mi300x-8", ["/dev/kfd", "/dev/dri"], []),
+        (AWS, "p5.48xlarge", ["/dev/infiniband"], ["/opt/amazon/efa", "/opt/amazon/ofi-nccl"]),
+        (GCP, "a3-megagpu-8g", ["/var/lib/tcpxo", "/dev/aperture_devices"], []),
+        (GCP, "a3-highgpu-8g", ["/var/lib/tcpx", "/run/tcpx"], []),
+        (GCP, "a3-ultragpu-8g", ["/usr/local/gib", "/dev/infiniband"], []),
+    ],
+)
+def test_containers_have_the_devices_and_libraries_of_their_fabric(
+    site: dict[str, Any], machine: str, paths: list[str], libraries: list[str]
+) -> None:
+    steps = steps_of(site, machine, containers="pyxis")
+    given = steps["enroot_pyxis.configure"].variables
+    assert given["enroot_pyxis_paths"] == paths
+    assert given["enroot_pyxis_libraries"] == libraries
+    assert steps["enroot_pyxis.verify"].variables["enroot_pyxis_paths"] == paths
+
+
 def test_slurm_loads_the_plugin_where_machines_run_containers() -> None:
     assert plugin_lines(facts_of(ROOM, "hgx-h100-8", containers="pyxis").values()) == [PLUGIN_LINE]
     assert plugin_lines(facts_of(ROOM, "hgx-h100-8").values()) == []
+
+
+@pytest.mark.parametrize("containers", ["pyxis", "none"])
+def test_the_task_prolog_runs_before_a_container_is_entered_and_not_inside_it(
+    containers: str,
+) -> None:
+    loaded = load_text(f"""\
+apiVersion: gcluster/v1
+name: demo
+sites: {{room: {{provider: bare-metal, ssh: {{user: ops}}}}}}
+software: {{containers: {containers}}}
+pools:
+  head: {{site: room, role: controller, hosts: head01}}
+  gpu: {{site: room, machine: dgx-h100, hosts: gpu01}}
+scheduler: {{type: slurm}}
+""")
+    assert loaded.spec is not None, loaded.diagnostics
+    hosts = bare_metal_hosts(loaded.spec, "room")
+    compiled = compile_cluster(loaded.spec, ClusterInventory(cluster="demo", hosts=hosts), CATALOG)
+    (slurm,) = (
+        step.variables
+        for group in compiled.groups
+        for step in group.steps
+        if group.name == "head" and step.key == "slurm.configure"
+    )
+    if containers == "none":
+        assert slurm["slurm_task_prolog"] == TASK_PROLOG
+    else:
+        assert "slurm_task_prolog" not in slurm
+        assert slurm["slurm_plugins"] == [f"{TASK_PROLOG_LINE} {TASK_PROLOG}", PLUGIN_LINE]
 
 
 @pytest.mark.parametrize("mixed", ["containers: pyxis", "containers: none"])

@@ -53,6 +53,12 @@ WRONG = [
     ("gpudirect_tcpx", "other-image", TCPXO, "the receive daemon runs from"),
     ("gpudirect_tcpx", "no-daemon", TCPXO, "no receive daemon runs"),
     ("enroot_pyxis", "old-enroot", ENROOT, "enroot is 3.4.1, not 3.5.0"),
+    (
+        "enroot_pyxis",
+        "good",
+        ("enroot", ENROOT[1] | {"paths": ["/dev/infiniband"]}),
+        "/dev/infiniband isn't there, and containers are to have it",
+    ),
     ("enroot_pyxis", "good", ENROOT, "srun has no --container-image"),
     ("enroot_pyxis", "good", ENROOT, "users can't write in /nowhere/enroot/cache"),
 ]
@@ -141,7 +147,13 @@ def test_a_package_of_enroot_with_another_checksum_is_not_installed(
     package = tmp_path / "enroot_3.5.0-1_amd64.deb"
     package.write_text("not what was pinned")
     file = {"url": package.as_uri(), "checksum": "sha256:" + "0" * 64}
-    asked = {"enroot": "3.5.0", "enroot_files": [file], "pyxis": "0.20.0", "pyxis_file": file}
+    asked = {
+        "enroot": "3.5.0",
+        "enroot_files": [file],
+        "pyxis": "0.20.0",
+        "pyxis_file": file,
+        "task_prolog": "/usr/local/src/gcluster/spank_task_prolog.c",
+    }
     result = node.call("enroot_pyxis", asked)
     assert result["failed"]
     assert "it was not installed" in result["msg"]
