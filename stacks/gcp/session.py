@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
+from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
 from ..pulumi.names import label_value
 from ..pulumi.plan import data_names
@@ -23,6 +24,11 @@ from .preflight.questions import preflight
 
 class _FileSystem(Answer, frozen=True):
     mount_point: str
+
+
+class _Role(Answer, frozen=True):
+    name: str
+    deleted: bool = False
 
 
 class Session(ListingSession[Instance]):
@@ -79,6 +85,20 @@ class Session(ListingSession[Instance]):
     def after_up(self) -> None:
         """Name the machines that came by a queued request."""
         name_queued(self.api, self.plan, self.machines())
+
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        """Take up a role, too: the provider wants one that exists imported.
+
+        All other names that exist it takes (service accounts, records) or they are random.
+        """
+        super()._settle(begun, known)
+        roles = {
+            one.urn: f"projects/{one.inputs['project']}/roles/{one.inputs['roleId']}"
+            for one in begun
+            if one.type == "gcp:projects/iAMCustomRole:IAMCustomRole"
+        }
+        there = {urn: self.api.find(_Role, role, service="iam") for urn, role in roles.items()}
+        return {urn: role.name for urn, role in there.items() if role and not role.deleted}
 
     def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # 2 s, for the engine only

@@ -82,6 +82,8 @@ class Api:
                 given: dict[str, Any] = {} if signer is None else {"signer": signer}
                 if self._endpoint_url is not None:
                     given["service_endpoint"] = f"{self._endpoint_url}/{service}"
+                elif host := _hosts().get(f"oci_{module}.{name}"):
+                    given["service_endpoint"] = host
                 self._clients[service] = getattr(getattr(oci, module), name)(
                     {**config, "region": self.region},
                     skip_deserialization=True,
@@ -129,6 +131,48 @@ class Api:
             page = reply.next_page
             if not page:
                 return
+
+
+def _hosts() -> dict[str, str]:
+    """Return client -> where it is asked, of those that the engine's provider asks elsewhere.
+
+    Networks that reach OCI through private endpoints alone name them there (oracle/
+    terraform-provider-oci, provider_clients.go and GetEnvSettingWithDefault, November 2026).
+    """
+    names = (f"{prefix}CLIENT_HOST_OVERRIDES" for prefix in ("TF_VAR_", "OCI_", ""))
+    told = next((value for name in names if (value := os.environ.get(name))), "")
+    pairs = (part.split("=") for part in told.split(";"))
+    hosts = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # noqa: PLR2004  # others are passed over there too
+    return {name: host if "://" in host else f"https://{host}" for name, host in hosts.items()}
+
+
+def engine_login() -> dict[str, str]:
+    """Return the variables that let the engine's provider log in as `Api` does.
+
+    It reads neither OCI_CLI_PROFILE nor OCI_CLI_AUTH, and takes no session token that nobody asks
+    for (oracle/terraform-provider-oci, provider.go, November 2026). {}: there is no configuration.
+    """
+    import oci  # noqa: PLC0415  # as above
+
+    if os.environ.get("OCI_CLI_AUTH") == "instance_principal":
+        return {"TF_VAR_auth": "InstancePrincipal"}
+    profile = os.environ.get("OCI_CLI_PROFILE", "DEFAULT")
+    try:
+        config = oci.config.from_file(profile_name=profile)
+    except (oci.exceptions.ClientError, FileNotFoundError, ValueError):
+        return {}  # whoever is asked first says what is missing
+    if config.get("security_token_file"):
+        return {"TF_VAR_auth": "SecurityToken", "TF_VAR_config_file_profile": profile}
+    given = {
+        "tenancy_ocid": config.get("tenancy"),
+        "user_ocid": config.get("user"),
+        "fingerprint": config.get("fingerprint"),
+        "private_key_path": config.get("key_file"),
+        "private_key_password": config.get("pass_phrase"),
+    }
+    return {"TF_VAR_auth": "ApiKey"} | {
+        f"TF_VAR_{key}": text for key, text in given.items() if text
+    }
 
 
 def _logged_in(login: Mapping[str, str] | None) -> tuple[dict[str, Any], Any]:

@@ -1,32 +1,105 @@
 """Names for nodes that OCI makes as a group, and which of them go when the group gets smaller.
 
 OCI numbers the instances of a cluster network. Their names are given afterwards, as tags, and who
-has one keeps it.
+has one keeps it. A group that a killed run had begun to make goes on being made: it is taken up.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Collection, Iterator
+
 import msgspec
 
+from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.names import HOST, POOL
 from .api import Answer, Api
 from .hosts import Instance, instances
 from .plan.types import PoolPlan, SitePlan
+
+_NETWORK = "oci:Core/clusterNetwork:ClusterNetwork"
+_MEMORY = "oci:Core/computeGpuMemoryCluster:ComputeGpuMemoryCluster"
+_MAKING = {"PROVISIONING", "SCALING", "STARTING", "CREATING", "UPDATING"}
+_GOING = {"TERMINATING", "TERMINATED", "DELETING", "DELETED"}
+"""States of cluster networks and GPU memory clusters (their lifecycleState)."""
+_PATIENCE_S = 6 * 3600.0
+"""As long as the engine waits for one that it makes itself (data/timeouts.yaml)."""
 
 
 class _InstancePool(Answer, frozen=True):
     id: str
 
 
-class _ClusterNetwork(Answer, frozen=True):
+class _Group(Answer, frozen=True):
     id: str
+    display_name: str = ""
     lifecycle_state: str = ""
     freeform_tags: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _MemoryClusters(Answer, frozen=True):
+    items: tuple[_Group, ...] = ()
+
+
+class _ClusterNetwork(_Group, frozen=True):
     instance_pools: tuple[_InstancePool, ...] = ()
 
 
 class _Member(Answer, frozen=True):
     id: str
+
+
+def begun_groups(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
+    """Return URN -> id of the groups that are there of what a killed run had begun.
+
+    Args:
+        api: the site's region.
+        plan: the site.
+        begun: what the run had begun; their display name is their name in the program.
+        known: ids of what the stack has.
+    """
+    wanted = {one.name: one.urn for one in begun if one.type in {_NETWORK, _MEMORY}}
+    if not wanted:
+        return {}
+    return {
+        wanted[group.display_name]: group.id
+        for group in _groups(api, plan)
+        if group.display_name in wanted and group.id not in known
+    }
+
+
+def await_groups(
+    api: Api, plan: SitePlan, tell: Callable[[str], None], *, pause_s: float = 30.0
+) -> None:
+    """Wait for groups that OCI still makes: one that was taken up, nobody else waits for."""
+    until = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < until:
+        making = [g.display_name for g in _groups(api, plan) if g.lifecycle_state in _MAKING]
+        if not making:
+            return
+        tell(f"OCI still makes {', '.join(making)}")
+        time.sleep(pause_s)
+
+
+def _groups(api: Api, plan: SitePlan) -> Iterator[_Group]:
+    """Yield the site's cluster networks and GPU memory clusters, of those kinds that it has."""
+    kinds, ours = {pool.group for pool in plan.pools}, plan.labels.found_by().items()
+    found: list[_Group] = []
+    if "cluster-network" in kinds:
+        found += _networks(api, plan)
+    if "memory-cluster" in kinds:
+        call = "list_compute_gpu_memory_clusters"
+        pages = api.pages(_MemoryClusters, "compute", call, plan.compartment)
+        found += [group for page in pages for group in page.items]
+    for group in found:
+        if group.lifecycle_state not in _GOING and ours <= group.freeform_tags.items():
+            yield group
+
+
+def _networks(api: Api, plan: SitePlan) -> Iterator[_ClusterNetwork]:
+    kind = tuple[_ClusterNetwork, ...]
+    for page in api.pages(kind, "management", "list_cluster_networks", plan.compartment):
+        yield from page
 
 
 def name_nodes(api: Api, plan: SitePlan) -> None:
@@ -70,21 +143,17 @@ def _members(api: Api, plan: SitePlan, pool: PoolPlan, wanted: set[str]) -> dict
     """Return instance -> its instance pool, of those wanted; the rest of OCI's groups is left."""
     if not wanted:
         return {}
-    ours = {**plan.labels.found_by(), POOL: pool.name}
+    ours = {**plan.labels.found_by(), POOL: pool.name}.items()
     found: dict[str, str] = {}
-    kind = tuple[_ClusterNetwork, ...]
-    for page in api.pages(kind, "management", "list_cluster_networks", plan.compartment):
-        for network in page:
-            if network.lifecycle_state in {"TERMINATING", "TERMINATED"}:
-                continue
-            if ours.items() <= network.freeform_tags.items():
-                for group in network.instance_pools:
-                    listed = api.pages(
-                        tuple[_Member, ...],
-                        "management",
-                        "list_instance_pool_instances",
-                        plan.compartment,
-                        group.id,
-                    )
-                    found |= {m.id: group.id for one in listed for m in one if m.id in wanted}
+    for network in _networks(api, plan):
+        if network.lifecycle_state not in _GOING and ours <= network.freeform_tags.items():
+            for group in network.instance_pools:
+                listed = api.pages(
+                    tuple[_Member, ...],
+                    "management",
+                    "list_instance_pool_instances",
+                    plan.compartment,
+                    group.id,
+                )
+                found |= {m.id: group.id for one in listed for m in one if m.id in wanted}
     return found

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ...schemas.diagnostics import Diagnostic
-from ..provider import Leftover, Offer
+from ..provider import Leftover, Offer, SiteEvent
+from ..pulumi.engine.checkpoint import Begun, is_machine
 from ..pulumi.hosts import Machine
 from ..pulumi.plan import data_names
 from ..pulumi.session import ListingSession
-from .api import Answer, Api
+from .api import Answer, Api, engine_login
 from .elastic import grow, shrink, terminate
 from .hosts import Instance, addresses, instances, places, read_console, seen
 from .leftovers import leftovers
-from .naming import give_back, name_nodes
+from .naming import await_groups, begun_groups, give_back, name_nodes
 from .offers import offers
 from .plan.layout import site_plan
 from .plan.types import SitePlan
@@ -75,8 +76,27 @@ class Session(ListingSession[Instance]):
             give_back(self.api, self.plan)
 
     def after_up(self) -> None:
-        """Name the nodes that OCI only numbers."""
+        """Name the nodes that OCI only numbers, once they are there."""
+        await_groups(self.api, self.plan, self._tell)
         name_nodes(self.api, self.plan)
+
+    def _tell(self, what: str) -> None:
+        self._context.emit(SiteEvent(site=self._context.site, done=0, total=0, what=what))
+
+    def _engine_login(self) -> Mapping[str, str]:
+        """Return what the engine's provider reads of the login; it is found otherwise than ours."""
+        return engine_login()
+
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        """Take up machines and groups of them: made again they'd be paid twice."""
+        found = {
+            one.urn: machine.id
+            for one in begun
+            if is_machine(one)
+            for machine in self.machines()
+            if machine.id not in known and one.name == self.plan.names(machine.host)
+        }
+        return found | begun_groups(self.api, self.plan, begun, known)
 
     def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # for the engine only

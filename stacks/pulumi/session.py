@@ -34,9 +34,8 @@ from ..provider import (
 )
 from .engine.checkpoint import (
     TYPES,
+    Begun,
     Owners,
-    StackResource,
-    begun_machines,
     freed,
     guarded,
     is_machine,
@@ -117,8 +116,13 @@ class SiteSession(ABC):
             site=context.site,
             state=context.state,
             workdir=self.folder / "work",
+            login=self._engine_login() if self._given is None else {},
         )
         return Engine(place, program, passphrase=context.passphrase, emit=context.emit, total=total)
+
+    def _engine_login(self) -> Mapping[str, str]:
+        """Return the variables by which the engine logs in as gcluster does; most need none."""
+        return {}
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack with its program; `total` resources are in it."""
@@ -272,8 +276,7 @@ class SiteSession(ABC):
         """Return what the engine would do; without a stack everything is to be made."""
         if self.has_stack:
             return self.engine().preview()
-        made = graph().resources
-        return tuple(ResourceChange(effect="create", resource=resource) for resource in made)
+        return tuple(ResourceChange(effect="create", resource=r) for r in graph().resources)
 
     def control_plane(self, region: str) -> ControlPlaneAt | None:
         """Return how the control plane is reached that the stack has; None: it has none.
@@ -283,27 +286,31 @@ class SiteSession(ABC):
         if not self.has_stack:
             return None
         engine = self._bare_engine()
-        if not any(there.type in TYPES for there in resources(engine.export())):
-            return None
-        return read_output(engine.outputs(), region)
+        is_there = any(one.type in TYPES for one in resources(engine.export()))
+        return read_output(engine.outputs(), region) if is_there else None
 
     def bring_up(self, total: int) -> None:
-        """Read back what is there, which drops what a killed run had begun; then make it so."""
+        """Settle what a killed run had begun, read back what is there, then make it so."""
         engine = self.engine(total)
-        self._end_begun(engine)
+        engine.settle(self._settle)
         engine.refresh()
         engine.up()
 
-    def _end_begun(self, engine: Engine) -> None:  # noqa: B027  # Azure's are found by their names
-        """End the machines that a killed run made and did not write down: they'd be there twice."""
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        """Take up what a killed run made and did not write down, or end it: it'd be there twice.
+
+        `known` are ids of what the stack has. Returns URN -> id of what is taken up.
+        """
+        del begun, known  # Azure's are found by their names
+        return {}
 
     def recreate(self, total: int, names: Iterable[str]) -> None:
         """Read back what is there, then make it so, these machines from scratch; ProviderError."""
         engine, wanted = self.engine(total), set(names)
-        self._end_begun(engine)
+        engine.settle(self._settle)
         engine.refresh()
         there = resources(engine.export())
-        engine.up(again=[r.urn for r in there if is_machine(r) and _name(r) in wanted])
+        engine.up(again=[r.urn for r in there if is_machine(r) and r.name in wanted])
 
     def take_down(self) -> bool:
         """Remove what the stack made but for data that is kept; return whether nothing is left.
@@ -314,12 +321,12 @@ class SiteSession(ABC):
         if not self.has_stack:
             return True
         engine, owned = self._bare_engine(), self.owners()
+        engine.settle(self._settle)  # first: a stack that is changed forgets what was begun
         if owned:
             free = freed(owned, self._context.delete_data)
             changed = guarded(engine.export(), {key: key not in free for key in owned})
             if changed is not None:
                 engine.replace(changed)
-        self._end_begun(engine)
         engine.destroy(keep_protected=True)
         if resources(engine.export()):
             return False
@@ -343,7 +350,7 @@ class SiteSession(ABC):
         if not self.has_stack:
             return {}
         there = resources(self._bare_engine().export())
-        return {_name(one): one.id for one in there if is_machine(one) and one.id}
+        return {one.name: one.id for one in there if is_machine(one) and one.id}
 
     def tracked_ids(self, found: Iterable[Leftover]) -> frozenset[str]:
         """Return the ids of what the stack knows among what was found."""
@@ -422,29 +429,22 @@ class ListingSession(SiteSession, Generic[MachineT]):
     def is_left(self, pool: str, missing: list[str], token: str) -> bool:
         """Ask whether a machine carries the burst's token."""
         del pool, missing
-        wanted = self._token(token)
-        return any(machine.token == wanted for machine in self.machines())
+        return any(machine.token == self._token(token) for machine in self.machines())
 
-    def _end_begun(self, engine: Engine) -> None:
-        exported = engine.export()
-        names = begun_machines(exported)
-        if not names:
-            return
-        known = {one.id for one in resources(exported)}
-        self._end([
-            machine
-            for machine in self.machines()
-            if machine.id not in known
-            and not machine.token
-            and any(name.endswith(f"-{self.host_name(machine)}") for name in names)
-        ])  # fmt: skip
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        names = [one.name for one in begun if is_machine(one)]
+        if names:
+            self._end([
+                machine
+                for machine in self.machines()
+                if machine.id not in known
+                and not machine.token
+                and any(name.endswith(f"-{self.host_name(machine)}") for name in names)
+            ])  # fmt: skip
+        return {}
 
     def end_elastic(self) -> dict[str, str]:
         """End the machines that bursts made; return name -> id."""
         elastic = [machine for machine in self.machines() if machine.token]
         self._end(elastic)
         return {self.host_name(machine): machine.id for machine in elastic}
-
-
-def _name(resource: StackResource) -> str:
-    return resource.urn.rpartition("::")[2]

@@ -6,6 +6,7 @@ Only the types that the programs of plain Slurm sites use are known; others are 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from typing import Any
 
@@ -39,9 +40,11 @@ class GoogleCloud(Cloud):
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Make the call of the type, and read the thing."""
         kind, made = _kind(urn), request(type_of(urn), _unique(urn), inputs)
-        if type_of(urn) == _GRANT:
-            self._grant(inputs, add=True)
-            return f"{inputs['project']}/{inputs['role']}/{inputs['member']}", {"etag": "double"}
+        if type_of(urn) in _GRANTS:
+            where = self._grant(urn, inputs, add=True)
+            return f"{where}/{inputs['role']}/{inputs['member']}", {"etag": "double"}
+        if type_of(urn).endswith(":RecordSet"):
+            made.body.update(deletions=self._records(made))
         self._call(made, exists_ok=inputs.get("createIgnoreAlreadyExists", False))
         known = {**inputs, "name": (made.body or {}).get("name", inputs.get("name"))}
         path = kind.item.format_map(known)
@@ -72,8 +75,8 @@ class GoogleCloud(Cloud):
         """Take it away; what is gone already is no error."""
         del identifier
         kind = _kind(urn)
-        if type_of(urn) == _GRANT:
-            self._grant(state, add=False)
+        if type_of(urn) in _GRANTS:
+            self._grant(urn, state, add=False)
         elif type_of(urn).endswith(":RecordSet"):
             record = {key: state[key] for key in ("name", "type", "ttl", "rrdatas")}
             place = {key: state[key] for key in ("project", "managedZone")}
@@ -84,28 +87,47 @@ class GoogleCloud(Cloud):
             )
 
     def read(self, urn: str, identifier: str, state: Json) -> Json | None:
-        """Return what was known, None where it is gone."""
-        del identifier
+        """Return what was known, else (a role's import) what its id says; None where it is gone."""
         kind = _kind(urn)
         if not kind.item:
             return state
-        found = self._read(KINDS[type_of(urn)].method, kind.item.format_map(state))
-        return None if found is None else state
+        known = state
+        if not state:
+            form = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", kind.item.removeprefix("v1/"))
+            told = re.fullmatch(form, identifier)
+            known = told.groupdict() if told else {}
+        found = self._read(KINDS[type_of(urn)].method, kind.item.format_map(known))
+        return None if found is None else state or {**found, **known}
 
     def invoke(self, token: str, arguments: Json) -> Json:
         """Refuse: no program of this double's sites asks."""
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
-    def _grant(self, inputs: Json, *, add: bool) -> None:
+    def _grant(self, urn: str, inputs: Json, *, add: bool) -> str:
         """Read the policy, change it, write it: what the provider does, under its own lock."""
-        place = {"resource": inputs["project"]}
-        policy = self._call(Call("cloudresourcemanager.projects.getIamPolicy", place, {}))
+        place = {"resource": inputs[_GRANTS[type_of(urn)]]}
+        nouns = KINDS[type_of(urn)].method.rpartition(".")[0]
+        asked = None if nouns.startswith("iam.") else {}
+        policy = self._call(Call(f"{nouns}.getIamPolicy", place, asked))
         pairs = {(b["role"], m) for b in policy.get("bindings", ()) for m in b["members"]}
         pair = {(inputs["role"], inputs["member"])}
         pairs = pairs | pair if add else pairs - pair
         bindings = [{"role": role, "members": [member]} for role, member in sorted(pairs)]
         written = {"policy": {"bindings": bindings}}
-        self._call(Call("cloudresourcemanager.projects.setIamPolicy", place, written))
+        self._call(Call(f"{nouns}.setIamPolicy", place, written))
+        return str(place["resource"])
+
+    def _records(self, made: Call) -> list[Json]:
+        """Return the records that a new one takes the place of: the provider replaces what exists.
+
+        As in terraform-provider-google, resource_dns_record_set.go (November 2026).
+        """
+        zone = {key: made.parameters[key] for key in ("project", "managedZone")}
+        there = self._call(Call("dns.resourceRecordSets.list", zone))["rrsets"]
+        [new] = made.body["additions"]
+        fields = ("name", "type", "ttl", "rrdatas")
+        same = [one for one in there if (one["name"], one["type"]) == (new["name"], new["type"])]
+        return [{key: one[key] for key in fields} for one in same]
 
     def _read(self, method: str, path: str) -> Json | None:
         found: Json | None = self._ask("GET", method, path, ignored=_MISSING)
@@ -144,7 +166,11 @@ def _unique(urn: str) -> str:
 _GLOBAL, _REGION, _ZONE = (
     f"projects/{{project}}/{scope}" for scope in ("global", "regions/{region}", "zones/{zone}")
 )
-_GRANT = "gcp:projects/iAMMember:IAMMember"
+_GRANTS = {
+    "gcp:projects/iAMMember:IAMMember": "project",
+    "gcp:serviceaccount/iAMMember:IAMMember": "serviceAccountId",
+}
+"""Type of a right -> the input that says at what."""
 _KINDS: dict[str, Kind] = {
     "gcp:compute/firewall:Firewall": Kind(f"{_GLOBAL}/firewalls/{{name}}"),
     "gcp:compute/instanceFromTemplate:InstanceFromTemplate": Kind(f"{_ZONE}/instances/{{name}}"),
@@ -156,7 +182,10 @@ _KINDS: dict[str, Kind] = {
     "gcp:compute/subnetwork:Subnetwork": Kind(f"{_REGION}/subnetworks/{{name}}"),
     "gcp:dns/managedZone:ManagedZone": Kind("dns/v1/projects/{project}/managedZones/{name}"),
     "gcp:dns/recordSet:RecordSet": Kind(),
-    _GRANT: Kind(),
+    "gcp:projects/iAMCustomRole:IAMCustomRole": Kind(
+        "v1/projects/{project}/roles/{roleId}", ("name",)
+    ),
+    **{grant: Kind() for grant in _GRANTS},
     "gcp:serviceaccount/account:Account": Kind(
         "v1/projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
         ("name", "email"),

@@ -223,6 +223,12 @@ class Project:
     def _serviceAccounts_list(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
         return {"accounts": list(self._below(asked.place))}
 
+    def _roles_create(self, asked: _Asked) -> Json:
+        path = f"{asked.place}/{asked.body['roleId']}"
+        if path in self.things:
+            raise Refused(409, "ALREADY_EXISTS", f"A role named {path} already exists")
+        return self._keep(path, {**asked.body["role"], "name": path.partition("/")[2]})
+
     def _getIamPolicy(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
         return self.policies.get(asked.call.parameters["resource"], {"bindings": []})
 
@@ -276,6 +282,11 @@ def _labels(filter_: str) -> dict[str, str]:
 _ENABLED = ("cloudresourcemanager", "compute", "dns", "iam", "lustre", "storage")
 
 
+def serve(project: Project, port: int = 0) -> ThreadingHTTPServer:
+    """Return a server that answers for a project; nothing is served yet."""
+    return ThreadingHTTPServer(("127.0.0.1", port), _handler(project))
+
+
 def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _any(self) -> None:
@@ -316,4 +327,4 @@ def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
 
 if __name__ == "__main__":
     kept = Project(Instances(**json.loads(sys.argv[2])))
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), _handler(kept)).serve_forever()
+    serve(kept, int(sys.argv[1])).serve_forever()

@@ -114,7 +114,9 @@ class Command:
         lock = self._files.lock()
         try:
             if self._verb == "stack import":
-                self._take(json.loads(Path(self._words.value("--file")).read_bytes()))
+                given = json.loads(Path(self._words.value("--file")).read_bytes())
+                given["deployment"].pop("pending_operations", None)  # as the engine does
+                self._take(given)
                 return 0
             return self._remove() if self._verb == "stack rm" else self._operate(planning=False)
         finally:
@@ -245,6 +247,10 @@ def make_cloud(settings: Json, root: Path) -> Cloud:
         from tests.google_double.cloud import GoogleCloud  # noqa: PLC0415  # see TYPE_CHECKING
 
         return GoogleCloud(settings["endpoint"])
+    if settings["cloud"] == "oci":
+        from tests.oci_double.cloud import OciCloud  # noqa: PLC0415  # see TYPE_CHECKING
+
+        return OciCloud(settings["endpoint"])
     raise Refusal(f'error: this {_NAME} has no cloud "{settings["cloud"]}"')
 
 

@@ -21,6 +21,8 @@ class Made(msgspec.Struct, frozen=True):
 
     resource: RecordedResource
     inputs: Json
+    identifier: str
+    """The id that the cloud gave it."""
 
 
 def replay(
@@ -43,7 +45,7 @@ def replay(
         identifier, computed = cloud.create(resource.urn, inputs)
         key = (resource.type.rpartition(":")[2], resource.name)
         outputs[key] = {**inputs, **computed, "id": identifier}
-        yield Made(resource, inputs)
+        yield Made(resource, inputs, identifier)
 
 
 def needed(resource: RecordedResource) -> Iterator[str]:

@@ -135,6 +135,9 @@ class EngineDouble:
         self._begin("outputs")
         return self._world.outputs
 
+    def settle(self, take_up: object) -> None:
+        """Have begun nothing that isn't written down."""
+
     def replace(self, exported: bytes) -> None:
         """Let the stack know something else."""
         self._begin("replace")[:] = msgspec.json.decode(exported)["deployment"]["resources"]

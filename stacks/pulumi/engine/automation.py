@@ -5,7 +5,7 @@ Everything said by the engine comes back as our own values: events, changes, dia
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from pulumi import automation
 
 from ...provider import ProviderError, ResourceChange, SiteEvent
 from ..recording.graph import Values
+from .checkpoint import Begun, begun, resources, taken_up
 from .command import StackPlace, find_command, is_left_behind, make_backend
 from .events import EventFold, translate
 
@@ -124,6 +125,18 @@ class Engine:
         """Return what the stack knows, as JSON; secrets in it are ciphertext."""
         with self._folding():
             return self._ask("stack", "export", "--stack", self._place.stack).encode()
+
+    def settle(self, take_up: Callable[[Begun, Collection[str]], Mapping[str, str]]) -> None:
+        """Have settled what a killed run had begun to make, before anything else is done.
+
+        `take_up` gets it, and the ids of all that the stack has; what it returns (URN -> id of the
+        provider) the stack owns from now on. Raises ProviderError.
+        """
+        exported = self.export()
+        if open_ := begun(exported):
+            ids = take_up(open_, {one.id for one in resources(exported)})
+            if ids:
+                self.replace(taken_up(exported, ids))
 
     def replace(self, exported: bytes) -> None:
         """Let the stack know what a changed export says; see `checkpoint.guarded`.

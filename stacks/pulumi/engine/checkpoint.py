@@ -24,6 +24,8 @@ class StackResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     type: str
     id: str = ""
     """The provider's id; "" for components."""
+    inputs: dict[str, Any] = {}
+    """What the program asked for; what is secret in it is ciphertext."""
     protect: bool = False
     retain_on_delete: bool = False
     parent: str = ""
@@ -32,6 +34,11 @@ class StackResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     deleted_with: str = ""
     dependencies: tuple[str, ...] | None = None
     property_dependencies: dict[str, tuple[str, ...] | None] | None = None
+
+    @property
+    def name(self) -> str:
+        """What the program calls it."""
+        return self.urn.rpartition("::")[2]
 
     @property
     def key(self) -> str:
@@ -89,14 +96,31 @@ def resources(exported: bytes) -> tuple[StackResource, ...]:
     return tuple(resource for resource in found if resource.type != _STACK)
 
 
-def begun_machines(exported: bytes) -> frozenset[str]:
-    """Return the names of machines that a killed run had begun to make, whose ids nobody knows."""
+Begun: TypeAlias = tuple[StackResource, ...]
+"""What a killed run had begun to make: nobody knows whether it is there, and its id."""
+
+
+def begun(exported: bytes) -> Begun:
+    """Return what was begun and not written down."""
     pending = decode_json(exported, _Export).deployment.pending_operations or ()
-    return frozenset(
-        one.resource.urn.rpartition("::")[2]
-        for one in pending
-        if one.type == "creating" and is_machine(one.resource)
-    )
+    return tuple(one.resource for one in pending if one.type == "creating")
+
+
+def taken_up(exported: bytes, ids: Mapping[str, str]) -> bytes:
+    """Return the export with what was begun as made: URN -> the provider's id.
+
+    What is known of it beyond its id the next refresh reads. The engine drops all that is pending
+    from what it imports (pulumi/pulumi, `stack import`, November 2026).
+    """
+    raw = decode_json(exported, dict[str, Any])
+    deployment = raw["deployment"]
+    made = {
+        one["resource"]["urn"]: {**one["resource"], "id": ids[one["resource"]["urn"]]}
+        for one in deployment.pop("pending_operations")
+        if one["type"] == "creating" and one["resource"]["urn"] in ids
+    }
+    deployment["resources"] = [*(deployment.get("resources") or ()), *made.values()]
+    return msgspec.json.encode(raw)
 
 
 def staying(found: Iterable[StackResource], freed: Collection[str] = ()) -> frozenset[str]:

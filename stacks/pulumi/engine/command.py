@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -137,6 +137,8 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The spec's state URL: file://, s3://, gs://, azblob://ACCOUNT/CONTAINER."""
     workdir: Path
     """0700 directory on this machine, kept between runs."""
+    login: Mapping[str, str] = {}
+    """Variables by which the cloud's provider logs in as gcluster does."""
 
     @property
     def project(self) -> str:
@@ -160,6 +162,7 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
         """
         account = parse_state_url(self.state).account
         return {
+            **self.login,
             # The Go CDK takes a shared key of the account that the environment names, no other.
             **({"AZURE_STORAGE_ACCOUNT": account} if account else {}),
             "PULUMI_BACKEND_URL": self.backend,

@@ -8,6 +8,8 @@ is held to the same documents by the double that answers it (google_double).
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from gcp_cases import recorded, spec_from
 from google_double import Google
+from pulumi_gcp import lustre
 from tests.google_double.documents import Call, complaints
 from tests.google_double.requests import UNDESCRIBED, request
 from tests.pulumi_double.clouds import InventedCloud
@@ -22,6 +25,7 @@ from tests.pulumi_double.replay import replay
 from tests.pulumi_double.sites import cloud_sites
 
 from gcluster.stacks.gcp.api import Answer, GoogleError
+from gcluster.stacks.pulumi.component import camel_case
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 from .test_control_plane import GKE, THREE
@@ -50,6 +54,35 @@ def test_google_takes_every_input(name: str, tmp_path: Path) -> None:
         for said in complaints(call)
     ]
     assert found == []
+
+
+_FORMS = {
+    "instanceId": "[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
+    "filesystem": "[A-Za-z0-9]{1,8}",
+    "location": r"[a-z]+-[a-z]+\d-[a-z]",
+    "network": "projects/[^/]+/global/networks/[^/]+",
+    "capacityGib": r"\d{4,7}",
+    "perUnitStorageThroughput": "125|250|500|1000",
+}
+"""Forms of inputs of Managed Lustre, as pulumi_gcp.lustre.InstanceArgs says them (10.0)."""
+
+
+def test_managed_lustre_gets_what_the_provider_says_of_it(tmp_path: Path) -> None:
+    """No document describes it: names, what is required and forms are those of typed arguments."""
+    taken = inspect.signature(lustre.InstanceArgs.__init__).parameters
+    names = {camel_case(name): one for name, one in taken.items() if name != "__self__"}
+    seen = 0
+    for name, graph in GRAPHS.items():
+        for made in replay(graph(), InventedCloud(tmp_path / f"{name}.json")):
+            if made.resource.type in UNDESCRIBED:
+                seen += 1
+                given = made.inputs
+                assert given.keys() <= names.keys()
+                assert {n for n, one in names.items() if one.default is one.empty} <= given.keys()
+                for key in _FORMS.keys() & given.keys():
+                    assert re.fullmatch(_FORMS[key], given[key]), key
+                assert 9000 <= int(given["capacityGib"]) <= 7_632_000
+    assert seen
 
 
 def _leaves(value: Any) -> list[tuple[Any, Any]]:

@@ -18,16 +18,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.oci_double.server import CONSOLE
 
 from gcluster.stacks.oci.api import Api
 
 FIXTURE = Path(__file__).parents[2] / "cases" / "stacks" / "oci" / "http" / "region.json"
-HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhvc3Q"
-CONSOLE = f"""\
-[   41.2] cloud-init[1021]: -----BEGIN SSH HOST KEY KEYS-----
-[   41.2] cloud-init[1021]: {HOST_KEY} root@node
-[   41.2] cloud-init[1021]: -----END SSH HOST KEY KEYS-----
-"""
 _KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 LOGIN = {
     "user": "ocid1.user.oc1..aaaa",

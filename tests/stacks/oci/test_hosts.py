@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oci_cases import plan_of
-from oci_double import HOST_KEY
+from tests.oci_double.server import HOST_KEY
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.io.ssh import host_keys
 from gcluster.stacks.oci.hosts import addresses, instances, read_console, seen
 from gcluster.stacks.oci.leftovers import leftovers
-from gcluster.stacks.oci.naming import give_back, name_nodes
+from gcluster.stacks.oci.naming import await_groups, give_back, name_nodes
 from gcluster.stacks.pulumi.hosts import to_hosts
 
 if TYPE_CHECKING:
@@ -49,6 +49,20 @@ def test_a_smaller_pool_ends_its_last_nodes_and_not_those_that_oci_would_choose(
     ]
     give_back(oracle.api(), plan)
     assert [machine["id"] for machine in oracle.alive()] == [kept]
+
+
+def test_a_group_that_oci_still_makes_is_waited_for(oracle: Oracle) -> None:
+    tags = {"gcluster-cluster": "lab", "gcluster-site": "here", "gcluster-pool": "train"}
+    group = {"id": "n", "displayName": "lab-here-train", "freeformTags": tags}
+    oracle.networks = [{**group, "lifecycleState": "PROVISIONING"}]
+    told: list[str] = []
+
+    def tell(what: str) -> None:
+        told.append(what)
+        oracle.networks[0]["lifecycleState"] = "RUNNING"
+
+    await_groups(oracle.api(), plan_of(MACHINE), tell, pause_s=0)
+    assert told == ["OCI still makes lab-here-train"]
 
 
 def test_the_host_key_is_read_off_the_console_and_the_capture_is_removed(oracle: Oracle) -> None:
