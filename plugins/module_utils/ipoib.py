@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-
+from .interface_settings import SettingError, address_in
 from .rdma import interface_of, rails
 from .state import Failed
-
-OUTSIDE = ("192.0.2.1", 9)
-"""An address of nobody (RFC 5737): on the way there is the node's own."""
-
-
-def own_address() -> ipaddress.IPv4Address:
-    """Return the address that the node talks to others with; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(OUTSIDE)
-        return ipaddress.IPv4Address(probe.getsockname()[0])
 
 
 def ipoib_address(devices: list[str], network: str) -> tuple[str, str]:
@@ -32,6 +20,8 @@ def ipoib_address(devices: list[str], network: str) -> tuple[str, str]:
     interface = interface_of(first)
     if not interface:
         raise Failed(f"{first} has no interface of its own: is ib_ipoib loaded?")
-    wanted = ipaddress.IPv4Network(network, strict=False)
-    host = int(own_address()) & int(wanted.hostmask)
-    return interface, f"{wanted.network_address + host}/{wanted.prefixlen}"
+    try:
+        wanted, address = address_in(network)
+    except SettingError as error:
+        raise Failed(str(error)) from error
+    return interface, f"{address}/{wanted.prefixlen}"

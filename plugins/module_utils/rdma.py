@@ -9,6 +9,8 @@ from .node import first_line, run, system_path
 Adapters = dict[str, dict[str, str]]
 """Device to what ibstat says of it and of its first port."""
 LINK_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
+NVIDIA = "mlx5_core"
+"""Driver of NVIDIA's adapters."""
 
 
 def interface_of(device: str) -> str:
@@ -16,6 +18,24 @@ def interface_of(device: str) -> str:
     folder = system_path("/sys/class/infiniband") / device / "device/net"
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     return names[0] if names else ""
+
+
+def driver_of(device: str) -> str:
+    """Return the kernel's driver of an RDMA device's adapter; "" where it isn't known."""
+    link = system_path("/sys/class/infiniband") / device / "device/driver"
+    return link.resolve().name if link.is_symlink() else ""
+
+
+def gids(device: str) -> dict[int, str]:
+    """Return index -> IPv4 address of the GIDs of RoCE v2 that an RDMA device's port has."""
+    port = system_path("/sys/class/infiniband") / device / "ports/1"
+    found = {}
+    for file in (port / "gid_attrs/types").glob("[0-9]*"):
+        gid = first_line(port / "gids" / file.name)
+        if first_line(file) == "RoCE v2" and gid.startswith("0000:0000:0000:0000:0000:ffff:"):
+            number = bytes.fromhex(gid[-9:].replace(":", ""))
+            found[int(file.name)] = ".".join(str(byte) for byte in number)
+    return dict(sorted(found.items()))
 
 
 def interface_file(interface: str, name: str) -> str:

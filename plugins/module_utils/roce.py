@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .interface_settings import FileText, Setting, SettingError, address_settings
 from .node import first_line, run, system_path
-from .rdma import interface_file, interface_of, rails
+from .rdma import NVIDIA, driver_of, interface_file, interface_of, rails
 
 SETTINGS = Path("/etc/gcluster/roce.json")
 """What the unit that sets an interface when it appears is to set."""
@@ -25,36 +26,10 @@ ECN_CAPABLE = 2
 """Last bits of a packet's traffic class: ECT(0), switches may mark it instead of dropping."""
 
 
-class RoceError(Exception):
-    """Why an interface can't be set."""
-
-
-class FileText(NamedTuple):
-    """A file of the kernel and what is to be written to it."""
-
-    path: Path
-    text: str
-
-
-class Setting(NamedTuple):
-    """A setting that differs: what it should be, and the command or file that sets it."""
-
-    description: str
-    action: tuple[str, ...] | FileText
-
-    def apply(self) -> None:
-        """Set it."""
-        if isinstance(self.action, FileText):
-            self.action.path.write_text(self.action.text, encoding="utf-8")
-            return
-        code, text = run(*self.action)
-        if code:
-            raise RoceError(f"{' '.join(self.action)}: {text}")
-
-
 class Qos(NamedTuple):
     """What mlnx_qos says of an interface."""
 
+    dcbx: str
     trust: str
     pfc: list[str]
     """0 or 1 for each priority."""
@@ -71,7 +46,8 @@ def query_qos(interface: str) -> Qos:
     """Return what mlnx_qos says of an interface."""
     code, text = run("mlnx_qos", "-i", interface)
     if code:
-        raise RoceError(f"mlnx_qos doesn't answer for {interface}: {text}")
+        raise SettingError(f"mlnx_qos doesn't answer for {interface}: {text}")
+    dcbx = re.search(r"DCBX mode: *(\S+)", text)
     trust = re.search(r"Priority trust state: *(\S+)", text)
     pfc = re.search(r"enabled((?: +[01])+)", text)
     priorities = {
@@ -79,7 +55,8 @@ def query_qos(interface: str) -> Qos:
         for priority, listed in re.findall(r"prio:(\d) dscp:([\d,]+)", text)
         for dscp in listed.strip(",").split(",")
     }
-    return Qos(trust[1] if trust else "", pfc[1].split() if pfc else [], priorities)
+    mode = dcbx[1] if dcbx else ""
+    return Qos(mode, trust[1] if trust else "", pfc[1].split() if pfc else [], priorities)
 
 
 def kernel_files(device: str, interface: str, settings: dict[str, Any]) -> list[FileText]:
@@ -103,11 +80,20 @@ def ring_sizes(interface: str) -> tuple[list[int], int]:
     return found[2:], min(found[:2], default=0)
 
 
-def differing_settings(device: str, settings: dict[str, Any]) -> Iterator[Setting]:
+def differing_settings(device: str, rail: int, settings: dict[str, Any]) -> Iterator[Setting]:
     """Yield the settings of a rail that aren't as asked."""
     interface = interface_of(device)
     if not interface:
-        raise RoceError(f"{device} has no interface of its own")
+        raise SettingError(f"{device} has no interface of its own")
+    if rail < len(settings["networks"]):
+        yield from address_settings(interface, rail, settings["networks"][rail])
+    if not settings["managed"]:
+        return
+    if (driver := driver_of(device)) not in {NVIDIA, ""}:
+        raise SettingError(
+            f"{device} is driven by {driver}, and only NVIDIA's adapters are set here: write "
+            "managed: false under rdma of the pool, and set it by its maker's tools"
+        )
     yield from _priority_settings(interface, settings)
     mtu = str(settings["mtu"])
     if interface_file(interface, "mtu") != mtu:
@@ -136,6 +122,9 @@ def _priority_settings(interface: str, settings: dict[str, Any]) -> Iterator[Set
     dscp, priority = settings["dscp"], settings["priority"]
     mask = ["1" if each == priority else "0" for each in range(8)]
     tool = ("mlnx_qos", "-i", interface)
+    # By the firmware's DCBX a switch's offer replaces what is set here (mlnx_qos --help, --dcbx).
+    if found.dcbx not in {"OS", ""}:
+        yield Setting(f"{interface} takes no settings from its switch", (*tool, "--dcbx", "os"))
     if found.trust != "dscp":
         yield Setting(f"{interface} sorts packets by DSCP", (*tool, "--trust", "dscp"))
     if found.priorities.get(dscp) != priority:
@@ -168,9 +157,9 @@ def set_interface(interface: str, settings: dict[str, Any]) -> list[str]:
     """Set an interface where it is a rail's; return what was changed."""
     chosen, _ = rails("roce", settings["devices"], settings["gbps"])
     done = []
-    for device in chosen:
+    for rail, device in enumerate(chosen):
         if interface_of(device) == interface:
-            for setting in list(differing_settings(device, settings)):
+            for setting in list(differing_settings(device, rail, settings)):
                 setting.apply()
                 done.append(setting.description)
             spread_interrupts(interface)
@@ -181,7 +170,7 @@ def main() -> None:
     """Set the interface that is named: the program of the unit gcluster-roce@INTERFACE."""
     try:
         done = set_interface(sys.argv[1], json.loads(SETTINGS.read_text(encoding="utf-8")))
-    except RoceError as error:
+    except SettingError as error:
         sys.exit(str(error))
     sys.stdout.writelines(f"{line}\n" for line in done)
 

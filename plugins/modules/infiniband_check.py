@@ -52,7 +52,7 @@ EXAMPLES = r"""
     rails: 8
     gbps: 400
     partition_keys: ["0x8001"]
-    ipoib: {network: 10.200.0.0/16, mode: connected, mtu: 65520}
+    ipoib: {network: 10.200.0.0/16, mtu: 4092}
     subnet_manager: opensm
 """
 
@@ -147,8 +147,8 @@ def port_differences(chosen: Adapters, partition_keys: list[str]) -> Iterator[st
 def ipoib_differences(devices: list[str], ipoib: dict[str, Any]) -> Iterator[str]:
     """Yield what is wrong with IP over InfiniBand."""
     interface, address = ipoib_address(devices, ipoib["network"])
-    for name in ("mode", "mtu"):
-        wanted, found = str(ipoib[name]), interface_file(interface, name)
+    for name, wanted in (("mode", "datagram"), ("mtu", str(ipoib["mtu"]))):
+        found = interface_file(interface, name)
         if found != wanted:
             yield f"{interface} has {name} {found or 'unknown'}, not {wanted}"
     found = address_of(interface)

@@ -32,9 +32,19 @@ options:
     type: float
     default: 0
   managed:
-    description: Whether the interfaces are set by gcluster; others are verified as far as links and GIDs.
+    description: Whether the adapters are set by gcluster (NVIDIA's); others are verified as far as links and GIDs.
     type: bool
     default: true
+  networks:
+    description: Network of each rail; a node keeps the host part of its own address in each. None where they have addresses.
+    type: list
+    elements: str
+    default: []
+  leaves:
+    description: Pattern of the system name that each rail's switch announces by LLDP; empty where any will do.
+    type: list
+    elements: str
+    default: []
   mtu:
     description: MTU of the interfaces in bytes.
     type: int
@@ -90,6 +100,7 @@ notes:
   elements: str
 """
 
+import fnmatch
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -97,9 +108,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import Change, exit_with_changes, exit_with_notes
-from ..module_utils.node import run
-from ..module_utils.rdma import Adapters, firmware, interface_of, link_differences, rails
-from ..module_utils.roce import RoceError, differing_settings, spread_interrupts
+from ..module_utils.interface_settings import SettingError
+from ..module_utils.lldp import neighbours
+from ..module_utils.node import is_active, run
+from ..module_utils.rdma import Adapters, firmware, gids, interface_of, link_differences, rails
+from ..module_utils.roce import differing_settings, spread_interrupts
 from ..module_utils.state import STATE, Failed
 
 ARGUMENTS: dict[str, Any] = {
@@ -108,6 +121,8 @@ ARGUMENTS: dict[str, Any] = {
     "rails": {"type": "int", "default": 0},
     "gbps": {"type": "float", "default": 0},
     "managed": {"type": "bool", "default": True},
+    "networks": {"type": "list", "elements": "str", "default": []},
+    "leaves": {"type": "list", "elements": "str", "default": []},
     "mtu": {"type": "int", "required": True},
     "priority": {"type": "int", "required": True},
     "dscp": {"type": "int", "required": True},
@@ -125,25 +140,18 @@ def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
         raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
     if wrong or not chosen:
         raise Failed("; ".join(wrong) or "no adapter speaks RoCE")
-    for device in chosen if act else ():
+    for device in chosen if act and asked["managed"] else ():
         spread_interrupts(interface_of(device))
     return [
         Change(setting.description, setting.apply)
-        for device in chosen
-        for setting in differing_settings(device, asked)
+        for rail, device in enumerate(chosen)
+        for setting in differing_settings(device, rail, asked)
     ]
 
 
 def gid_differences(chosen: Adapters) -> tuple[list[str], list[str]]:
     """Return what is wrong with the rails' GIDs of RoCE v2 with an IPv4 address, and their index."""
-    code, text = run("show_gids")
-    if code:
-        return [f"show_gids doesn't answer: {text}"], []
-    indexes: dict[str, int] = {}
-    for line in text.splitlines():
-        row = re.match(r"(\S+)\s+1\s+(\d+)\s+\S+\s+(\d+\.\d+\.\d+\.\d+)\s+v2\s", f"{line} ")
-        if row:
-            indexes.setdefault(row[1], int(row[2]))
+    indexes = {name: min(found) for name in chosen if (found := gids(name))}
     wrong = [
         f"{name} has no RoCE v2 GID with an IPv4 address" for name in chosen if name not in indexes
     ]
@@ -172,10 +180,30 @@ def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
         return wrong, notes
     of_gids, index = gid_differences(chosen)
     wrong += of_gids
-    for device in chosen if asked["managed"] else ():
-        wrong += [f"not {setting.description}" for setting in differing_settings(device, asked)]
-        wrong += verbs_differences(device, asked["mtu"])
+    wrong += leaf_differences(chosen, asked["leaves"])
+    for rail, device in enumerate(chosen):
+        due = differing_settings(device, rail, asked)
+        wrong += [f"not {setting.description}" for setting in due]
+        if asked["managed"]:
+            wrong += verbs_differences(device, asked["mtu"])
+    if asked["managed"] and is_active("lldpad"):
+        wrong.append("lldpad runs, which sets PFC as the switch offers it")
     return wrong, notes + index
+
+
+def leaf_differences(chosen: Adapters, leaves: list[str]) -> Iterator[str]:
+    """Yield rails that hang on another switch than they should, as their switches say it."""
+    if not leaves:
+        return
+    found = neighbours([interface_of(device) for device in chosen])
+    for rail, (device, pattern) in enumerate(zip(chosen, leaves)):
+        switch = found.get(interface_of(device), "")
+        if not switch:
+            yield f"rail {rail}, {device}: its switch announces no name by LLDP"
+        elif not fnmatch.fnmatchcase(switch, pattern):
+            yield f"rail {rail}, {device}: it hangs on {switch}, not {pattern}"
+    if len(leaves) != len(chosen):
+        yield f"{len(leaves)} leaves are named for {len(chosen)} rails"
 
 
 def main() -> None:
@@ -186,7 +214,7 @@ def main() -> None:
         if asked["state"] == "verified":
             exit_with_notes(module, *differences(asked))
         exit_with_changes(module, lambda: changes(asked, act=not module.check_mode))
-    except (Failed, RoceError) as error:
+    except (Failed, SettingError) as error:
         module.fail_json(msg=str(error))
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
-from ..spec import ClusterSoftware, Smoke
+from ..spec import ClusterSoftware, Rdma, Smoke, Tuning
 from ..structure.document import Document
 from ..structure.fix.edits import Fix
 from .context import CheckContext
@@ -147,6 +147,14 @@ def _kubernetes_gpus(context: CheckContext) -> bool:
     return rails or context.kubernetes is not None
 
 
+def _tuning(context: CheckContext) -> bool:
+    return any(pool.tuning != Tuning() for pool in context.pools.values())
+
+
+def _rdma(context: CheckContext) -> bool:
+    return any(pool.rdma != Rdma() for pool in context.pools.values())
+
+
 def _nvlink_domains(context: CheckContext) -> bool:
     """Hosts that are named, or pools that say where nodes or GPUs stand."""
     pools = context.pools.values()
@@ -174,6 +182,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "fabric.domains": lambda context: _fabrics(context) or _nvlink_domains(context),
     "fabric.fabrics": lambda context: _fabrics(context) or context.smoke != Smoke(),
     "fabric.networks": _sites,
+    "fabric.rdma": _rdma,
     "kubernetes.cluster": lambda context: context.kubernetes is not None,
     "kubernetes.control_planes": lambda context: context.kubernetes is not None,
     "kubernetes.gpus": _kubernetes_gpus,
@@ -191,6 +200,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "software.gpu_software": _real_gpus,
     "software.platforms": lambda context: _software(context) or _sites(context),
     "software.scheduler": _scheduler_software,
+    "software.tuning": _tuning,
     "software.versions": _software,
     "storage.buckets": _storage,
     "storage.checkpoints": lambda context: context.checkpointing is not None,

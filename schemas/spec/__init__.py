@@ -47,6 +47,7 @@ from .software import (
     Hardening,
     Software,
     SourceRedirect,
+    Tuning,
 )
 from .storage import (
     Checkpointing,
@@ -122,6 +123,7 @@ __all__ = [
     "Storage",
     "StorageModel",
     "Topology",
+    "Tuning",
     "Update",
     "User",
     "VirtualAddress",

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from .model import Bastion, HostKey, Identifier, LoginUser, Name, SpecModel, Tag, updates
 from .rdma import Rdma
-from .software import Boot, Firmware, GpuSettings, Software
+from .software import Boot, Firmware, GpuSettings, Software, Tuning
 from .units import ByteSize, Duration
 
 
@@ -150,7 +150,7 @@ class Pool(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         none="quorum market mixed update",
-        in_place="hosts nodes_per_block tags cpu memory",
+        in_place="hosts nodes_per_block tags cpu memory tuning",
         rolling="fabric software boot gpus rdma firmware",
         replace="site role machine zones placement image disk public_address",
         shrink="count skip",
@@ -200,6 +200,8 @@ class Pool(SpecModel, frozen=True):
     """What differs from the cluster's software here."""
     boot: Boot = field(default_factory=Boot)
     """The kernel's parameters, and whether nodes may be restarted."""
+    tuning: Tuning = field(default_factory=Tuning)
+    """Processors, PCI Express, NUMA, huge pages."""
     gpus: GpuSettings = field(default_factory=GpuSettings)
     """MIG, ECC and the driver's modules (NVIDIA)."""
     rdma: Rdma = field(default_factory=Rdma)

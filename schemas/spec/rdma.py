@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .model import Cidr, SpecModel, updates
+from .model import Cidr, Identifier, SpecModel, updates
 
 RdmaDevice: TypeAlias = Annotated[
     str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$(?!\n)", examples=["mlx5_0"])
@@ -24,10 +24,10 @@ class Ipoib(SpecModel, frozen=True):
     network: Cidr
     """Its network; a node keeps the host part of its own address in it."""
     mode: Literal["datagram", "connected"] = "datagram"
-    """datagram: packets of the fabric's MTU. connected: of 65520 bytes, which adapters since
-    ConnectX-4 don't speak with the distribution's drivers."""
+    """datagram: packets of the fabric's MTU. connected is refused: adapters since ConnectX-4 don't
+    speak it."""
     mtu: Annotated[int, Meta(ge=1280, le=65520)] | None = None
-    """MTU in bytes; default: 4092, in connected mode 65520."""
+    """MTU in bytes; default: 4092."""
 
 
 class PodRails(SpecModel, frozen=True):
@@ -49,7 +49,7 @@ class Rdma(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         in_place="leaves subnet_manager partition_keys pods",
-        rolling="drivers devices ipoib mtu dscp priority congestion_dscp ring",
+        rolling="drivers devices ipoib managed networks mtu dscp priority congestion_dscp ring",
     )
 
     drivers: Literal["auto", "doca", "inbox", "image"] = "auto"
@@ -63,14 +63,25 @@ class Rdma(SpecModel, frozen=True):
     leaves: list[Annotated[str, Meta(min_length=1, examples=["MF0;su*-leaf1:*"])]] = field(
         default_factory=list
     )
-    """For each rail the description of the leaf switch it must hang on (InfiniBand), with * and
-    ?."""
-    subnet_manager: bool = False
-    """This pool's hosts run OpenSM; else the fabric has one already."""
+    """For each rail the leaf switch it must hang on, with * and ?: its description (InfiniBand), or
+    the system name that it announces by LLDP (RoCE)."""
+    subnet_manager: (
+        bool | Annotated[list[Identifier], Meta(min_length=1, examples=[["head01", "head02"]])]
+    ) = False
+    """Hosts of this pool that run OpenSM: one rules, one stands by; true: all of a pool of one or
+    two. Else the fabric has one already."""
     partition_keys: list[PartitionKey] = field(default_factory=list)
     """InfiniBand partitions that every port of the pool must be in."""
     ipoib: Ipoib | None = None
     """IP over InfiniBand; default: none."""
+    managed: bool = True
+    """RoCE's adapters are set here: PFC, ECN, DSCP, MTU, rings (NVIDIA's). false: by their maker's
+    tools, and only links, rates and GIDs are verified."""
+    networks: Annotated[list[Cidr], Meta(examples=[["10.1.0.0/16", "10.2.0.0/16"]])] = field(
+        default_factory=list
+    )
+    """Networks of RoCE's rails, in the rails' order, on hosts of one's own: a node keeps the host
+    part of its own address in each; default: the rails have addresses already."""
     mtu: Annotated[int, Meta(ge=1280, le=9978)] = 9000
     """MTU of RoCE's interfaces in bytes."""
     dscp: Dscp = 26

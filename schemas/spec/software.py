@@ -156,6 +156,25 @@ class Boot(SpecModel, frozen=True):
     without jobs. Otherwise it says so and stops there."""
 
 
+class Tuning(SpecModel, frozen=True):
+    """How a machine is tuned; auto: where it has GPUs and the hardware is one's own."""
+
+    UPDATES: ClassVar = updates(
+        in_place="processors pcie numa_balancing transparent_hugepages",
+    )
+
+    processors: Literal["auto", "performance", "unmanaged"] = "auto"
+    """performance: governor performance, and no idle state that takes over 10 µs to leave."""
+    pcie: Literal["auto", "direct", "unmanaged"] = "auto"
+    """direct: access control services (ACS) of bridges off, so that GPUs and adapters reach each
+    other; adapters read 4096 bytes at once, in relaxed order. Machines that hand devices to virtual
+    machines want unmanaged."""
+    numa_balancing: Literal["auto", "off", "unmanaged"] = "auto"
+    """off: the kernel moves no pages between NUMA nodes by itself."""
+    transparent_hugepages: Literal["always", "madvise", "never", "unmanaged"] = "unmanaged"
+    """When memory comes in huge pages unasked."""
+
+
 class GpuSettings(SpecModel, frozen=True):
     """How NVIDIA's GPUs of a pool are set, and how their driver is built."""
 

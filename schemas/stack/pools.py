@@ -92,7 +92,9 @@ def pool_stacks(
         need = msgspec.structs.replace(
             need,
             rdma_drivers=pool.rdma.drivers,
-            doca_for=() if isinstance(site, CloudSite) else _doca_distributions(catalog),
+            doca_for=_doca_distributions(catalog)
+            if pool.rdma.managed and not isinstance(site, CloudSite)
+            else (),
             **_of_kubernetes(scheduler, pool),
         )
         own = merged(software, pool.software)

@@ -80,7 +80,10 @@ def ofed_steps(node: NodeFacts) -> list[Step]:
         "ofed_drivers": drivers_of(node),
         "ofed_version": (node.installs("ofed") or "") if drivers_of(node) == "doca" else "",
     }
-    kind: dict[str, Json] = {"ofed_fabric": rdma_kind(node)}
+    kind: dict[str, Json] = {
+        "ofed_fabric": rdma_kind(node),
+        "ofed_nvidia": node.pool.rdma.managed,
+    }
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
         ("preflight", drivers | kind),
         ("install", drivers),
@@ -94,8 +97,8 @@ def ofed_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-_MTUS = {"datagram": 4092, "connected": 65520}
-"""Most that IPoIB carries in a packet: the fabric's 4096 less 4 bytes (RFC 4391); RFC 4755."""
+_DATAGRAM_MTU = 4092
+"""Most that IPoIB carries in a packet: the fabric's 4096 less 4 bytes (RFC 4391)."""
 
 
 @role_compiler("infiniband", after=("ofed",))
@@ -110,13 +113,15 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
     own_network = not node.spec.sites[node.pool.site].is_cloud
     ipoib = rdma.ipoib
     asked: dict[str, Json] = {
-        "infiniband_subnet_manager": rdma.subnet_manager and own_network,
+        "infiniband_subnet_manager": bool(rdma.subnet_manager) and own_network,
+        "infiniband_subnet_manager_hosts": (
+            rdma.subnet_manager if isinstance(rdma.subnet_manager, list) else []
+        ),
         "infiniband_ipoib": {}
         if ipoib is None
         else {
             "network": ipoib.network,
-            "mode": ipoib.mode,
-            "mtu": ipoib.mtu or _MTUS[ipoib.mode],
+            "mtu": ipoib.mtu or _DATAGRAM_MTU,
         },
         "infiniband_partition_keys": rdma.partition_keys,
         "infiniband_devices": rdma.devices,
@@ -157,7 +162,8 @@ def roce_steps(node: NodeFacts) -> list[Step]:
     found = rails(node)
     own_network = not node.spec.sites[node.pool.site].is_cloud
     settings: dict[str, Json] = {
-        "roce_managed": own_network,
+        "roce_managed": own_network and rdma.managed,
+        "roce_networks": rdma.networks,
         "roce_devices": rdma.devices,
         "roce_mtu": rdma.mtu,
         "roce_priority": rdma.priority,
@@ -166,7 +172,7 @@ def roce_steps(node: NodeFacts) -> list[Step]:
         "roce_ring": rdma.ring,
         "roce_gbps": found["gbps"],
     }
-    expected: dict[str, Json] = {"roce_rails": found["count"]}
+    expected: dict[str, Json] = {"roce_rails": found["count"], "roce_leaves": rdma.leaves}
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
         ("configure", settings),
         ("join", settings),
@@ -175,5 +181,5 @@ def roce_steps(node: NodeFacts) -> list[Step]:
     return [
         Step(stage=Stage.FABRIC, role="roce", phase=phase, variables=variables)
         for phase, variables in phases
-        if own_network or phase != "join"
+        if (own_network and (rdma.managed or rdma.networks)) or phase != "join"
     ]

@@ -98,6 +98,40 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
+@role_compiler("tuning", after=("roce", "gib"))
+def tuning_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role tuning: on machines with GPUs of one's own, and where it is asked.
+
+    After the fabric's drivers, whose adapters forget their registers when these are loaded again.
+    """
+    asked = node.pool.tuning
+    own = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
+    pages = asked.transparent_hugepages
+    variables: dict[str, Json] = {
+        "tuning_processors": _tuned(asked.processors, own=own),
+        "tuning_pcie": _tuned(asked.pcie, own=own),
+        "tuning_numa_balancing": _tuned(asked.numa_balancing, own=own),
+        "tuning_transparent_hugepages": "" if pages == "unmanaged" else pages,
+    }
+    if not node.is_machine or not any(variables.values()):
+        return []
+    phases: tuple[Phase, ...] = ("configure", "join", "verify")
+    return [
+        Step(
+            stage=Stage.FABRIC,
+            role="tuning",
+            phase=phase,
+            variables=variables,
+            spares_jobs=True,
+        )
+        for phase in phases
+    ]
+
+
+def _tuned(asked: str, *, own: bool) -> bool:
+    return own if asked == "auto" else asked != "unmanaged"
+
+
 @role_compiler("firmware", after=("node_health",))
 def firmware_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role firmware; none for nodes that have no firmware of their own.

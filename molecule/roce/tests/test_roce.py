@@ -30,7 +30,19 @@ def test_an_interface_that_appears_is_set_by_its_unit_and_another_is_left_alone(
     assert mtu(host, "rail1") == "9000"
     assert mtu(host, "peer1") == "1500"
     rule = host.file("/etc/udev/rules.d/90-gcluster-roce.rules").content_string
-    assert 'DRIVERS=="mlx5_core"' in rule
+    assert 'DRIVERS=="mlx5_core|' in rule
+
+
+def test_packets_of_a_rails_address_leave_by_that_rail(host: Host) -> None:
+    own = host.check_output("hostname -I").split()
+    rest = next(each for each in own if not each.startswith("10.11")).split(".", 2)[2]
+    for rail in range(4):
+        address = f"10.11{rail}.{rest}"
+        assert f"{address}/16" in host.check_output(f"ip -4 address show dev rail{rail}")
+        way = host.check_output(f"ip route get 10.11{rail}.255.254 from {address}")
+        assert f"dev rail{rail} table {2000 + rail}" in way
+        conf = f"/proc/sys/net/ipv4/conf/rail{rail}"
+        assert host.check_output(f"cat {conf}/arp_ignore {conf}/arp_announce") == "1\n2"
 
 
 def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded: Recorded) -> None:

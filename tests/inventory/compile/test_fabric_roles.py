@@ -73,7 +73,7 @@ def test_named_rails_are_those_that_count_with_their_leaves_and_partitions() -> 
             devices=["mlx5_0", "mlx5_3"],
             leaves=["*leaf1*", "*leaf2*"],
             partition_keys=["0x8001"],
-            ipoib={"network": "10.100.0.0/16", "mode": "connected"},
+            ipoib={"network": "10.100.0.0/16"},
             subnet_manager=True,
         )
     )
@@ -81,7 +81,7 @@ def test_named_rails_are_those_that_count_with_their_leaves_and_partitions() -> 
     assert verify["infiniband_rails"] == 2
     assert verify["infiniband_leaves"] == ["*leaf1*", "*leaf2*"]
     assert verify["infiniband_partition_keys"] == ["0x8001"]
-    assert verify["infiniband_ipoib"]["mtu"] == 65520
+    assert verify["infiniband_ipoib"]["mtu"] == 4092
     assert steps["infiniband.configure"].variables["infiniband_subnet_manager"] is True
 
 
@@ -95,9 +95,37 @@ def test_roce_of_ones_own_is_set_on_the_nodes() -> None:
     assert not [key for key in steps if key.startswith("infiniband")]
 
 
+def test_named_hosts_alone_run_opensm() -> None:
+    steps = steps_of(dgx(subnet_manager=["gpu02"]))
+    configure = steps["infiniband.configure"].variables
+    assert configure["infiniband_subnet_manager"] is True
+    assert configure["infiniband_subnet_manager_hosts"] == ["gpu02"]
+
+
+def test_adapters_of_another_maker_get_addresses_and_no_drivers_or_settings_of_nvidia() -> None:
+    networks = [f"10.{rail}.0.0/16" for rail in (1, 2)]
+    rdma = dgx(managed=False, devices=["bnxt_re0", "bnxt_re1"], networks=networks)
+    software = {"ofed": "3.2.0", "distribution": "ubuntu-24.04", **HOSTS_HAVE}
+    steps = steps_of({**rdma, "fabric": "roce"}, software)
+    assert steps["ofed.join"].variables == {
+        "ofed_drivers": "inbox", "ofed_version": "", "ofed_fabric": "roce", "ofed_nvidia": False,
+    }  # fmt: skip
+    assert steps["roce.join"].variables["roce_networks"] == networks
+    assert steps["roce.join"].variables["roce_managed"] is False
+
+
 def test_rails_are_counted_only_where_the_machines_nics_speak_what_the_fabric_is() -> None:
     steps = steps_of({**dgx(), "fabric": "roce"})
     assert steps["roce.verify"].variables["roce_rails"] == 0
+
+
+def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> None:
+    tuned = steps_of(dgx())["tuning.join"].variables
+    assert (tuned["tuning_pcie"], tuned["tuning_processors"]) == (True, True)
+    assert tuned["tuning_transparent_hugepages"] == ""
+    left = steps_of({**dgx(), "tuning": {"pcie": "unmanaged", "transparent_hugepages": "never"}})
+    assert left["tuning.join"].variables["tuning_pcie"] is False
+    assert left["tuning.join"].variables["tuning_transparent_hugepages"] == "never"
 
 
 def test_plain_ethernet_gets_none_of_these_roles() -> None:
@@ -127,6 +155,7 @@ def test_a_clouds_image_and_network_are_looked_at_and_left_as_they_are(
     assert steps["ofed.install"].variables["ofed_drivers"] == drivers
     assert "doca" not in sources_of(steps)
     assert f"{role}.verify" in steps
+    assert "tuning.join" not in steps
     if role == "roce":
         assert steps["roce.verify"].variables["roce_managed"] is False
         assert "roce.join" not in steps

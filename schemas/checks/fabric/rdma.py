@@ -1,0 +1,161 @@
+"""How a pool's RDMA adapters are to be set: what they don't do, and who manages their subnet."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ...diagnostics import PathTuple, listing
+from ...spec import Pool
+from ...structure.fix.edits import Replace
+from ..context import CheckContext
+from ..registry import Finding, check
+
+MANAGERS = 2
+"""One subnet manager rules, one stands by. InfiniBand has no use for more, and each handover
+between them can disturb the fabric."""
+OTHER_MAKERS = {"bnxt_re": "Broadcom", "ionic": "AMD Pensando", "irdma": "Intel", "qedr": "Marvell"}
+"""How the kernel names RDMA devices of others (linux, drivers/infiniband/hw; read 2026-11)."""
+
+
+def _path(pool: str, *keys: str | int) -> PathTuple:
+    return ("pools", pool, "rdma", *keys)
+
+
+@check("GC221", summary="IP over InfiniBand in connected mode.")
+def ipoib_connected(context: CheckContext) -> Iterator[Finding]:
+    """Adapters since ConnectX-4 offload IPoIB and then speak datagrams only.
+
+    "Connected mode is not supported on these devices" (Red Hat Enterprise Linux 9, Configuring
+    InfiniBand and RDMA networks, chapter 3): the interface would stay in datagram mode with an MTU
+    that it doesn't have.
+    """
+    for name, pool in context.pools.items():
+        if pool.rdma.ipoib is not None and pool.rdma.ipoib.mode == "connected":
+            path = _path(name, "ipoib", "mode")
+            yield Finding(
+                summary=f'pool "{name}": adapters since ConnectX-4 don\'t speak connected mode',
+                path=path,
+                hint="write mode: datagram, or leave it out",
+                relies_on=(path,),
+                fix=Replace(path, "datagram"),
+            )
+
+
+@check("GC222", summary="Subnet managers on too many hosts, or on hosts the pool doesn't have.")
+def subnet_managers(context: CheckContext) -> Iterator[Finding]:
+    """One OpenSM rules a fabric and one stands by; which, is decided by priority and GUID.
+
+    `subnet_manager: true` means every host of a pool, so it is for pools of one or two. Elsewhere
+    name the two hosts, best in different racks.
+    """
+    for name, pool in context.pools.items():
+        named, path = pool.rdma.subnet_manager, _path(name, "subnet_manager")
+        hosts = {
+            h for group in context.host_groups if group.pool == name for h in group.names or ()
+        }
+        relies_on = (path, ("pools", name, "hosts"))
+        if isinstance(named, list):
+            missing = [host for host in named if hosts and host not in hosts]
+            if missing:
+                yield Finding(
+                    summary=f'pool "{name}" has no host {listing(missing)} to run OpenSM',
+                    path=path,
+                    hint=f"it has {len(hosts)}, the first is {min(hosts)}",
+                    relies_on=relies_on,
+                )
+            elif len(named) > MANAGERS:
+                yield Finding(
+                    summary=f"{len(named)} subnet managers: one rules and one stands by",
+                    path=path,
+                    hint=f"name two, such as [{named[0]}, {named[1]}]",
+                    relies_on=relies_on,
+                )
+        elif named and len(hosts) > MANAGERS:
+            first = sorted(hosts)
+            yield Finding(
+                summary=f'OpenSM would run on all {len(hosts)} hosts of pool "{name}"',
+                path=path,
+                hint=f"name two hosts: subnet_manager: [{first[0]}, {first[-1]}]",
+                relies_on=relies_on,
+            )
+
+
+@check("GC223", summary="RoCE settings for adapters that are not NVIDIA's.")
+def adapters_of_others(context: CheckContext) -> Iterator[Finding]:
+    """PFC, ECN and DSCP are set with NVIDIA's tools, which other makers' adapters don't answer to.
+
+    Broadcom's and AMD Pensando's (Pollara) are set by their makers' installers and tools, in the
+    image or by hand; `managed: false` says so, and gcluster verifies links, rates and GIDs. Their
+    modules are the distribution's or the image's, never DOCA-OFED.
+    """
+    for name, pool in context.pools.items():
+        others = [d for d in pool.rdma.devices if _maker(d)]
+        if not others:
+            continue
+        makers = listing(sorted({_maker(device) for device in others}))
+        if pool.rdma.managed:
+            yield Finding(
+                summary=f'pool "{name}": {listing(others)} of {makers} can\'t be set by gcluster',
+                path=_path(name, "devices"),
+                hint="set them by their maker's tools, and write managed: false under rdma",
+                relies_on=(_path(name, "devices"), _path(name, "managed")),
+            )
+        elif pool.rdma.drivers == "doca":
+            yield Finding(
+                summary=f'pool "{name}": DOCA-OFED doesn\'t drive {listing(others)} of {makers}',
+                path=_path(name, "drivers"),
+                hint="write drivers: image, or inbox",
+                relies_on=(_path(name, "devices"), _path(name, "drivers")),
+            )
+
+
+def _maker(device: str) -> str:
+    return next((made for start, made in OTHER_MAKERS.items() if device.startswith(start)), "")
+
+
+@check("GC224", summary="Networks of rails that don't fit the pool's rails.")
+def rail_networks(context: CheckContext) -> Iterator[Finding]:
+    """`networks` gives each RoCE rail a network of its own, in the rails' order.
+
+    Two rails in one network answer for each other's addresses, and packets leave by the wrong one.
+    InfiniBand needs none, and a cloud gives its machines their addresses itself.
+    """
+    for name, pool in context.pools.items():
+        if pool.rdma.networks:
+            yield from _networks_of(context, name, pool)
+
+
+def _networks_of(context: CheckContext, name: str, pool: Pool) -> Iterator[Finding]:
+    networks, path = pool.rdma.networks, _path(name, "networks")
+    fabric = context.fabric(pool)
+    needs = tuple(("pools", name, key) for key in ("fabric", "machine", "site"))
+    if (fabric is not None and fabric.nic_kind != "roce") or context.cloud(pool) is not None:
+        yield Finding(
+            summary=f"pool \"{name}\": networks are for RoCE's rails on hosts of one's own",
+            path=path,
+            at_key=True,
+            hint="remove networks",
+            relies_on=(path, *needs),
+        )
+        return
+    machine = context.machine(pool)
+    nics = [nic for nic in (machine.nics if machine else None) or () if nic.kind == "roce"]
+    rails = len(pool.rdma.devices) or sum(nic.count for nic in nics if not nic.front_end)
+    if rails and len(networks) != rails:
+        yield Finding(
+            summary=f'pool "{name}" has {rails} rails and {len(networks)} networks for them',
+            path=path,
+            hint=f"write {rails} networks, in the rails' order",
+            relies_on=(path, _path(name, "devices"), *needs),
+        )
+    known = sorted(ipaddress.ip_network(each, strict=False) for each in networks)
+    for one, other in pairwise(known):
+        if one.overlaps(other):
+            yield Finding(
+                summary=f'pool "{name}": {one} and {other} of two rails overlap',
+                path=path,
+                hint="give each rail a network of its own",
+                relies_on=(path,),
+            )
