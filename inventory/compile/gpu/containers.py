@@ -29,7 +29,7 @@ def container_toolkit_sources(node: NodeFacts) -> tuple[str, ...]:
     "container_toolkit",
     sources=("nvidia-container-toolkit", "amd-container-toolkit"),
     chosen=container_toolkit_sources,
-    after=("ofed",),
+    after=("dcgm",),
 )
 def container_toolkit_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role container_toolkit; none without GPUs or where nothing needs it.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ....schemas.spec import SlurmScheduler
 from ..node import NodeFacts
 from ..roles import role_compiler
+from ..slurm.topology import in_order
 from ..steps import Json, Phase, Stage, Step
 
 BEFORE_TURING = ("7.0",)
@@ -44,8 +46,8 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     }
     daemons: dict[str, Json] = {
         "nvidia_driver_fabric_manager": node.installs("fabric_manager") or "",
-        "nvidia_driver_imex": node.installs("imex") or "",
     }
+    imex: dict[str, Json] = {"nvidia_driver_imex": node.installs("imex") or ""}
     gpus = node.pool.gpus
     proprietary = node.gpu.compute_capability in BEFORE_TURING
     modules: dict[str, Json] = {
@@ -59,10 +61,40 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         state |= modules
     return [
         _nvidia_driver_step("preflight", driver | modules),
-        _nvidia_driver_step("install", driver | modules | daemons | packages),
+        _nvidia_driver_step("install", driver | modules | daemons | imex | packages),
         _nvidia_driver_step("configure", loaded),
         _nvidia_driver_step("join", state | _restarts(node)),
         _nvidia_driver_step("verify", state),
+    ]
+
+
+@role_compiler("imex", after=("nvidia_driver",))
+def imex_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role imex: where the driver's role installs it, under Slurm.
+
+    Under Kubernetes NVIDIA's DRA driver runs it for each workload. Its list of nodes is that of one
+    NVLink domain, so that here nodes know each other; one more changes the file of its own domain
+    alone, and IMEX restarts where it changed.
+    """
+    if node.installs("imex") is None or not isinstance(node.spec.scheduler, SlurmScheduler):
+        return []
+    hosts = in_order(node.spec, node.cluster.by_pool.get(node.name, ()))
+    nodes = [
+        {
+            "name": host.name,
+            "address": host.address,
+            "domain": host.placement.block or node.name,
+        }
+        for host in hosts
+    ]
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("configure", {"imex_nodes": nodes}),
+        ("join", {"imex_nodes": nodes}),  # it restarts where the file changed
+        ("verify", {}),
+    )
+    return [
+        Step(stage=Stage.DRIVERS, role="imex", phase=phase, variables=variables, spares_jobs=True)
+        for phase, variables in phases
     ]
 
 

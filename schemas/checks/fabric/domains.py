@@ -239,7 +239,7 @@ def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
                 summary=f'pool "{name}": {pool.nodes_per_block} nodes a block, but an NVLink '
                 f"domain of {pool.machine} is {nodes}",
                 path=path,
-                severity=Severity.WARNING,
+                severity=Severity.ERROR if context.exists(pool.site) else Severity.WARNING,
                 hint=f"write nodes_per_block: {nodes}",
                 relies_on=(*relies_on, path),
             )
@@ -256,7 +256,6 @@ def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
                     summary=f'block "{block}" has {size} hosts, but an NVLink domain of '
                     f"{pool.machine} is {nodes}",
                     path=first[block],
-                    severity=Severity.WARNING,
                     hint="give the hosts of each domain a block of their own",
                     relies_on=(*relies_on, ("pools", name, "hosts")),
                 )
@@ -266,12 +265,13 @@ def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
 def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
     """Slurm keeps jobs in NVLink domains that span nodes when it knows who is in which.
 
+    IMEX, by which their GPUs reach each other's memory, has to know all nodes of its own domain,
+    and no other: with a list of several it never gets ready.
+
     Clouds tell it. On bare metal write `nodes_per_block: 18` where the names follow the racks, else
     a `block` for each range of hosts.
     """
     for name, pool, nodes in _spanning(context):
-        if context.slurm is None or context.slurm.topology.plugin == "none":
-            continue
         groups = [group for group in context.host_groups if group.pool == name]
         has_block = any(group.entry is not None and group.entry.block for group in groups)
         size = context.size(name)
@@ -283,7 +283,6 @@ def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
             "host says its block",
             path=("pools", name),
             at_key=True,
-            severity=Severity.WARNING,
             hint=f"add nodes_per_block: {nodes} where the names follow the racks, or "
             "hosts: [{name: ..., block: rack1}, ...]",
             relies_on=(("pools", name), ("scheduler", "topology")),

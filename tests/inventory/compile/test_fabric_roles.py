@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.inventory.compile import golden
 
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_steps
@@ -126,6 +127,52 @@ def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> 
     left = steps_of({**dgx(), "tuning": {"pcie": "unmanaged", "transparent_hugepages": "never"}})
     assert left["tuning.join"].variables["tuning_pcie"] is False
     assert left["tuning.join"].variables["tuning_transparent_hugepages"] == "never"
+
+
+def test_imex_on_a_rack_of_nvl72_knows_its_rack_by_its_blocks() -> None:
+    loaded = load_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "gcluster/v1",
+                "name": "demo",
+                "sites": {"here": {"provider": "bare-metal", "ssh": {"user": "ops"}}},
+                "pools": {
+                    "head": {"site": "here", "role": "controller", "hosts": "head01"},
+                    "gpu": {
+                        "site": "here",
+                        "machine": "gb200-nvl72",
+                        "hosts": [{"name": "gb[001-036]", "address": "10.0.0.[1-36]"}],
+                        "nodes_per_block": 18,
+                    },
+                },
+                "scheduler": {"type": "slurm"},
+                "software": {"distribution": "ubuntu-24.04", "driver": "580.126.20"},
+            }
+        )
+    )
+    assert loaded.spec is not None, loaded.diagnostics
+    groups = {group.name: group for group in golden.compiled(loaded.spec).groups}
+    steps = {step.key: step for step in groups["gpu"].steps}
+    nodes = steps["imex.join"].variables["imex_nodes"]
+    assert nodes[17] == {"name": "gb018", "address": "10.0.0.18", "domain": "gpu-1"}
+    assert nodes[18] == {"name": "gb019", "address": "10.0.0.19", "domain": "gpu-2"}
+    assert steps["nvidia_driver.join"].variables["nvidia_driver_fabric"] == "required"
+
+
+def test_rdma_drivers_come_before_the_gpus_and_containers_after_them() -> None:
+    software = {"ofed": "3.2.0", "distribution": "ubuntu-24.04", "containers": "pyxis"}
+    steps = list(steps_of(dgx(drivers="doca"), software))
+    first = {key.split(".")[0]: place for place, key in reversed(list(enumerate(steps)))}
+    order = [
+        "ofed",
+        "nvidia_driver",
+        "gdrcopy",
+        "dcgm",
+        "container_toolkit",
+        "infiniband",
+        "tuning",
+    ]
+    assert [role for role in sorted(first, key=first.__getitem__) if role in order] == order
 
 
 def test_plain_ethernet_gets_none_of_these_roles() -> None:
