@@ -17,6 +17,11 @@ options:
     type: list
     elements: dict
     required: true
+  routes:
+    description: Networks that routers lead to, each with C(net) and C(gateway), the NID of a router.
+    type: list
+    elements: dict
+    default: []
 attributes:
   check_mode:
     description: Says what would change and changes nothing.
@@ -109,7 +114,7 @@ def interfaces(network: dict[str, Any]) -> list[str]:
     return [interface_towards(network["net"], network["towards"])]
 
 
-def described(networks: list[dict[str, Any]]) -> tuple[str, str]:
+def described(networks: list[dict[str, Any]], routes: list[dict[str, Any]]) -> tuple[str, str]:
     """Return lnet.conf and the options of EFA's module ("" without EFA)."""
     text, options = f"{MANAGED}net:\n", ""
     for network in networks:
@@ -121,6 +126,9 @@ def described(networks: list[dict[str, Any]]) -> tuple[str, str]:
         if network["net"] == "efa":
             interface = interface_towards("tcp", network["towards"])
             options = f"{MANAGED}options kefalnd ipif_name={interface}\n"
+    text += "route:\n" if routes else ""
+    for route in routes:
+        text += f"    - net: {route['net']}\n      gateway: {route['gateway']}\n"
     return f"{text}global:\n    discovery: 1\n", options
 
 
@@ -136,14 +144,17 @@ def changed(path: Path, content: str, *, act: bool) -> dict[str, str] | None:
     return {"before_header": str(path), "after_header": str(path), "before": before, "after": ""}
 
 
-ARGUMENTS: dict[str, Any] = {"networks": {"type": "list", "elements": "dict", "required": True}}
+ARGUMENTS: dict[str, Any] = {
+    "networks": {"type": "list", "elements": "dict", "required": True},
+    "routes": {"type": "list", "elements": "dict", "default": []},
+}
 
 
 def main() -> None:
     """Write what differs."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        conf, options = described(module.params["networks"])
+        conf, options = described(module.params["networks"], module.params["routes"])
     except Failed as failed:
         module.fail_json(msg=str(failed))
     act = not module.check_mode

@@ -25,8 +25,13 @@ options:
     type: list
     elements: str
     required: true
+  routes:
+    description: Networks that routers lead to, each with C(net) and C(gateway), the NID of a router.
+    type: list
+    elements: dict
+    default: []
   mounts:
-    description: Mounts with path, device and the number of OSTs, 0 for one or more.
+    description: Mounts with path, device, the number of OSTs, 0 for one or more, and C(tunables), parameters of the client.
     type: list
     elements: dict
     required: true
@@ -143,6 +148,9 @@ def changes(expected: Expected) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         yield "LNet", [("systemctl", "restart", "lnet")]
     elif missing := [net for net in expected["networks"] if net not in present]:
         yield f"LNet: {', '.join(missing)}", [("lnetctl", "import", "/etc/lnet.conf")]
+    elif unrouted := [route for route in expected["routes"] if way(route) not in routes()]:
+        what = ", ".join(f"{route['net']} by {route['gateway']}" for route in unrouted)
+        yield f"LNet: {what}", [("lnetctl", "import", "/etc/lnet.conf")]
     now = mounted()
     for unit in stale(expected):
         yield (
@@ -158,6 +166,35 @@ def changes(expected: Expected) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
                 f"{mount['device']} on {path} instead of {now[path]}",
                 [("systemctl", "restart", unit)],
             )
+        for name, value in tunable_differences(mount):
+            yield f"{name} is {value}", [("lctl", "set_param", f"{name}={value}")]
+
+
+def tunable_differences(mount: Mount) -> Iterator[tuple[str, str]]:
+    """Yield the parameters that some part of the client has otherwise."""
+    for name, value in mount["tunables"].items():
+        code, text = ask("lctl", "get_param", "-n", name)
+        if code or set(text.split()) != {value}:
+            yield name, value
+
+
+def way(route: dict[str, str]) -> tuple[str, str]:
+    """Return a route's network and router."""
+    return route["net"], route["gateway"]
+
+
+def routes() -> dict[tuple[str, str], str]:
+    """Return LNet's routes, network and router -> their state, "up" or "down"."""
+    _, text = ask("lnetctl", "route", "show", "--verbose")
+    found: dict[tuple[str, str], str] = {}
+    entry: dict[str, str] = {}
+    for line in [*text.splitlines(), "- net:"]:
+        key, _, value = line.strip().lstrip("- ").partition(":")
+        if key == "net" and "gateway" in entry:
+            found[entry["net"], entry["gateway"]] = entry.get("state", "")
+            entry = {}
+        entry[key] = value.strip()
+    return found
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
@@ -205,6 +242,23 @@ def differences(expected: Expected) -> list[str]:
     now = mounted()
     for mount in expected["mounts"]:
         wrong += [f"{mount['path']}: {what}" for what in mount_differences(mount, now)]
+        if mount["path"] in now:
+            wrong += [f"not {name}={value}" for name, value in tunable_differences(mount)]
+    return wrong + route_differences(expected["routes"])
+
+
+def route_differences(asked: list[dict[str, str]]) -> list[str]:
+    """Return routers that are not known, or away: one that is up is enough for a network."""
+    if not asked:
+        return []
+    found = routes()
+    wrong = [
+        f"LNet has no route to {r['net']} by {r['gateway']}" for r in asked if way(r) not in found
+    ]
+    for net in sorted({route["net"] for route in asked}):
+        states = {gateway: state for (to, gateway), state in found.items() if to == net}
+        if states and "up" not in states.values():
+            wrong.append(f"no router to {net} is up: {', '.join(states)}")
     return wrong
 
 
@@ -247,6 +301,7 @@ ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "default": ""},
     "seconds": {"type": "int", "required": True},
     "networks": {"type": "list", "elements": "str", "required": True},
+    "routes": {"type": "list", "elements": "dict", "default": []},
     "mounts": {"type": "list", "elements": "dict", "required": True},
     "units": {"type": "list", "elements": "str", "required": True},
     "state": STATE,
@@ -258,7 +313,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     expected = module.params
     for mount, unit in zip(expected["mounts"], expected["units"]):  # 3.9 has no strict
-        mount.update(unit=unit, osts=mount.get("osts", 0))
+        mount.update(unit=unit, osts=mount.get("osts", 0), tunables=mount.get("tunables", {}))
     exit_with_state(module, lambda act: mount_all(expected, act=act), lambda: differences(expected))
 
 

@@ -80,6 +80,10 @@ PROC = Path(os.environ.get("GCLUSTER_PROC", "/proc"))
 UNITS = Path("/etc/systemd/system")
 HEAD = "# Written by gcluster for NFS. Changes made here are lost; change the spec.\n"
 PORT, WAIT_S, SLOW_S = 2049, 10, 300
+OLDER = "4.1"
+"""What servers speak that don't speak 4.2: Azure Files, Amazon EFS, older filers."""
+UNSPOKEN = ("Protocol not supported", "version or transport protocol is not supported")
+"""What mount.nfs says of a server that doesn't speak the version (nfs-utils, utils/mount/error.c)."""
 SHOWN = ("vers", "proto", "nconnect")
 """Options that the kernel shows as they were negotiated."""
 
@@ -89,8 +93,8 @@ def is_own(mount: Mount, expected: Expected) -> bool:
     return bool(mount.get("host") == expected["host"])
 
 
-def options_of(mount: Mount, expected: Expected) -> list[str]:
-    """Return mount options: those of the spec over the role's."""
+def options_of(mount: Mount, expected: Expected, version: str = "") -> list[str]:
+    """Return mount options: those of the spec over the role's, of which a version may be another."""
     if is_own(mount, expected):
         return ["bind", *(["ro"] if mount.get("read_only") else [])]
     options: list[str] = mount.get("options", [])
@@ -107,7 +111,14 @@ def options_of(mount: Mount, expected: Expected) -> list[str]:
     words |= {contrary[word] for word in words if word in contrary}
     own = [*expected["options"], f"nconnect={mount.get('connections', 8)}"]
     own.append("ro" if mount.get("read_only") else "rw")
-    return [option for option in own if option.partition("=")[0] not in words] + options
+    own = [option for option in own if option.partition("=")[0] not in words]
+    return [f"vers={version}" if version and o.startswith("vers=") else o for o in own] + options
+
+
+def older_options(mount: Mount, expected: Expected) -> list[str]:
+    """Return the options for a server that doesn't speak 4.2; [] where the spec says a version."""
+    older = options_of(mount, expected, OLDER)
+    return older if older != options_of(mount, expected) else []
 
 
 def unit_of(path: str) -> str:
@@ -115,7 +126,7 @@ def unit_of(path: str) -> str:
     return run("systemd-escape", "--path", "--suffix=mount", path)[1]
 
 
-def text_of(mount: Mount, expected: Expected) -> str:
+def text_of(mount: Mount, expected: Expected, options: list[str]) -> str:
     """Return the unit of a mount."""
     own = is_own(mount, expected)
     server = f"[{mount['server']}]" if ":" in mount["server"] else mount["server"]
@@ -124,7 +135,7 @@ def text_of(mount: Mount, expected: Expected) -> str:
     return (
         f"{HEAD}[Unit]\nWants={after}\nAfter={after}\nBefore=slurmd.service remote-fs.target\n"
         f"[Mount]\nWhat={what}\nWhere={mount['path']}\nType={'none' if own else 'nfs'}\n"
-        f"Options={','.join(options_of(mount, expected))}\nTimeoutSec=90\n"
+        f"Options={','.join(options)}\nTimeoutSec=90\n"
         "[Install]\nWantedBy=remote-fs.target\n"
     )
 
@@ -153,8 +164,10 @@ def stale(expected: Expected) -> Iterator[Path]:
 
 def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iterator[str]:
     """Mount one path as its unit says; yield what changes."""
-    file, text = UNITS / unit, text_of(mount, expected)
-    same = file.exists() and file.read_text() == text
+    file, older = UNITS / unit, older_options(mount, expected)
+    texts = [text_of(mount, expected, options_of(mount, expected))]
+    texts += [text_of(mount, expected, older)] if older else []
+    same = file.exists() and file.read_text() in texts
     active = is_active(unit)
     if same and active:
         return
@@ -167,13 +180,22 @@ def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iter
         raise Failed(
             f"{mount['path']} has new options and is in use: drain the node, then run up again"
         )
-    file.write_text(text)
-    run("systemctl", "daemon-reload")
-    run("systemctl", "enable", unit)
-    code, output = run("systemctl", "start", unit, timeout_s=SLOW_S)
-    if code:
-        _, why = run("journalctl", "--unit", unit, "--output=cat", "--lines=4", "--no-pager")
-        raise Failed(f"{mount['path']} can't be mounted: {why or output}")
+    why = ""
+    for text in texts:
+        file.write_text(text)
+        run("systemctl", "daemon-reload")
+        run("systemctl", "enable", unit)
+        code, output = run("systemctl", "start", unit, timeout_s=SLOW_S)
+        if not code:
+            break
+        _, said = run("journalctl", "--unit", unit, "--output=cat", "--lines=4", "--no-pager")
+        why = why or said or output
+        if not any(word in said for word in UNSPOKEN):
+            raise Failed(f"{mount['path']} can't be mounted: {said or output}")
+    else:
+        raise Failed(f"{mount['path']} can't be mounted: {why}")
+    if text != texts[0]:
+        yield f"{mount['path']}: its server speaks NFS {OLDER} and not 4.2"
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
@@ -214,11 +236,19 @@ def mount_differences(expected: Expected) -> Iterator[str]:
         if not found["fstype"].startswith("nfs"):
             yield f"{path} is {found['fstype']}, not nfs"
         shown = found["options"].split(",")
-        for option in options_of(mount, expected):
+        older = older_options(mount, expected)
+        old = bool(older) and f"Options={','.join(older)}\n" in _unit_text(path)
+        for option in older if old else options_of(mount, expected):
             key = option.partition("=")[0]
             if (key in SHOWN or option in {"hard", "soft", "ro", "rw"}) and option not in shown:
                 now = next((o for o in shown if o.partition("=")[0] == key), "not so")
                 yield f"{path} was asked for with {option} and is {now}"
+
+
+def _unit_text(path: str) -> str:
+    """Return the unit that is written for a mount point; "" where none is."""
+    file = UNITS / unit_of(path)
+    return file.read_text() if file.exists() else ""
 
 
 def served() -> dict[str, dict[str, list[str]]]:

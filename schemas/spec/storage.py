@@ -20,6 +20,13 @@ BucketUrl: TypeAlias = Annotated[
 """A bucket, or a prefix in one; each cloud's sites say the scheme of their buckets."""
 
 
+Nid: TypeAlias = Annotated[
+    str,
+    Meta(pattern=r"^[^\s@]+@(tcp|o2ib)[0-9]*$(?!\n)", examples=["10.0.0.5@o2ib"]),
+]
+"""Address of a node in one of LNet's networks."""
+
+
 class StorageModel(SpecModel, frozen=True):
     """What all storage has."""
 
@@ -76,8 +83,8 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
     """A Lustre file system: managed by the site's cloud, existing, or served by hosts of ours."""
 
     UPDATES: ClassVar = updates(
-        in_place="throughput import_from export_to",
-        rolling="mgs existing servers",
+        in_place="throughput import_from export_to tunables",
+        rolling="mgs existing servers interfaces routers",
         shrink="capacity",
         destroy="site fsname deployment efa zone kms_key",
     )
@@ -100,6 +107,18 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
         Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,8}$(?!\n)", examples=["scratch"])] | None
     ) = None
     """Name of the file system, at most 8 characters."""
+    interfaces: list[
+        Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,14}$(?!\n)", examples=["ib0"])]
+    ] = field(default_factory=list)
+    """Interfaces of the nodes that reach it, several together (multi-rail); default: the one that
+    leads to its servers."""
+    routers: list[Nid] = field(default_factory=list)
+    """LNet routers by which nodes in another network reach it."""
+    tunables: dict[
+        Annotated[str, Meta(pattern=r"^[a-z][A-Za-z0-9_.*-]+$(?!\n)")],
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.,:=+-]+$(?!\n)")],
+    ] = field(default_factory=dict)
+    """Parameters of the client, as `lctl set_param` takes them."""
     existing: Annotated[Identifier | None, Meta(examples=["fs-0abc"])] = None
     """Id of a managed file system that exists."""
     servers: LustreServers | None = None

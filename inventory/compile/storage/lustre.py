@@ -59,6 +59,7 @@ def lustre_client_steps(node: NodeFacts) -> list[Step]:
     }
     state: dict[str, Json] = {
         "lustre_client_networks": _networks(node, devices, [*served, *_mounted(node)]),
+        "lustre_client_routes": _routes(node),
         "lustre_client_mounts": mounts,
         "lustre_client_seconds": MOUNT_SECONDS,
     }
@@ -125,6 +126,7 @@ def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
         "path": mount_point(storage),
         "device": lustre_device(node, name),
         "options": [*_mount_options(node, storage), *storage.options],
+        "tunables": storage.tunables,
         "osts": 0 if storage.servers is None else hosts * len(storage.servers.object_devices),
     }
 
@@ -143,18 +145,38 @@ def _has_efa(node: NodeFacts) -> bool:
 
 
 def _networks(node: NodeFacts, devices: list[str], names: list[str]) -> list[Json]:
-    """Return LNet's networks: those of the servers' NIDs, and EFA where both sides have it."""
-    found: dict[str, str] = {}
+    """Return LNet's networks: those of the servers' NIDs, or of the routers to them, and EFA.
+
+    EFA is there where both sides have it. Interfaces are those of the spec; several in one network
+    are used together, and servers find them by themselves (LNet's dynamic discovery).
+    """
+    stores = [cast("LustreStorage", node.spec.storage[name]) for name in names]
+    routed = {store.mgs: store.routers for store in stores if store.routers}
+    found: dict[str, dict[str, Json]] = {}
     for device in filter(None, devices):
-        for nid in re.split("[:,]", device.rsplit(":/", 1)[0]):
+        servers = device.rsplit(":/", 1)[0]
+        for nid in routed.get(servers) or re.split("[:,]", servers):
             if match := _NID.match(nid):
-                found.setdefault(match["net"], match["host"])
-    over_efa = _has_efa(node) and any(
-        cast("LustreStorage", node.spec.storage[name]).efa for name in names
-    )
-    if over_efa and found:
-        found.setdefault("efa", next(iter(found.values())))
-    return [{"net": net, "towards": host} for net, host in found.items()]
+                found.setdefault(match["net"], {"net": match["net"], "towards": match["host"]})
+    for store in stores:
+        nid = store.routers[0] if store.routers else (store.mgs or "")
+        network = found.get(nid.rpartition("@")[2])
+        if store.interfaces and network is not None:
+            network["interfaces"] = store.interfaces
+    if found and _has_efa(node) and any(store.efa for store in stores):
+        towards = next(iter(found.values()))["towards"]
+        found.setdefault("efa", {"net": "efa", "towards": towards})
+    return list(found.values())
+
+
+def _routes(node: NodeFacts) -> list[Json]:
+    """Return LNet's routes: the servers' networks that only routers reach."""
+    return [
+        {"net": str(storage.mgs).rpartition("@")[2], "gateway": router}
+        for name in _mounted(node)
+        for storage in [cast("LustreStorage", node.spec.storage[name])]
+        for router in storage.routers
+    ]
 
 
 @role_compiler("lustre_server", after=("lustre_client",))

@@ -119,6 +119,37 @@ def _is_set(storage: LustreStorage, key: str) -> bool:
     return bool(getattr(storage, attribute))
 
 
+@check("GC457", summary="Lustre's interfaces or routers where they can't be set.")
+def lustre_network_of_others(context: CheckContext) -> Iterator[Finding]:
+    """`interfaces` and `routers` are for a file system that exists and is reached by its `mgs`.
+
+    A cloud's file system is reached by its cloud's network, and hosts of the spec that serve one
+    have no route back. A router stands in the nodes' network, so its NID is of another one than the
+    servers'.
+    """
+    for name, storage in lustre(context):
+        for key in ("interfaces", "routers"):
+            path = ("storage", name, key)
+            if getattr(storage, key) and storage.mgs is None:
+                yield Finding(
+                    summary=f'storage "{name}": {key} can be given only beside mgs',
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {key}",
+                    relies_on=(path, ("storage", name, "mgs")),
+                    fix=Remove(path),
+                )
+        of_servers = (storage.mgs or "").rpartition("@")[2]
+        near = [nid for nid in storage.routers if nid.rpartition("@")[2] == of_servers]
+        if near and storage.mgs is not None:
+            yield Finding(
+                summary=f'storage "{name}": {near[0]} is in the servers\' network, no way to it',
+                path=("storage", name, "routers"),
+                hint="name routers by their NIDs in the nodes' network",
+                relies_on=(("storage", name, "routers"), ("storage", name, "mgs")),
+            )
+
+
 @check("GC414", summary="A managed Lustre file system has no site, or one that makes none.")
 def lustre_without_cloud(context: CheckContext) -> Iterator[Finding]:
     """A cloud makes file systems for its own sites: `capacity` and `existing` need a `site` there.

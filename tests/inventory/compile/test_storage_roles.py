@@ -238,3 +238,26 @@ def test_a_partition_that_jobs_spill_to_stages_what_they_need() -> None:
     assert said["staging_before_jobs"] == {
         "gpu": {"needs": ["home"], "copies": {"home": "fast", "fast": "fast"}}
     }
+
+
+def test_lustre_behind_routers_is_reached_by_them_over_the_interfaces_that_are_named() -> None:
+    store = {
+        "type": "lustre", "mount": "/scratch", "mgs": "10.9.0.5@o2ib:10.9.0.6@o2ib",
+        "fsname": "work", "interfaces": ["eth1", "eth2"],
+        "routers": ["10.0.0.7@tcp", "10.0.0.8@tcp"],
+        "tunables": {"osc.*.max_rpcs_in_flight": "64"},
+    }  # fmt: skip
+    configure = steps("gpu", {"scratch": store})["lustre_client.configure"].variables
+    assert configure["lustre_client_networks"] == [
+        {"net": "tcp", "towards": "10.0.0.7", "interfaces": ["eth1", "eth2"]}
+    ]
+    assert configure["lustre_client_routes"] == [
+        {"net": "o2ib", "gateway": router} for router in store["routers"]
+    ]
+    (mount,) = configure["lustre_client_mounts"]
+    assert mount["tunables"] == store["tunables"]
+
+    del store["routers"], store["interfaces"]
+    configure = steps("gpu", {"scratch": store})["lustre_client.configure"].variables
+    assert configure["lustre_client_networks"] == [{"net": "o2ib", "towards": "10.9.0.5"}]
+    assert configure["lustre_client_routes"] == []

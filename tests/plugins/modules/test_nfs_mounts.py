@@ -1,0 +1,74 @@
+"""An NFS mount takes the newest version that its server speaks, unless the spec says one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from recorded_machine import Machine
+
+OPTIONS = ["vers=4.2", "proto=tcp", "hard"]
+MOUNT = {"path": "/home", "server": "10.0.0.9", "export": "/vol/home"}
+UNSPOKEN = "mount.nfs: Protocol not supported for 10.0.0.9:/vol/home on /home"
+
+
+@pytest.fixture
+def node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a node whose server speaks what stands in its file `speaks`."""
+    from running import module  # noqa: PLC0415  # beside this file
+
+    root = machine.root
+    (root / "units").mkdir()
+    machine.file("speaks", "4.1 4.2")
+    machine.file("said", UNSPOKEN)
+    monkeypatch.setattr(module("nfs_mounts"), "UNITS", root / "units")
+    monkeypatch.setattr(module("nfs_mounts"), "silence", lambda _: "")
+    machine.tool("systemd-escape", "echo home.mount")
+    machine.tool("journalctl", f"cat {root}/said")
+    machine.tool("stat", "exit 0")
+    machine.tool(
+        "systemctl",
+        f"cd {root}\ncase $1 in is-active) [ -e mounted ] ;; stop) rm mounted ;;\n"
+        "start) vers=$(sed -n 's/.*vers=\\([0-9.]*\\).*/\\1/p' units/home.mount)\n"
+        "  echo $vers >>tried; grep -qw $vers speaks && echo $vers >mounted ;;\nesac",
+    )
+    machine.tool(
+        "findmnt",
+        f"v=$(cat {root}/mounted) || exit 1\n"
+        'echo \'{"filesystems":[{"source":"x","fstype":"nfs4","options":'
+        '"rw,vers=\'"$v"\',proto=tcp,hard,nconnect=8"}]}\'',
+    )
+    return machine
+
+
+def asked(**mount: Any) -> dict[str, Any]:
+    return {"host": "gpu01", "mounts": [{**MOUNT, **mount}], "options": OPTIONS}
+
+
+def test_a_server_of_4_1_is_mounted_with_it_once_and_passes(node: Machine) -> None:
+    node.file("speaks", "4.1")
+    first = node.call("nfs_mounts", asked())
+    assert first["changes"] == ["mounted: /home", "/home: its server speaks NFS 4.1 and not 4.2"]
+    assert node.call("nfs_mounts", asked())["changed"] is False
+    assert (node.root / "tried").read_text().split() == ["4.2", "4.1"]
+    assert node.call("nfs_mounts", asked() | {"state": "verified"})["failed"] is False
+
+
+def test_a_server_of_4_2_is_asked_for_nothing_else(node: Machine) -> None:
+    assert node.call("nfs_mounts", asked())["changes"] == ["mounted: /home"]
+    node.file("mounted", "4.1")
+    wrong = node.call("nfs_mounts", asked() | {"state": "verified"})
+    assert wrong["differences"] == ["/home was asked for with vers=4.2 and is vers=4.1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [(["vers=4.2"], UNSPOKEN), ([], "mount.nfs: access denied by server")]
+)
+def test_another_version_is_tried_only_where_nobody_said_one_and_it_would_help(
+    node: Machine, options: list[str], said: str
+) -> None:
+    node.file("speaks", "4.1")
+    node.file("said", said)
+    refused = node.call("nfs_mounts", asked(options=options))
+    assert refused["msg"] == f"/home can't be mounted: {said}"
+    assert (node.root / "tried").read_text().split() == ["4.2"]
