@@ -34,7 +34,7 @@ logging.getLogger("azure").addHandler(logging.NullHandler())
 """What the SDK would log to standard error stands in our diagnostics."""
 
 T = TypeVar("T")
-_LOGGED_OUT = 401
+_LOGGED_OUT, _MISSING = 401, 404
 _RESOURCES = "2021-04-01"
 """API version of Microsoft.Resources."""
 _METADATA = "2022-09-01"
@@ -149,6 +149,15 @@ class Api:
         """Return one answer of Azure Resource Manager; raises ProviderError."""
         return self._ask(kind, self._url(path, version, query))
 
+    def find(self, kind: type[T], path: str, version: str) -> T | None:
+        """Return one answer, None where nothing stands there; raises ProviderError."""
+        with refusals():
+            response = self._sent(self._url(path, version, {}))
+            if response.status_code == _MISSING:
+                return None
+            response.raise_for_status()
+            return decode_json(response.content, kind)
+
     def pages(self, kind: type[T], path: str, version: str, **query: str) -> Iterator[T]:
         """Yield the items of all pages; raises ProviderError."""
         url: str | None = self._url(path, version, query)
@@ -170,9 +179,13 @@ class Api:
 
     def _ask(self, kind: type[T], url: str) -> T:
         with refusals():
-            response: HttpResponse = self.compute.send_request(HttpRequest("GET", url))
+            response = self._sent(url)
             response.raise_for_status()
             return decode_json(response.content, kind)
+
+    def _sent(self, url: str) -> HttpResponse:
+        answer: HttpResponse = self.compute.send_request(HttpRequest("GET", url))
+        return answer
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.elastic import refuse_fixed
+from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
+from .begun import begun_ids
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, seen
 from .leftovers import leftovers
@@ -90,7 +92,12 @@ class Session(SiteSession):
         return leftovers(self.api, self.plan, self._catalog)
 
     def before_up(self) -> None:
-        """Let machines beyond the spec go first, by name: Azure would choose for itself."""
+        """Let machines beyond the spec go first, by name: Azure would choose for itself.
+
+        A scale set that a killed run left would be taken for the one that the stack has.
+        """
+        if self.has_stack:
+            self._bare_engine().settle(self._settle)
         sets = self.sets()
         for pool in self.plan.pools:
             trim(sets, pool)
@@ -102,6 +109,9 @@ class Session(SiteSession):
         for pool in self.plan.pools:
             for part in pool.sets:
                 fill(sets, pool, part.name, without)
+
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        return begun_ids(self.api, self.plan, begun, known)
 
     def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # 1 s, for the engine

@@ -296,13 +296,12 @@ class SiteSession(ABC):
         engine.refresh()
         engine.up()
 
+    @abstractmethod
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
         """Take up what a killed run made and did not write down, or end it: it'd be there twice.
 
         `known` are ids of what the stack has. Returns URN -> id of what is taken up.
         """
-        del begun, known  # Azure's are found by their names
-        return {}
 
     def recreate(self, total: int, names: Iterable[str]) -> None:
         """Read back what is there, then make it so, these machines from scratch; ProviderError."""

@@ -70,6 +70,15 @@ def _of_provider(model: type) -> dict[str, tuple[Any, bool]]:
 
 
 def _of_sdk(model: type) -> dict[str, tuple[Any, bool]]:
+    found = dict(_fields(model))
+    if "properties" not in found:
+        return found
+    inside, _ = found.pop("properties")
+    return {**members(_alternatives(inside)[0]), **found}
+
+
+def _fields(model: type) -> dict[str, tuple[Any, bool]]:
+    """Return the members of a model of the SDK as they are sent, "properties" among them."""
     found: dict[str, tuple[Any, bool]] = {}
     names = {**vars(typing), "_models": models, "datetime": importlib.import_module("datetime")}
     for kind in reversed(model.__mro__):
@@ -79,10 +88,7 @@ def _of_sdk(model: type) -> dict[str, tuple[Any, bool]]:
             name = field._rest_name_input or own  # noqa: SLF001  # nothing public says it
             needed = type(None) not in typing.get_args(hints[own]) and name not in _FILLED_IN
             found[name] = hints[own], needed
-    if "properties" not in found:
-        return found
-    inside, _ = found.pop("properties")
-    return {**members(_alternatives(inside)[0]), **found}
+    return found
 
 
 def _alternatives(hint: Any) -> list[Any]:
@@ -118,8 +124,8 @@ def _of_member(hint: Any, value: Any, path: str) -> Iterator[str]:
 
 def _of_many(kind: Any, value: Any, path: str) -> Iterator[str]:
     is_list = typing.get_origin(kind) in {list, Sequence}
-    if path.endswith(".userAssignedIdentities") and isinstance(value, list):
-        return  # the provider makes the map of identities out of a list of their ids
+    if path.endswith(".userAssignedIdentities") and isinstance(value, list | dict):
+        return  # programs give a list of ids, of which the provider makes the interface's map
     if not isinstance(value, list if is_list else dict):
         yield f"{path}: a {'list' if is_list else 'map'} is wanted"
         return
@@ -143,3 +149,58 @@ def _of(model: type, value: Json, path: str) -> Iterator[str]:
     for key, (_, required) in known.items():
         if required and key not in value:
             yield f"{path}: {model.__name__} requires {key}"
+
+
+def nested(token: str, inputs: Json) -> Json:
+    """Return the inputs of a type as the interface takes them: most of them below `properties`."""
+    _, module, kind = token.split(":")
+    is_compute = module == "compute"
+    found = _nested(getattr(models, kind), inputs) if is_compute else _below(inputs)
+    given = (inputs.get("identity") or {}).get("userAssignedIdentities")
+    if given:  # the interface takes a map
+        found["identity"] = {**inputs["identity"], "userAssignedIdentities": {i: {} for i in given}}
+    return found
+
+
+def _nested(model: type, inputs: Json) -> Json:
+    fields = _fields(model)
+    found = {k: _value(fields[k][0], item) for k, item in inputs.items() if k in fields}
+    below = {k: item for k, item in inputs.items() if k not in fields}
+    if below:
+        found["properties"] = _nested(_alternatives(fields["properties"][0])[0], below)
+    return found
+
+
+def _value(hint: Any, item: Any) -> Any:
+    kind = _alternatives(hint)[0]
+    if isinstance(item, list):
+        return [_value(typing.get_args(kind)[0], each) for each in item]
+    is_model = isinstance(item, dict) and typing.get_origin(kind) is None
+    return _nested(kind, item) if is_model else item
+
+
+_BESIDE = {"extendedLocation", "id", "identity", "kind", "location", "name", "sku", "tags", "zones"}
+"""What Azure Resource Manager has beside `properties` (its common types, resource)."""
+_INSIDE = {"ipConfigurations", "securityRules"}
+"""Members of networks whose items are resources themselves."""
+
+
+def _below(inputs: Json) -> Json:
+    found = {k: item for k, item in inputs.items() if k in _BESIDE}
+    below = {
+        key: [_below(each) for each in item] if key in _INSIDE else item
+        for key, item in inputs.items() if key not in _BESIDE
+    }  # fmt: skip
+    return {**found, "properties": below} if below else found
+
+
+def flat(answer: Any) -> Any:
+    """Return what an interface answers as programs see it: nothing is below `properties`."""
+    if isinstance(answer, list):
+        return [flat(item) for item in answer]
+    if not isinstance(answer, dict):
+        return answer
+    below = answer.get("properties")
+    if not isinstance(below, dict):
+        return {key: flat(item) for key, item in answer.items()}
+    return {**{k: flat(item) for k, item in answer.items() if k != "properties"}, **flat(below)}

@@ -42,6 +42,14 @@ class Cloud(ABC):
     def invoke(self, token: str, arguments: Json) -> Json:
         """Answer a question. Raises CloudError."""
 
+    def checked(self, urn: str, inputs: Json, old: Json | None) -> Json:
+        """Return the inputs with what the provider fills in by itself; by default that is nothing.
+
+        `old` are those of the thing that is there already, None where one is made.
+        """
+        del urn, old
+        return inputs
+
     def forces_replacement(self, urn: str, keys: list[str]) -> bool:
         """Say whether a change of these inputs means another thing; by default none does."""
         del urn, keys

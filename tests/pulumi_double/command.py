@@ -251,6 +251,10 @@ def make_cloud(settings: Json, root: Path) -> Cloud:
         from tests.oci_double.cloud import OciCloud  # noqa: PLC0415  # see TYPE_CHECKING
 
         return OciCloud(settings["endpoint"])
+    if settings["cloud"] == "azure":
+        from tests.azure_double.cloud import AzureCloud  # noqa: PLC0415  # see TYPE_CHECKING
+
+        return AzureCloud(settings["endpoint"], settings["certificate"])
     raise Refusal(f'error: this {_NAME} has no cloud "{settings["cloud"]}"')
 
 
