@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from .interface_settings import SettingError, address_in
 from .node import first_line, run, system_path
+from .state import Failed
 
 Adapters = dict[str, dict[str, str]]
 """Device to what ibstat says of it and of its first port."""
@@ -145,3 +147,23 @@ def firmware(chosen: Adapters) -> list[str]:
             message = "; ".join(f"{version} on {', '.join(on)}" for version, on in versions.items())
             lines.append(f"adapters {kind} have different firmware: {message}")
     return lines
+
+
+def ipoib_address(devices: list[str], network: str) -> tuple[str, str]:
+    """Return the first rail's interface, and its address with the prefix of the network.
+
+    Raises:
+        Failed: no adapter speaks InfiniBand, or the first rail has no interface.
+    """
+    chosen, wrong = rails("infiniband", devices)
+    if not chosen:
+        raise Failed("; ".join(wrong) or "no adapter speaks InfiniBand")
+    first = next(iter(chosen))
+    interface = interface_of(first)
+    if not interface:
+        raise Failed(f"{first} has no interface of its own: is ib_ipoib loaded?")
+    try:
+        wanted, address = address_in(network)
+    except SettingError as error:
+        raise Failed(str(error)) from error
+    return interface, f"{address}/{wanted.prefixlen}"

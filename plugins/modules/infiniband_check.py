@@ -81,9 +81,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.changes import exit_with_notes
-from ..module_utils.ipoib import ipoib_address
 from ..module_utils.node import first_line, is_active, run, system_path
-from ..module_utils.rdma import Adapters, firmware, interface_file, link_differences
+from ..module_utils.rdma import Adapters, firmware, interface_file, ipoib_address, link_differences
 from ..module_utils.state import Failed
 
 ARGUMENTS: dict[str, Any] = {

@@ -47,7 +47,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.ipoib import ipoib_address
+from ..module_utils.rdma import ipoib_address
 from ..module_utils.state import Failed
 
 ARGUMENTS: dict[str, Any] = {

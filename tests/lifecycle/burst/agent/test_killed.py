@@ -36,7 +36,10 @@ ALONE = "GCLUSTER_TESTS_ALONE"
 HELD = (
     (StateStore, ("put_new", "put")),
     (Cloud, ("create", "delete")),
-    (ControllerDouble, ("remove_requests", "place", "give_up", "forget", "release", "move", "annotate")),
+    (
+        ControllerDouble,
+        ("remove_requests", "place", "give_up", "forget", "release", "move", "annotate"),
+    ),
 )
 """Every write of state and every call that changes something outside."""
 
