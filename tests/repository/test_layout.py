@@ -12,6 +12,7 @@ CHILDREN = 14  # CONTRIBUTING.md: what a reader takes in at a look
 LISTS = {
     "cli/operate": "one module for each verb of a section of the help",
     "plugins/modules": "Ansible looks for a collection's modules in this one folder",
+    "plugins/module_utils": "what these modules share, as flat as collections have it",
 }
 """Folders of code that may have more children -> why."""
 
