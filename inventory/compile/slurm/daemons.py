@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ..gpu.nccl import nccl_steps
 from ..node import ClusterFacts, NodeFacts, are_doubles
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
+from ..storage.disks import scratch_folder
 from ..system.node_health import CHECK_PROGRAM
 from ..system.self_converge import licences
 from .accounting import accounting_hosts, accounting_variables, partition_access
@@ -176,13 +177,14 @@ def _controller_variables(
 
 
 def _machine_settings(
-    spec: ClusterSpec, pools: Iterable[NodeFacts], *, has_pyxis: bool
+    spec: ClusterSpec, pools: Collection[NodeFacts], *, has_pyxis: bool
 ) -> dict[str, Json]:
     """Return what only machines can do: restart, mount folders for each job.
 
     Containers of the local provider stop when they restart, and may not mount. pyxis makes its
     containers outside of the job's folders (spank_user_init in slurmstepd): its jobs would see
-    others than their batch script, so they all have the node's.
+    others than their batch script, so they all have the node's. The folders lie on a pool's local
+    disks where it has them as scratch: what a job writes to /tmp then fills no boot disk.
     """
     release = slurm_release(node for node in pools if node.pool.role == "controller")
     flags = ["Alloc", "Contain"]
@@ -197,6 +199,8 @@ def _machine_settings(
             if knows_namespaces
             else "JobContainerType=job_container/tmpfs"
         )
+        folders = {n.name: folder for n in pools if (folder := scratch_folder(n, "job-tmp"))}
+        settings |= {"slurm_job_tmp_folders": folders} if folders else {}
     if isinstance(spec.scheduler, SlurmScheduler):
         settings["slurm_reboot_timeout"] = int(spec.scheduler.resume_s)
     return settings

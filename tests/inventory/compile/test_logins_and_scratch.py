@@ -126,6 +126,16 @@ def test_jobs_get_folders_of_their_own_as_their_slurm_calls_it(
     assert (told.get("slurm_private_tmp"), told["slurm_prolog_flags"]) == (private_tmp, flags)
 
 
+def test_the_folders_of_jobs_lie_on_local_disks_where_a_pool_has_them() -> None:
+    slurm = 'software: {slurm: "24.11.5"}\n'
+    scratch = (
+        "storage: {scratch: {type: local-nvme, mount: /scratch, pools: [gpu], format: true}}\n"
+    )
+    assert "slurm_job_tmp_folders" not in controller(slurm)
+    folders = controller(slurm + scratch)["slurm_job_tmp_folders"]
+    assert folders == {"gpu": "/scratch/job-tmp"}
+
+
 def test_jobs_of_pyxis_share_the_node_s_tmp() -> None:
     assert "slurm_private_tmp" not in controller("software: {containers: pyxis}\n")
 
