@@ -26,6 +26,13 @@ ONLY_PARTITION = "main"
 """The partition with every compute pool, when the spec names none."""
 
 
+WARM_UPS = 5
+"""Runs before the timed ones, as in Google's tests (cluster-toolkit 104708037, -w 5); nccl-tests
+themselves begin with one since 2.14, and the first runs open connections."""
+_SLOWEST = "3"
+"""nccl-tests' -a: the time of the slowest rank, so that no group hides behind the others."""
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """One AllReduce over nodes of one partition and one fabric domain."""
 
@@ -46,11 +53,24 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The QOS that the job asks for; "": the cluster keeps no accounts."""
     environment: tuple[tuple[str, str], ...] = ()
     """More variables for the ranks, such as the NICs to use."""
+    apart: bool = False
+    """Each GPU of a node reduces with its peers of the other nodes alone, all at the same time:
+    then NVLink carries nothing, and the slowest rail is the result."""
 
     @property
     def ranks(self) -> int:
         """Number of ranks."""
         return len(self.nodes) * max(1, self.gpus)
+
+    @property
+    def can_split(self) -> bool:
+        """Whether nccl-tests can take a node's GPUs apart: by a mask of the ranks' numbers."""
+        return self.gpus > 1 and self.gpus & (self.gpus - 1) == 0
+
+    @property
+    def groups(self) -> int:
+        """Number of communicators, each with one GPU of every node where they are apart."""
+        return self.gpus if self.apart else 1
 
     def program(self) -> list[str]:
         """Return what each rank runs."""
@@ -61,11 +81,14 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
             sizes = ["--min-bytes", least, "--max-bytes", most, "--factor", factor]
             return [*counted, PAYLOAD, *sizes, "--iterations", timed]
         sizes = ["-b", least, "-e", most, "-f", factor]
-        return [*counted, "all_reduce_perf", *sizes, "-g", "1", "-c", "1", "-n", timed]
+        timing = ["-w", str(WARM_UPS), "-n", timed, *(["-a", _SLOWEST] if self.apart else [])]
+        return [*counted, "all_reduce_perf", *sizes, "-g", "1", "-c", "1", *timing]
 
     def variables(self) -> dict[str, str]:
         """Return the ranks' variables: a rank that waits lets others run, for lack of cores."""
         given = {"OMPI_MCA_mpi_yield_when_idle": "1"} if not self.gpus else {"NCCL_DEBUG": "INFO"}
+        if self.apart:
+            given["NCCL_TESTS_SPLIT_MASK"] = hex(self.gpus - 1)
         return given | dict(self.environment)
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.catalog import Catalog
-from ...schemas.derived.floor import FloorFigure, allreduce_floor
+from ...schemas.derived.floor import FloorFigure, allreduce_floor, fabric_nics
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
@@ -36,6 +36,11 @@ LIMIT_S = 300.0
 
 MIN_NODES = 2
 """Compute nodes that an AllReduce needs to prove a network."""
+
+
+RAIL_SHARE = 0.6
+"""Of a GPU's own NICs, where each rail is tested by itself: a dead one, or one at half its speed,
+leaves half at most, for its GPU then shares another's."""
 
 
 class UnprovenError(LifecycleError):
@@ -123,6 +128,11 @@ def run_allreduce(
         for launch, run in zip(todo, runs, strict=True)
         if bisect and _is_worth(launch, run)
     }
+    runs = tuple(
+        each
+        for launch, run in zip(todo, runs, strict=True)
+        for each in (run, *gate.prove_rails(launch, run))
+    )
     shown = max(runs, key=lambda run: (not run.verdict.passed, run.verdict.ranks))
     result = SmokeResult(
         verdict=shown.verdict,
@@ -203,6 +213,48 @@ class _Gate:
 
         return self._runner.run(launch, self._expectation(launch), progress)
 
+    def prove_rails(self, launch: Launch, run: SmokeRun) -> tuple[SmokeRun, ...]:
+        """Run each rail by itself where no counter told what it carried; () where none need be."""
+        floor = self._rail_floor(launch)
+        if not run.verdict.passed or not run.verdict.rails.startswith("not proven") or not floor:
+            return ()
+        apart = msgspec.structs.replace(
+            launch,
+            job=f"{launch.job}-rails",
+            label=f"{launch.label}-rails",
+            min_bytes=launch.max_bytes,
+            apart=True,
+        )
+        reason = f"{RAIL_SHARE:g} of each GPU's own NICs, derived from links, not measured"
+        expected = msgspec.structs.replace(
+            self._expectation(apart), rails=None, floor=floor, floor_reason=reason
+        )
+        alone = self._runner.run(apart, expected)
+        said = (
+            f"each GPU with its own NICs alone reached {alone.verdict.busbw or 0:.3g} GB/s or more"
+        )
+        proven = said if alone.verdict.passed else run.verdict.rails
+        return (
+            msgspec.structs.replace(
+                alone, verdict=msgspec.structs.replace(alone.verdict, rails=proven)
+            ),
+        )
+
+    def _rail_floor(self, launch: Launch) -> float | None:
+        """Return the bus bandwidth of one GPU a node, in GB/s, that a dead rail can't reach."""
+        host = self._hosts(launch)[0]
+        machine, fabric = (
+            machine_of(self._catalog, host),
+            fabric_of(self._spec, self._catalog, host),
+        )
+        if machine is None or fabric is None or fabric.floor is None or not launch.can_split:
+            return None
+        speeds = [nic.count * (nic.gbps or 0) for nic in fabric_nics(machine, fabric)]
+        # What a fabric is known to reach must be more than what is left with a rail dead: half.
+        if len(launch.nodes) < MIN_NODES or fabric.floor.factor < RAIL_SHARE or not all(speeds):
+            return None
+        return RAIL_SHARE * sum(speeds) / 8 / launch.gpus or None
+
     def locate(self, launch: Launch, failed: SmokeRun, session: SshSession) -> Located:
         hosts = self._hosts(launch)
         search = Search(launch, failed, self._runner, self._expectation)
@@ -218,6 +270,7 @@ class _Gate:
         unasked = launch.gpus and floor.gbytes_per_s is None
         return Expectation(
             ranks=launch.ranks,
+            groups=launch.groups,
             min_bytes=launch.min_bytes,
             max_bytes=launch.max_bytes,
             nodes=launch.nodes,
@@ -257,10 +310,13 @@ class _Gate:
         # A class that isn't known can't be proven: no channel name fits it.
         if fabric is None:
             return Wire(fabric="an unknown fabric")
-        return wire_of(fabric, machine_of(self._catalog, host), simulated=False)
+        wire = wire_of(fabric, machine_of(self._catalog, host), simulated=False)
+        # A communicator with one GPU of a node has no use for the switch between them.
+        return msgspec.structs.replace(wire, nvls=False) if launch.apart else wire
 
 
 def _is_worth(launch: Launch, run: SmokeRun) -> bool:
+    """Whether smaller AllReduces may tell more: not where the counters named each bad rail."""
     causes = {reason.code for reason in run.verdict.reasons} & WORTH_SEARCHING
     return bool(causes) and run.started and len(launch.nodes) > 1
 

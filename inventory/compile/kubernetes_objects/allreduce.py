@@ -388,6 +388,7 @@ def _launch(run: AllReduceRun, environment: dict[str, str]) -> str:
     words = [
         *("mpirun", "--allow-run-as-root", "--mca", "plm_rsh_args", _LOGIN),
         *("-np", str(run.nodes * run.slots), "--map-by", f"ppr:{run.slots}:node"),
+        *("--bind-to", "none"),
         *(*forwarded, *run.program),
     ]
     return "; ".join([*exports, f"exec {shlex.join(words)}"])

@@ -42,7 +42,7 @@ while [ "$index" -lt "$NODES" ]; do
     index=$((index + 1))
 done
 
-set -- ${prefix:+--prefix "$prefix"} --map-by "ppr:$SLOTS:node" "$@"
+set -- ${prefix:+--prefix "$prefix"} --map-by "ppr:$SLOTS:node" --bind-to none "$@"
 for name in ${FORWARD:-}; do set -- -x "$name" "$@"; done
 status=0
 mpirun --allow-run-as-root --hostfile /run/allreduce/hosts -np $((NODES * SLOTS)) \

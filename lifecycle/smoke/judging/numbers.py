@@ -48,7 +48,7 @@ def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
         yield _reason("unreadable", f"the log is of {log.collective}, not of an AllReduce")
     for line in log.damaged[:3]:
         yield _reason("unreadable", f"a row can't be read: {line[:120]}")
-    ranks = {expected.ranks, len(log.ranks) or expected.ranks}
+    ranks = {n // expected.groups for n in (expected.ranks, len(log.ranks) or expected.ranks)}
     for row in log.rows:
         if not all(any(_agrees(row, half, n) for n in ranks) for half in _halves(row)):
             yield _reason("unreadable", f"the numbers at {row.size} B contradict each other")

@@ -44,7 +44,7 @@ class RailFindings:
             self.uncounted = f"no counters of {fold(silent)}"
             return
         runs = expected.iterations or (log.options.iterations if log.options else None) or 0
-        volume = sum(
+        volume = expected.groups * sum(
             row.size * runs * (1 if row.in_place == row.out_of_place else 2) for row in log.rows
         )
         if not volume or not by_host:

@@ -75,12 +75,15 @@ def _hosts(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 
 
 def _one_ring(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
-    if log.groups > 1:
+    if log.groups > 1 and log.groups != expected.groups:
         yield _missing(f"the ranks were split into {log.groups} groups, each alone")
-    sizes = sorted({c.ranks for c in log.nccl.communicators} - {expected.ranks})
+    elif log.groups == 1 < expected.groups:
+        yield _missing(f"the ranks were not split into {expected.groups} groups")
+    size = expected.ranks // expected.groups
+    sizes = sorted({c.ranks for c in log.nccl.communicators} - {size})
     if sizes:
         has = ", ".join(map(str, sizes[:5]))
-        yield _missing(f"a communicator had {has} ranks instead of {expected.ranks}")
+        yield _missing(f"a communicator had {has} ranks instead of {size}")
     if expected.node_count is None:
         return
     right = {None, expected.node_count}

@@ -87,6 +87,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Each message is so many times the one before; None: as the log says, or doubling."""
     reach_bytes: int = 0
     """The sweep must have a message of this size at least: bandwidth is judged from there on."""
+    groups: int = 1
+    """Communicators that the ranks are split into, each with as many of every node."""
     nodes: tuple[str, ...] = ()
     """Hosts that must each have a rank; empty: any hosts will do."""
     node_count: int | None = None

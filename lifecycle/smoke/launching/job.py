@@ -10,7 +10,7 @@ import msgspec
 from ....schemas.derived.hostlist import fold
 from ..judging.judge import judge
 from ..judging.verdict import Expectation, Reason, Verdict
-from ..launch import Launch
+from ..launch import WARM_UPS, Launch
 from ..reading.log import AllReduceLog, Row
 from ..reading.parse import LogParser
 from .launcher import Ended, Launcher
@@ -36,8 +36,8 @@ FLOOR_SHARE = 8
 """Of a floor, what a job is still given time for: it is to end and be judged, not to be cut off."""
 NODE_S = 2.0
 """Seconds that each node adds: Slurm's start, PMIx, NCCL's bootstrap and its rings."""
-WARM_UPS = 5 + 1
-"""Runs of a size that are not timed: nccl-tests' five, and the one that checks results."""
+UNTIMED = WARM_UPS + 1
+"""Runs of a size that are not timed: to warm up, and the one that checks results."""
 
 
 def time_limit_s(launch: Launch, floor: float | None, base_s: float) -> float:
@@ -50,7 +50,7 @@ def time_limit_s(launch: Launch, floor: float | None, base_s: float) -> float:
     """
     slowest = SLOWEST_GB_PER_S if floor is None else max(SLOWEST_GB_PER_S, floor / FLOOR_SHARE)
     # Out of place and in place; all sizes are less than twice the largest; busbw counts double.
-    moved = 2 * (launch.iterations + WARM_UPS) * 2 * launch.max_bytes * 2
+    moved = 2 * (launch.iterations + UNTIMED) * 2 * launch.max_bytes * 2
     return base_s + NODE_S * len(launch.nodes) + moved / 1e9 / slowest
 
 

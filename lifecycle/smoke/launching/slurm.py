@@ -81,6 +81,9 @@ def command(launch: Launch, limit_s: float = 0) -> str:
         *("srun", "--mpi=pmix", f"--job-name={launch.job}", f"--partition={launch.partition}"),
         *(f"--nodelist={fold(launch.nodes)}", f"--nodes={len(launch.nodes)}"),
         *(f"--ntasks-per-node={max(1, launch.gpus)}", "--exclusive", "--kill-on-bad-exit=1"),
+        # Else a rank has one core, for NCCL's threads too; NCCL keeps them near their GPU itself
+        # (awsome-distributed-training, nccl-tests-container.sbatch, read 2026-11).
+        "--cpu-bind=none",
         f"--time={minutes}",
         *([f"--qos={launch.qos}"] if launch.qos else []),
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),

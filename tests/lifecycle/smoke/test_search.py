@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
@@ -120,8 +121,40 @@ def test_a_rail_that_is_half_as_fast_as_the_others_is_named_on_its_nodes() -> No
     session = cast("SshSession", Session("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"))
     hosts = tuple(map(host, NAMES))
     found = looking.rails(located, hosts, session, FABRICS["infiniband-ndr"])
-    assert found.rails == ("mlx5_1 on gpu003, gpu001",)
+    assert found.rails == ("mlx5_1 on gpu003",)
     assert runner.launches[-1].environment == (("NCCL_IB_HCA", "=mlx5_3"),)
+
+
+class Slow(Runner):
+    """64 nodes of which one has a dead rail: pairs reach NVLink's speed unless GPUs are apart."""
+
+    def run(self, launch: Launch, expected: Expectation) -> SmokeRun:
+        """Answer at once."""
+        answer = super().run(launch, expected)
+        whole = len(launch.nodes) > 2
+        alone = 24 if self.bad & set(launch.nodes) else 48
+        busbw = 300 if whole else alone if launch.apart else 480
+        reasons = (Reason(code="below-floor", message="made up"),) if whole else ()
+        verdict = msgspec.structs.replace(answer.verdict, busbw=busbw, reasons=reasons)
+        return msgspec.structs.replace(answer, verdict=verdict)
+
+
+def test_pairs_are_compared_with_each_gpu_apart_so_that_nvlink_hides_no_slow_node() -> None:
+    runner = Slow({"gpu042"})
+    nodes = tuple(f"gpu{number:03d}" for number in range(1, 65))
+    launch = msgspec.structs.replace(LAUNCH, nodes=nodes, gpus=8, max_bytes=1 << 30)
+    failed = runner.run(launch, Expectation(ranks=512))
+    runner.launches.clear()
+    looking = Search(
+        launch, failed, cast("JobRunner", runner), lambda it: Expectation(ranks=it.ranks, floor=384)
+    )
+    located = looking.locate([nodes], silent, "smoke")
+    assert located.faults == (Fault(kind="node", nodes=("gpu042",)),)
+    assert (located.rounds, located.tests) == (5, 4 * 32 + 1)
+    pair = runner.launches[0]
+    assert pair.variables()["NCCL_TESTS_SPLIT_MASK"] == "0x7"
+    assert pair.program()[-2:] == ["-a", "3"]
+    assert pair.min_bytes == pair.max_bytes
 
 
 def test_a_node_with_one_nic_has_no_rails_to_tell_apart() -> None:
