@@ -16,6 +16,7 @@ from .records import (
     NORMAL,
     ROOT,
     SMOKE_QOS,
+    SMOKE_USER,
     Accounting,
     Association,
     AssociationKey,
@@ -62,6 +63,7 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
         made[EVERYONE] = Association(account=EVERYONE, parent=ROOT, qos=every, default_qos=NORMAL)
     associations = [
         *made.values(),
+        Association(account=ROOT, user=SMOKE_USER),
         *(
             Association(account=name, user=user)
             for name, users in members.items()
@@ -69,7 +71,7 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
             if user != ROOT
         ),
     ]
-    defaults: dict[str, str] = {}
+    defaults: dict[str, str] = {SMOKE_USER: ROOT}
     for name in sorted(members):
         for user in members[name]:
             if user != ROOT:

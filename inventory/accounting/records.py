@@ -20,6 +20,9 @@ NORMAL = "normal"
 SMOKE_QOS = "gcluster-smoke"
 """The QOS of the AllReduce that a cluster must pass, for root's account alone: no limit of a spec's
 QOS keeps the job waiting, whatever "normal" allows."""
+SMOKE_USER, SMOKE_UID = "nobody", 65534
+"""Whose jobs those are: an ordinary user without rights, whom every distribution has under this
+number (Debian base-passwd; systemd, UIDS-GIDS), and who owns and reads nothing of anybody's."""
 PARENT_SHARE = 0x7FFFFFFF
 """Share of an association that counts as its parent does: `fairshare=parent`."""
 

@@ -6,9 +6,11 @@ import math
 import shlex
 from collections.abc import Callable
 
+from ....inventory.accounting.records import SMOKE_UID, SMOKE_USER
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import AS_ROOT
 from ...status.slurm import SchedulerView, ask_controller
 from ..launch import Launch
 from .launcher import Ended
@@ -17,11 +19,12 @@ LONGEST_MINUTES = 15
 """Slurm ends a job after this or what it is given, should nobody be left to cancel it."""
 _LIMIT_S = 30
 END_EARLIER = (
-    "ids=$(squeue --me --noheader --format='%i %j' | "
+    f"root={AS_ROOT}; ids=$(squeue --user=\"{SMOKE_UID},$(id -u)\" --noheader --format='%i %j' | "
     r"sed -n 's/^ *\([0-9]*\) gcluster-smoke-.*/\1/p'); "
-    '[ -z "$ids" ] || { pkill -f -- "[-]-job-name=gcluster-smoke-"; scancel $ids; sleep 2; }'
+    '[ -z "$ids" ] || '
+    '{ $root pkill -f -- "[-]-job-name=gcluster-smoke-"; $root scancel $ids; sleep 2; }'
 )
-"""Ends every AllReduce that this login has in Slurm, its srun first."""
+"""Ends every AllReduce of the gate in Slurm, its srun first; of this login too, who once ran it."""
 _FREE = frozenset({"idle", "completing", "planned"})
 """States (man sinfo) of nodes without a job, or whose job has just ended."""
 
@@ -74,8 +77,16 @@ class SlurmLauncher:
         return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
 
 
+_PLAIN_USER = ("setpriv", f"--reuid={SMOKE_UID}", f"--regid={SMOKE_UID}", "--clear-groups", "env")
+_LOGIN = {"HOME": "/", "SHELL": "/bin/sh", "USER": SMOKE_USER, "LOGNAME": SMOKE_USER}
+
+
 def command(launch: Launch, limit_s: float = 0) -> str:
-    """Return the line for the shell on the controller; stderr joins stdout in one log."""
+    """Return the line for the shell on the controller; stderr joins stdout in one log.
+
+    It is a job of a plain user as any other, with a job's limits and rights: what root may do, such
+    as pinning memory beyond its limit or opening a device, proves nothing.
+    """
     minutes = max(LONGEST_MINUTES, math.ceil(limit_s / 60))
     srun = [
         *("srun", "--mpi=pmix", f"--job-name={launch.job}", f"--partition={launch.partition}"),
@@ -89,9 +100,9 @@ def command(launch: Launch, limit_s: float = 0) -> str:
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
         *launch.program(),
     ]
-    given = launch.variables().items()
-    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in given)
-    return f"cd / && {variables} {shlex.join(srun)} 2>&1"
+    given = (_LOGIN | launch.variables()).items()
+    variables = (f"{name}={value}" for name, value in given)
+    return f"cd / && {AS_ROOT} {shlex.join([*_PLAIN_USER, *variables, *srun])} 2>&1"
 
 
 def choose_idle(
@@ -117,4 +128,6 @@ def _cancel(launch: Launch) -> str:
     A session that ends leaves its srun alone: it has no terminal. The brackets keep the pattern
     from finding this very line.
     """
-    return f"pkill -f -- '[-]-job-name={launch.job}'; sleep 1; scancel --name={launch.job}"
+    root = f"root={AS_ROOT}"
+    ended = f"$root pkill -f -- '[-]-job-name={launch.job}'"
+    return f"{root}; {ended}; sleep 1; $root scancel --name={launch.job}"

@@ -114,6 +114,7 @@ def test_nodes_with_gpus_run_nccl_tests_with_a_rank_a_gpu_and_its_log() -> None:
     line = command(launch)
     assert launch.ranks == 24
     assert "NCCL_DEBUG=INFO srun" in line
+    assert "setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/ SHELL=/bin/sh" in line
     assert {"--ntasks-per-node=8", "--gpus-per-node=8"} <= set(shlex.split(line))
     assert "all_reduce_perf -b 8 -e 1024 -f 2 -g 1 -c 1 -w 5 -n 3" in line
     assert "--cpu-bind=none" in shlex.split(line)
