@@ -65,14 +65,21 @@ SLOW_SHARE = 0.7
 of each other, and a port that came up with half its lanes or speed reaches 0.5."""
 
 _VERBS = frozenset({"infiniband", "roce"})
-_HCAS = "ls /sys/class/infiniband 2>/dev/null"
-_INTERFACES = (
-    "ls -d /sys/class/net/*/device /sys/class/net/eth* 2>/dev/null | cut -d/ -f5 | sort -u"
-)
+_HCAS = "cat /var/lib/gcluster/rails 2>/dev/null"
+"""The list that a node's health check keeps: other ports, for storage or without a cable, are no
+rails. Nothing is there where they can't be told apart."""
+_INTERFACES = """
+cd /sys/class/net && for name in *; do
+  case $name in eth*) ;; *) [ -e $name/device ] || continue ;; esac
+  [ "$(cat $name/operstate)" = up ] && [ ! -e $name/master ] || continue
+  case $(readlink -f $name/device) in */usb*) ;; *) echo $name ;; esac
+done
+"""
+"""Interfaces that are up: no bridge, no slave of one or of a bond, no way to the BMC (USB)."""
 
 
 def rails_of(session: SshSession, hosts: Sequence[Host], fabric: Fabric | None) -> tuple[str, ...]:
-    """Return the NICs that all of these hosts have; () where single ones can't be chosen.
+    """Return the rails that all of these hosts have; () where single ones can't be chosen.
 
     NCCL can be kept to one NIC on InfiniBand and RoCE (NCCL_IB_HCA) and on sockets
     (NCCL_SOCKET_IFNAME); the plugins of EFA and Google choose by themselves.
@@ -82,10 +89,12 @@ def rails_of(session: SshSession, hosts: Sequence[Host], fabric: Fabric | None) 
     command = _HCAS if _over_verbs(fabric) else _INTERFACES
     answers = session.run_many(hosts, command, timeout_s=20)
     found = [
-        set() if isinstance(answer, Unreachable) else set(answer.stdout.split())
+        [] if isinstance(answer, Unreachable) else answer.stdout.split()
         for answer in answers.values()
     ]
-    return tuple(sorted(set.intersection(*found))) if found else ()
+    return (
+        tuple(name for name in found[0] if all(name in names for names in found)) if found else ()
+    )
 
 
 def rail_environment(rail: str, fabric: Fabric | None) -> tuple[tuple[str, str], ...]:

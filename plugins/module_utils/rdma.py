@@ -6,11 +6,11 @@ import re
 
 from .interface_settings import SettingError, address_in
 from .node import first_line, run, system_path
+from .rails import LINK_LAYERS, Port, find_rails, natural, recorded_rails
 from .state import Failed
 
 Adapters = dict[str, dict[str, str]]
 """Device to what ibstat says of it and of its first port."""
-LINK_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
 NVIDIA = "mlx5_core"
 """Driver of NVIDIA's adapters."""
 
@@ -45,11 +45,6 @@ def interface_file(interface: str, name: str) -> str:
     return first_line(system_path("/sys/class/net") / interface / name)
 
 
-def natural(name: str) -> list[int | str]:
-    """Return a key that sorts mlx5_10 after mlx5_9."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
 def adapters() -> tuple[Adapters, str]:
     """Return device -> what ibstat says of it and of its first port; a message when it's silent."""
     code, text = run("ibstat")
@@ -67,26 +62,25 @@ def adapters() -> tuple[Adapters, str]:
     return found, ""
 
 
-def is_rail(port: dict[str, str], kind: str, gbps: float) -> bool:
-    """Say whether an adapter that nobody named may be a rail: not one that is up and slower."""
-    slower = port.get("state") == "Active" and float(port.get("rate") or 0) < gbps
-    return port.get("link layer") == LINK_LAYERS[kind] and not slower
-
-
-def rails(kind: str, devices: list[str], gbps: float = 0) -> tuple[Adapters, list[str]]:
+def rails(
+    kind: str, devices: list[str], gbps: float = 0, count: int = 0
+) -> tuple[Adapters, list[str]]:
     """Return the devices of the rails with what they say, and what is wrong with that.
 
-    Devices that nobody named are all of the kind, in the order of their numbers; with a rate, those
-    that are slower (front end, storage) are none.
+    Devices that nobody named are those that the health check keeps, or that can be told from the
+    others. Else they are all of the kind, in the order of their numbers, without those that are up
+    and slower than a rail (front end, storage).
     """
     found, silent = adapters()
     if silent:
         return {}, [silent]
     layer = LINK_LAYERS[kind]
     of_kind = [name for name, port in found.items() if port.get("link layer") == layer]
-    chosen = devices or sorted(
-        (name for name in of_kind if is_rail(found[name], kind, gbps)), key=natural
-    )
+    chosen = devices or _known_rails(found, kind, count, gbps)
+    if not chosen:
+        ports = {name: _port(found[name]) for name in of_kind}
+        chosen = [name for name, port in ports.items() if not (port.is_active and port.gbps < gbps)]
+        chosen.sort(key=natural)
     wrong = [f"there is no device {name}" for name in chosen if name not in found]
     wrong += [
         f"{name} speaks {found[name].get('link layer')}, not {layer}"
@@ -96,15 +90,29 @@ def rails(kind: str, devices: list[str], gbps: float = 0) -> tuple[Adapters, lis
     return {name: found[name] for name in chosen if name in found}, wrong
 
 
+def _known_rails(found: Adapters, kind: str, count: int, gbps: float) -> list[str]:
+    root = system_path("/")
+    ports = {name: _port(port) for name, port in found.items()}
+    return recorded_rails(root) or find_rails(root, ports, kind, count, gbps)
+
+
+def _port(port: dict[str, str]) -> Port:
+    return Port(
+        layer=port.get("link layer", ""),
+        is_active=port.get("state") == "Active",
+        gbps=float(port.get("rate") or 0),
+    )
+
+
 def link_differences(
     kind: str, devices: list[str], count: int, gbps: float
 ) -> tuple[Adapters, list[str]]:
     """Return the rails and everything that is wrong with their links.
 
-    Where devices are not named, adapters beside the rails may be down or slower.
+    Where the rails can't be told from other adapters, those may be down or slower.
     """
-    chosen, wrong = rails(kind, devices, gbps)
-    if len(chosen) < count and not devices:
+    chosen, wrong = rails(kind, devices, gbps, count)
+    if len(chosen) < count and not devices and not wrong:
         chosen, wrong = rails(kind, devices)
     if not chosen:
         return {}, wrong or [f"no adapter speaks {LINK_LAYERS[kind]}"]

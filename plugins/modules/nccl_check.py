@@ -109,8 +109,17 @@ def setting_differences(environment: dict[str, Any]) -> list[str]:
     return [
         f"jobs get {name}={given.get(name, '')}, not {value}"
         for name, value in wanted.items()
-        if given.get(name) != value
+        if not _is_given(given.get(name, ""), value)
     ]
+
+
+def _is_given(given: str, wanted: str) -> bool:
+    """Return whether a job gets a setting; of `@rails ELSE` it gets what the node has, or ELSE."""
+    return (
+        given == wanted.partition(" ")[2] or given[:1] == "="
+        if wanted[:1] == "@"
+        else given == wanted
+    )
 
 
 def test_differences(asked: dict[str, Any]) -> list[str]:

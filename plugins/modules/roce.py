@@ -135,7 +135,7 @@ PACKET, MTU_OF_PACKET = 4096, 4200
 
 def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
     """Return the settings of all rails that aren't as asked."""
-    chosen, wrong = rails("roce", asked["devices"], asked["gbps"])
+    chosen, wrong = rails("roce", asked["devices"], asked["gbps"], asked["rails"])
     if not asked["devices"] and not asked["gbps"]:
         raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
     if wrong or not chosen:

@@ -59,7 +59,8 @@ class Rdma(SpecModel, frozen=True):
     devices: Annotated[
         list[RdmaDevice], Meta(examples=[["mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5"]])
     ] = field(default_factory=list)
-    """RDMA devices, one a rail, in the rails' order; default: all of the fabric's kind."""
+    """RDMA devices, one a rail, in the rails' order; default: as the machine type's maker names
+    them, else those that a node finds behind a PCIe switch with a GPU, or by kind and rate."""
     leaves: list[Annotated[str, Meta(min_length=1, examples=["MF0;su*-leaf1:*"])]] = field(
         default_factory=list
     )

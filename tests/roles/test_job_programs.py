@@ -307,3 +307,31 @@ def test_a_job_is_given_what_it_does_not_say_itself(tmp_path: Path) -> None:
         "export NCCL_A=1;2,3",
         "export LD_LIBRARY_PATH=/plugin:/mine",
     ]
+
+
+def test_jobs_get_the_rails_and_the_interface_that_the_node_knows_and_else_the_list(
+    node: Node,
+) -> None:
+    given = node.folder / "job-environment.d"
+    given.mkdir()
+    (given / "nccl").write_text(
+        "NCCL_IB_HCA=@rails =mlx5_7\nNCCL_SOCKET_IFNAME=@interface ^docker,lo\nUCX=@rails\n"
+    )
+    rails = node.folder / "rails"
+    program = Path(__file__).parents[2] / "roles/nccl/files/libexec/job-environment.sh"
+
+    def exports() -> list[str]:
+        where = {"GCLUSTER_JOB_ENVIRONMENT": str(given), "GCLUSTER_RAILS": str(rails)}
+        path = {"PATH": f"{node.programs}:{os.environ['PATH']}"}
+        said = subprocess.check_output(["sh", program], env=where | path, text=True)
+        return [line.removeprefix("export ") for line in said.splitlines()]
+
+    node.has("ip", "exit 2")
+    assert exports() == ["NCCL_IB_HCA==mlx5_7", "NCCL_SOCKET_IFNAME=^docker,lo"]
+    rails.write_text("mlx5_0\nmlx5_10\n")
+    node.has("ip", "echo '192.0.2.1 via 10.0.0.1 dev bond0 src 10.0.0.5 uid 0 \\    cache'")
+    assert exports() == [
+        "NCCL_IB_HCA==mlx5_0,mlx5_10",
+        "NCCL_SOCKET_IFNAME==bond0",
+        "UCX==mlx5_0,mlx5_10",
+    ]

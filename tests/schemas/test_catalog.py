@@ -144,6 +144,12 @@ def test_the_nics_of_a_machine_are_of_the_kind_and_speed_of_its_fabric() -> None
             assert {nic.gbps for nic in cards} == {fabric.nic_gbps}, machine.name
 
 
+def test_rails_that_are_named_are_as_many_as_the_machine_has() -> None:
+    named = [nic for m in load_catalog().machines.values() for nic in m.nics or () if nic.devices]
+    assert named
+    assert [nic for nic in named if len(set(nic.devices)) != nic.count or nic.front_end] == []
+
+
 def test_gpus_are_sold_in_markets_of_their_provider() -> None:
     for machine in _CATALOG.machines.values():
         if machine.gpu is None:

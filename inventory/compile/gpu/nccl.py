@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..network.rdma import rail_devices, rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -24,7 +25,7 @@ def nccl_steps(node: NodeFacts) -> list[Step]:
         return []
     version = node.installs(key) or node.given_version(key)
     library: dict[str, Json] = {"nccl_vendor": gpu.vendor, "nccl_version": version}
-    settings: dict[str, Json] = {"nccl_environment": job_environment(node)}
+    settings: dict[str, Json] = {"nccl_environment": _on_node(node)}
     tests = _tests(node)
     built: dict[str, Json] = {"nccl_architecture": tests.get("nccl_architecture", "")}
     return [
@@ -44,6 +45,24 @@ def job_environment(node: NodeFacts) -> dict[str, str]:
     given = {} if fabric is None else dict(fabric.environment)
     if machine is not None and node.fabric_class == machine.fabric:
         given |= machine.environment
+    if devices := rail_devices(node):
+        given["NCCL_IB_HCA"] = f"={','.join(devices)}"  # =: exactly these, mlx5_1 isn't mlx5_10
+    return given
+
+
+def _on_node(node: NodeFacts) -> dict[str, str]:
+    """Return what jobs are given where the nodes themselves know better what they have.
+
+    `@rails` stands for the rails that the health check keeps, `@interface` for the interface of
+    the node's own address, which no BMC, bridge or rail is; what follows is for where those aren't
+    known. NCCL's sockets as transport may need several interfaces, and are left alone.
+    """
+    given = job_environment(node)
+    if rdma_kind(node) is not None:
+        given["NCCL_IB_HCA"] = f"@rails {given.get('NCCL_IB_HCA', '')}".strip()
+    interfaces = given.get("NCCL_SOCKET_IFNAME", "")
+    if interfaces.startswith("^") and node.fabric is not None and node.fabric.rdma:
+        given["NCCL_SOCKET_IFNAME"] = f"@interface {interfaces}"
     return given
 
 

@@ -41,6 +41,21 @@ def drivers_of(node: NodeFacts) -> Drivers:
     return "image" if node.spec.sites[node.pool.site].is_cloud else "inbox"
 
 
+def rail_devices(node: NodeFacts) -> list[str]:
+    """Return the RDMA devices of the rails in their order; none where nodes are to find them.
+
+    What the spec says, else what the machine type's maker says. The distribution's drivers name
+    devices after their place (rdma-core's 60-rdma-persistent-naming.rules), so that there only the
+    node knows them.
+    """
+    kind = rdma_kind(node)
+    named = node.pool.rdma.devices
+    if kind is None or named or node.machine is None or drivers_of(node) == "inbox":
+        return named
+    own = [nic for nic in node.machine.nics or () if nic.kind == kind and not nic.front_end]
+    return [device for nic in own for device in nic.devices]
+
+
 def rails(node: NodeFacts) -> dict[str, Json]:
     """Return what a node's rails must be: how many, how fast, which devices (0, "": not known)."""
     fabric = node.fabric
@@ -49,7 +64,7 @@ def rails(node: NodeFacts) -> dict[str, Json]:
     nics = [nic for nic in own if nic.kind == kind and not nic.front_end]
     speeds = [nic.gbps for nic in nics if nic.gbps is not None]
     class_speed = None if fabric is None else fabric.nic_gbps
-    devices = node.pool.rdma.devices
+    devices = rail_devices(node)
     return {
         "count": len(devices) or sum(nic.count for nic in nics),
         "gbps": class_speed or max(speeds, default=0),
@@ -124,7 +139,7 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
             "mtu": ipoib.mtu or _DATAGRAM_MTU,
         },
         "infiniband_partition_keys": rdma.partition_keys,
-        "infiniband_devices": rdma.devices,
+        "infiniband_devices": rail_devices(node),
     }
     manager: dict[str, Json] = {"infiniband_drivers": drivers_of(node)}
     found = rails(node)
@@ -164,7 +179,7 @@ def roce_steps(node: NodeFacts) -> list[Step]:
     settings: dict[str, Json] = {
         "roce_managed": own_network and rdma.managed,
         "roce_networks": rdma.networks,
-        "roce_devices": rdma.devices,
+        "roce_devices": rail_devices(node),
         "roce_mtu": rdma.mtu,
         "roce_priority": rdma.priority,
         "roce_dscp": rdma.dscp,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ....schemas.catalog.model.machine import Nic, NicKind
+from ..network.rdma import rail_devices, rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -48,12 +52,25 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
             "nvlink": machine.nvlink is not None and machine.gpu.vendor == "nvidia",
         }
         expected["node_health_gpus"] = gpu
-    expected["node_health_nics"] = [
-        {"kind": nic.kind, "count": nic.count, "gbps": nic.gbps or 0} for nic in machine.nics or ()
-    ]
+    expected["node_health_nics"] = _nics(node, machine.nics or ())
     memory_gib = node.pool.memory.value / 2**30 if node.pool.memory is not None else None
     expected["node_health_memory_gib"] = memory_gib or machine.memory_gib or 0
     return expected
+
+
+def _nics(node: NodeFacts, nics: Iterable[Nic]) -> list[Json]:
+    """Return what NICs there must be: rails by device, EFA's and Google's by their kind alone."""
+    expected: list[Json] = []
+    counted: dict[NicKind, int] = {}
+    for nic in nics:
+        if nic.kind in {"efa", "ena", "gvnic"}:
+            counted[nic.kind] = counted.get(nic.kind, 0) + nic.count
+            continue
+        one: dict[str, Json] = {"kind": nic.kind, "count": nic.count, "gbps": nic.gbps or 0}
+        devices = rail_devices(node) if nic.kind == rdma_kind(node) and not nic.front_end else []
+        one |= {"front_end": True} if nic.front_end else {"devices": devices} if devices else {}
+        expected.append(one)
+    return [*expected, *({"kind": kind, "count": count} for kind, count in counted.items())]
 
 
 def _mounts(node: NodeFacts) -> list[Json]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 
 from ...spec.model import SpecModel
+from ...spec.rdma import RdmaDevice
 from ...structure.compose import compose
 from ...structure.decoding import convert
 
@@ -150,6 +151,8 @@ class Nic(SpecModel, frozen=True):
     """Speed of one in Gb/s."""
     front_end: bool = False
     """For SSH, storage and the scheduler, not for the GPUs' traffic."""
+    devices: list[RdmaDevice] = field(default_factory=list)
+    """RDMA devices in the rails' order, as NVIDIA's drivers number them; none: nobody says."""
 
 
 class Price(SpecModel, frozen=True):

@@ -89,7 +89,8 @@ def test_mi300x_machines_start_their_kernel_as_amd_asks() -> None:
 
 def test_jobs_get_their_fabric_class_s_settings_and_the_machine_s_over_them() -> None:
     given = steps_of("dgx-h100", driver="595.58.03")["nccl.configure"].variables
-    assert given["nccl_environment"]["NCCL_SOCKET_IFNAME"] == "^docker,lo,veth,ib"
+    interfaces = given["nccl_environment"]["NCCL_SOCKET_IFNAME"]
+    assert interfaces == "@interface ^docker,lo,veth,virbr,br-,cni,usb,enx,bmc,ib"
     catalog = load_catalog()
     a4 = catalog.machines["a4-highgpu-8g"]
     assert a4.fabric == "gib"

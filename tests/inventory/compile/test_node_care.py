@@ -54,7 +54,15 @@ def test_a_dgx_must_have_what_the_catalog_says_and_what_the_spec_mounts() -> Non
         "memory_gib": 80,
         "nvlink": True,
     }
-    assert expected["node_health_nics"] == [{"kind": "infiniband", "count": 8, "gbps": 400}]
+    rails = [f"mlx5_{number}" for number in (0, 3, 4, 5, 6, 9, 10, 11)]
+    nics = {"kind": "infiniband", "count": 8, "gbps": 400}
+    assert expected["node_health_nics"] == [nics | {"devices": rails}]
+    named = steps("gpu", gpu={"rdma": {"devices": ["mlx5_4"], "drivers": "inbox"}})
+    assert named["node_health.configure"].variables["node_health_nics"] == [
+        nics | {"devices": ["mlx5_4"]}
+    ]
+    unnamed = steps("gpu", gpu={"rdma": {"drivers": "inbox"}})["node_health.configure"].variables
+    assert unnamed["node_health_nics"] == [nics], "its drivers name devices after their place"
     assert expected["node_health_mounts"] == [{"path": "/scratch", "type": "nfs"}]
     assert expected["node_health_memory_gib"] == 2048
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -177,6 +179,41 @@ def test_rails_are_compared_with_each_other(
     speeds: dict[str, float | None], bad: tuple[str, ...]
 ) -> None:
     assert bad_rails(speeds) == bad
+
+
+def test_rails_are_what_the_node_keeps_and_interfaces_what_reaches_others(tmp_path: Path) -> None:
+    for name in ("mlx5_0", "mlx5_1", "mlx5_3"):  # mlx5_1 is for storage
+        (tmp_path / "sys/class/infiniband" / name).mkdir(parents=True)
+    (tmp_path / "var/lib/gcluster").mkdir(parents=True)
+    (tmp_path / "var/lib/gcluster/rails").write_text("mlx5_3\nmlx5_0\n")
+    for name, state, device in (
+        ("eno1", "up", "pci0000:00/0000:01:00.0"),
+        ("eno2", "down", "pci0000:00/0000:01:00.1"),
+        ("eno3", "up", "pci0000:00/0000:02:00.0"),
+        ("enxb03af2b6059f", "up", "pci0000:00/usb1/1-14"),
+        ("virbr0", "up", ""),
+    ):
+        (tmp_path / "sys/class/net" / name).mkdir(parents=True)
+        (tmp_path / "sys/class/net" / name / "operstate").write_text(f"{state}\n")
+        if device:
+            (tmp_path / "sys/devices" / device).mkdir(parents=True)
+            (tmp_path / "sys/class/net" / name / "device").symlink_to(f"../../../devices/{device}")
+    (tmp_path / "sys/class/net/bond0").mkdir()
+    (tmp_path / "sys/class/net/eno3/master").symlink_to("../bond0")
+
+    class Here(Session):
+        """Runs the command in a shell, on a folder that stands for the node's root."""
+
+        def run_many(self, hosts: list[Host], command: str, *, timeout_s: float) -> Any:
+            """Answer for each host."""
+            there = re.sub(r"/(sys|var)/", rf"{tmp_path}/\1/", command)
+            self.nics = subprocess.check_output(["sh", "-c", there], text=True, timeout=timeout_s)
+            return super().run_many(hosts, command, timeout_s=timeout_s)
+
+    here = cast("SshSession", Here())
+    pair = [host("gpu001"), host("gpu002")]
+    assert rails_of(here, pair, FABRICS["infiniband-ndr"]) == ("mlx5_3", "mlx5_0")
+    assert rails_of(here, pair, FABRICS["ethernet"]) == ("eno1",)
 
 
 @pytest.mark.parametrize("name", ["efa-v2", "gib", "gpudirect-tcpxo", "nvlink"])

@@ -102,6 +102,13 @@ def test_adapters_that_forgot_everything_are_set_by_name_and_value(machine: Mach
     assert len(result["changes"]) == 4 * 4  # trust, PFC, rings and pause of four rails
 
 
+def test_only_the_rails_that_the_health_check_keeps_are_set(machine: Machine) -> None:
+    machine.play("roce", "fresh")
+    machine.file("var/lib/gcluster/rails", "mlx5_0\nmlx5_1\n")
+    result = machine.call("roce", ROCE | {"rails": 2}, check=True)
+    assert {change.split()[0] for change in result["changes"]} == {"rail0", "rail1"}
+
+
 def test_the_address_for_ipoib_keeps_the_host_part_of_the_nodes_own(machine: Machine) -> None:
     machine.play("infiniband", "good")
     missing = machine.call("ipoib_info", {"devices": ["mlx5_5"], "network": "10.200.0.0/16"})

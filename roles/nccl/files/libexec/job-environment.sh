@@ -2,7 +2,21 @@
 # Prints "export NAME=value" for what jobs on this node are given (/etc/gcluster/job-environment.d) and
 # don't say themselves; the value of NAME+ goes before what NAME has. Slurm's task prolog runs it for
 # each task and takes the lines as they are; shells of people evaluate them ("-q": quoted for them).
-for file in /etc/gcluster/job-environment.d/*; do
+# What only the node knows is written "@rails ELSE" and "@interface ELSE".
+
+# Print the rails that the health check keeps, as NCCL_IB_HCA has them ("=": exactly these); the interface
+# of the node's own address, on the way to an address of nobody (RFC 5737); ELSE where they aren't known.
+resolve() {
+    found=
+    case $1 in
+        @rails*) found=$(sed -n 'H; $ { x; s/\n/,/g; s/^,/=/p; }' "${GCLUSTER_RAILS:-/var/lib/gcluster/rails}" 2>/dev/null) ;;
+        @interface*) found=$(ip -o -4 route get 192.0.2.1 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/=\1/p') ;;
+    esac
+    [ -n "$found" ] || case $1 in *' '*) found=${1#* } ;; esac
+    echo "$found"
+}
+
+for file in "${GCLUSTER_JOB_ENVIRONMENT:-/etc/gcluster/job-environment.d}"/*; do
     [ -r "$file" ] || continue
     while IFS= read -r line; do
         case $line in '' | '#'* | *=*) ;; *) continue ;; esac
@@ -19,6 +33,11 @@ for file in /etc/gcluster/job-environment.d/*; do
                 eval "had=\${$name+set}"
                 [ -z "$had" ] || continue
                 ;;
+        esac
+        case $value in @*)
+            value=$(resolve "$value")
+            [ -n "$value" ] || continue
+            ;;
         esac
         [ "${1:-}" != -q ] || value="'$value'"
         echo "export $name=$value"

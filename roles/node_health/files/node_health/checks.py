@@ -98,8 +98,14 @@ def _checks(
     if gpus:
         checks.append(("kernel log", partial(check_kernel_log, probe)))
     for nics in expected.nics:
-        check = partial(check_nics, nics, probe, errors_per_hour=expected.link_errors_per_hour)
-        checks.append((f"nics {nics.kind}", check))
+        check = partial(
+            check_nics,
+            nics,
+            probe,
+            others=expected.nics,
+            errors_per_hour=expected.link_errors_per_hour,
+        )
+        checks.append((f"nics {nics.kind}{' front end' if nics.front_end else ''}", check))
     checks += [
         (f"mount {mount.path}", partial(check_mounts, [mount], probe)) for mount in expected.mounts
     ]

@@ -36,6 +36,10 @@ class Nics:
     count: int
     gbps: float = 0
     """Speed of one; 0: not known."""
+    devices: tuple[str, ...] = ()
+    """RDMA devices in the rails' order; empty: they are found (rails.py)."""
+    front_end: bool = False
+    """For SSH, storage and the scheduler; the others are rails."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,10 @@ def load(path: Path) -> Expected:
             data
             | {
                 "gpus": _made(Gpus, gpus) if gpus else None,
-                "nics": tuple(_made(Nics, nic) for nic in data.pop("nics", ())),
+                "nics": tuple(
+                    _made(Nics, nic | {"devices": tuple(nic.get("devices", ()))})
+                    for nic in data.pop("nics", ())
+                ),
                 "mounts": tuple(_made(Mount, mount) for mount in data.pop("mounts", ())),
                 "disks": tuple(data.pop("disks", ("/",))),
                 "burn_in": _made(BurnIn, burn_in),

@@ -15,6 +15,7 @@ from .expected import Expected, load
 from .finding import CheckIncomplete, Finding, note, reason_of, report_of, write_report
 from .parts import check_parts, parts_of
 from .probe import Probe
+from .rails import record_rails
 from .state import (
     STATES,
     NodeState,
@@ -124,6 +125,7 @@ class Program:
                 found = parts_of(load(self.options.config), self.probe)
                 before = self._kept_parts()
                 self.store.write(PARTS, dict(found))
+                record_rails(self.options.root, ())  # another NIC may have another name
                 for change in check_parts(before, found):
                     _say(f"known now: {change.message}")
             else:

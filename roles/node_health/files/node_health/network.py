@@ -1,4 +1,7 @@
-"""NICs and their ports: as many as the machine has, up, at full speed, without growing errors."""
+"""NICs: the rails by device, up, at full speed, without growing errors; others as many as expected.
+
+A port that nothing is expected of (for storage, without a cable, of the BMC) is nobody's fault.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from .finding import Finding
+from .finding import Finding, note
+from .rails import LINK_LAYERS, candidates, find_rails, ports_of, record_rails, recorded_rails
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 
     from .expected import Nics
     from .probe import Probe
+    from .rails import Port
 
 _COUNTERS = [
     "symbol_error",
@@ -23,14 +28,21 @@ _COUNTERS = [
     "excessive_buffer_overrun_errors",
 ]
 _ETHERNET_COUNTERS = ["rx_crc_errors", "rx_missed_errors", "tx_carrier_errors"]
-_LINK_LAYER = {"infiniband": "InfiniBand", "roce": "Ethernet"}
 _SPEED_SHARE = 0.99
 """A port that trained to the next lower speed has half; 0.99 forgives roundings."""
-_VERBS = frozenset({"infiniband", "roce", "efa"})
+_DRIVERS = {"ena": "ena", "gvnic": "gve"}
+"""Drivers whose interfaces are of the kind alone."""
+_VIRTUAL = frozenset({"ena", "gve", "hv_netvsc", "virtio_net", "vmxnet3"})
+"""Drivers that tell no speed of a link: what a cloud sells is an allowance."""
 
 
 def check_nics(
-    expected: Nics, probe: Probe, memory: dict[str, Any], *, errors_per_hour: float
+    expected: Nics,
+    probe: Probe,
+    memory: dict[str, Any],
+    *,
+    others: Sequence[Nics] = (),
+    errors_per_hour: float,
 ) -> Iterator[Finding]:
     """Yield what is wrong with the interfaces of one kind.
 
@@ -38,29 +50,108 @@ def check_nics(
         expected: of the machine type.
         probe: looks at the node.
         memory: kept from run to run.
+        others: all that the machine has; what is a rail's is nothing else's.
         errors_per_hour: how fast a counter of errors may grow.
     """
-    ports = _rdma_ports(expected, probe) if expected.kind in _VERBS else _links(probe)
+    rails = {name for nics in others for name in rails_of(nics, probe)}
+    if is_rail(expected):
+        ports = yield from _rails(expected, probe)
+        for port in ports:
+            yield from _rdma_port(expected, probe, port)
+        yield from _pcie(probe, ports)
+    elif expected.kind == "efa":
+        ports = [
+            path for path in probe.glob("/sys/class/infiniband/*") if _driver(probe, path) == "efa"
+        ]
+        ports = [f"{path}/ports/1" for path in ports]
+        yield from _counted(expected, ports)
+        for port in ports:
+            yield from _rdma_port(expected, probe, port)
+    elif expected.kind == "infiniband":
+        ports = []
+        yield from _enough(
+            expected, {n: p for n, p in ports_of(probe.root).items() if n not in rails}
+        )
+    else:
+        ports = _links(expected, probe, rails)
+        yield from _counted(expected, ports)
+        if len(ports) >= expected.count:
+            yield from _working_links(expected, probe, ports)
+    own = len(ports) <= expected.count  # else errors may be of an interface that nobody needs
+    for port in ports:
+        for finding in _growth(probe, port, memory, errors_per_hour):
+            yield finding if own else note(finding.code, finding.message)
+
+
+def is_rail(nics: Nics) -> bool:
+    """Say whether these are rails with names: EFA and Google's NICs are told by their kind."""
+    return nics.kind in LINK_LAYERS and not nics.front_end
+
+
+def rails_of(expected: Nics, probe: Probe) -> list[str]:
+    """Return the RDMA devices of the rails: as they are named, as kept, else as found."""
+    if not is_rail(expected):
+        return []
+    ports = ports_of(probe.root)
+    return (
+        list(expected.devices)
+        or recorded_rails(probe.root)
+        or find_rails(probe.root, ports, expected.kind, expected.count, expected.gbps)
+    )
+
+
+def _rails(expected: Nics, probe: Probe) -> Generator[Finding, None, list[str]]:
+    """Yield rails that are missing, and return the ports of the others; keep the list for all."""
+    names, ports = rails_of(expected, probe), ports_of(probe.root)
+    if not names:
+        may_be, _ = candidates(probe.root, ports, expected.kind)
+        yield from _enough(expected, {name: ports[name] for name in may_be})
+        return []
+    try:
+        record_rails(probe.root, names)
+    except OSError as error:
+        yield note("rails", f"the list of rails can't be kept: {error.strerror}")
+    layer = LINK_LAYERS[expected.kind]
+    missing = [name for name in names if name not in ports or ports[name].layer != layer]
+    if missing:
+        wrong = ", ".join(f"{n} speaks {ports[n].layer}" if n in ports else n for n in missing)
+        many = f"{len(names) - len(missing)} of {len(names)} {expected.kind} rails"
+        yield Finding("nic-count", f"{many}, not {wrong}")
+    return [f"/sys/class/infiniband/{name}/ports/1" for name in names if name not in missing]
+
+
+def _enough(expected: Nics, ports: Mapping[str, Port]) -> Iterator[Finding]:
+    """Yield what is wrong where nobody can say which ports are meant: too few that could be."""
+    least = expected.gbps * _SPEED_SHARE
+    mine = {name: p for name, p in ports.items() if p.layer == LINK_LAYERS[expected.kind]}
+    good = [name for name, port in mine.items() if port.is_active and port.gbps >= least]
+    what = f"{expected.kind} {'interfaces' if expected.front_end else 'rails'}"
+    if len(mine) < expected.count:
+        yield Finding("nic-count", f"{len(mine)} of {expected.count} {what}")
+    elif len(good) < expected.count:
+        others = ", ".join(
+            f"{name}: {f'{port.gbps:g} Gb/s' if port.is_active else 'down'}"
+            for name, port in sorted(mine.items())
+            if name not in good
+        )
+        code = "nic-speed" if all(port.is_active for port in mine.values()) else "nic-down"
+        yield Finding(
+            code, f"{len(good)} of {expected.count} {what} are as they should be; {others}"
+        )
+    elif not expected.front_end:
+        yield note(
+            "rails", f"{len(good)} ports may be the {expected.count} rails: name them (rdma)"
+        )
+
+
+def _counted(expected: Nics, ports: Sequence[str]) -> Iterator[Finding]:
     if len(ports) < expected.count:
         yield Finding("nic-count", f"{len(ports)} of {expected.count} {expected.kind} interfaces")
-    for port in ports:
-        yield from (_rdma_port if expected.kind in _VERBS else _link)(expected, probe, port)
-        yield from _growth(probe, port, memory, errors_per_hour)
-    if expected.kind in {"infiniband", "roce"}:
-        yield from _pcie(probe, ports)
 
 
-def _rdma_ports(expected: Nics, probe: Probe) -> list[str]:
-    ports = probe.glob("/sys/class/infiniband/*/ports/*")
-    if expected.kind == "efa":
-        return [port for port in ports if _driver(probe, port) == "efa"]
-    layer = _LINK_LAYER[expected.kind]
-    return [port for port in ports if probe.read_or(f"{port}/link_layer") == layer]
-
-
-def _driver(probe: Probe, port: str) -> str:
-    """Return the driver of a port's device; uevent also says it where links can't be followed."""
-    uevent = probe.read_or(f"{port}/../../device/uevent")
+def _driver(probe: Probe, folder: str) -> str:
+    """Return the driver of a device; uevent also says it where links can't be followed."""
+    uevent = probe.read_or(f"{folder}/device/uevent")
     found = re.search(r"^DRIVER=(.*)$", uevent, re.MULTILINE)
     return found[1] if found else ""
 
@@ -72,35 +163,56 @@ def _rdma_port(expected: Nics, probe: Probe, port: str) -> Iterator[Finding]:
     if not state.endswith("ACTIVE"):
         yield Finding("nic-down", f"{name}: port is {state}, {physical}")
         return
-    rate = re.match(r"[0-9.]+", probe.read_or(f"{port}/rate"))
     if expected.gbps and expected.kind != "efa":  # EFA's driver tells no rate of the link
-        now = float(rate[0]) if rate else 0
+        now = _number(probe.read_or(f"{port}/rate"))
         if now < expected.gbps * _SPEED_SHARE:
             yield Finding("nic-speed", f"{name}: {now:g} of {expected.gbps:g} Gb/s")
 
 
-def _links(probe: Probe) -> list[str]:
-    """Return the Ethernet interfaces that are devices and not a VF, bridge or bond."""
+def _links(expected: Nics, probe: Probe, rails: Collection[str]) -> list[str]:
+    """Return the Ethernet interfaces that could be meant: devices, and no VF, bridge or bond.
+
+    Nor a rail's own interface, one of USB (the way to the BMC), or the virtual function below
+    Azure's interface, which has that for its master.
+    """
+    of_rails = {
+        path.rsplit("/", 1)[1]
+        for rail in rails
+        for path in probe.glob(f"/sys/class/infiniband/{rail}/device/net/*")
+    }
     return [
         path
         for path in probe.glob("/sys/class/net/*")
         if probe.path(f"{path}/device").exists()
         and not probe.path(f"{path}/device/physfn").exists()
         and probe.read_or(f"{path}/type") == "1"
+        and not probe.path(f"{path}/master/device").exists()
+        and path.rsplit("/", 1)[1] not in of_rails
+        and "/usb" not in str(probe.path(f"{path}/device").resolve())
+        and (driver := _driver(probe, path)) == _DRIVERS.get(expected.kind, driver)
     ]
 
 
-def _link(expected: Nics, probe: Probe, path: str) -> Iterator[Finding]:
-    name = path.rsplit("/", 1)[1]
-    state = probe.read_or(f"{path}/operstate", "unknown")
-    if state != "up":
-        yield Finding("nic-down", f"{name}: {state}")
-        return
-    speed = probe.read_or(f"{path}/speed", "0")  # Mb/s; clouds' virtual NICs say -1
-    if expected.gbps and expected.kind == "ethernet":
-        now = int(speed) / 1000 if speed.lstrip("-").isdigit() else 0
-        if now < expected.gbps * _SPEED_SHARE:
-            yield Finding("nic-speed", f"{name}: {max(now, 0):g} of {expected.gbps:g} Gb/s")
+def _working_links(expected: Nics, probe: Probe, paths: list[str]) -> Iterator[Finding]:
+    """Yield what is wrong with interfaces where fewer than are expected work."""
+    bad: dict[str, str] = {}
+    codes = set()
+    for path in paths:
+        name = path.rsplit("/", 1)[1]
+        state = probe.read_or(f"{path}/operstate", "unknown")
+        speed = probe.read_or(f"{path}/speed", "-1")  # Mb/s; -1: not known
+        now = int(speed) / 1000 if speed.isdigit() else 0
+        if state != "up":
+            bad[name] = state
+            codes.add("nic-down")
+        elif _driver(probe, path) not in _VIRTUAL and 0 < now < expected.gbps * _SPEED_SHARE:
+            bad[name] = f"{now:g} Gb/s"
+            codes.add("nic-speed")
+    good = len(paths) - len(bad)
+    if good < expected.count:
+        wrong = ", ".join(f"{name}: {why}" for name, why in bad.items())
+        many = f"{good} of {expected.count} {expected.kind} interfaces work"
+        yield Finding(min(codes), f"{many}: {wrong}")
 
 
 def _growth(
@@ -130,7 +242,8 @@ def _pcie(probe: Probe, ports: list[str]) -> Iterator[Finding]:
         for what in ("speed", "width"):
             now = probe.read_or(f"{device}/current_link_{what}")
             most = probe.read_or(f"{device}/max_link_{what}")
-            if now and most and _number(now) < _number(most):
+            # A virtual function tells no link of its own: 0 or "Unknown".
+            if 0 < _number(now) < _number(most):
                 name = device.split("/")[-2]
                 yield Finding(f"pcie-{what}", f"{name}: {now} of {most}")
 

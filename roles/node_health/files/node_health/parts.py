@@ -24,6 +24,8 @@ _UNKNOWN = frozenset({"", "N/A", "0", "[N/A]", "None", "Not Specified", "Default
 def parts_of(expected: Expected, probe: Probe) -> dict[str, str]:
     """Return place -> serial number: "gpu 1B:00.0", "nic mlx5_0", "board", "disk nvme0n1".
 
+    A GPU in a PCI domain of its own is named with it: "gpu 0008:01:00.0" (Grace, Azure).
+
     A simulated node has the disks and the board of the machine it runs on, which are not its own.
     """
     if expected.simulated:
@@ -33,7 +35,7 @@ def parts_of(expected: Expected, probe: Probe) -> dict[str, str]:
         for gpu in nvidia_gpus(probe):
             serial = (gpu.findtext("serial") or "").strip()
             uuid = (gpu.findtext("uuid") or "").strip()
-            place = gpu.get("id", "?").partition(":")[2]
+            place = gpu.get("id", "?").removeprefix("0000").removeprefix("0000:")
             found[f"gpu {place}"] = uuid if serial in _UNKNOWN else f"{serial} {uuid}"
     elif expected.gpus:
         for device in amd_gpus(probe):
