@@ -66,6 +66,7 @@ VERBS = (
     ),
     Verb("ledger", "Inspect", "Compare the ledger of created resources with the sites."),
     Verb("ssh", "Inspect", "Log in to a node, or run a command there."),
+    Verb("kubeconfig", "Inspect", "Write a kubeconfig whose certificate ends by itself."),
     Verb("doctor", "Inspect", "Check prerequisites and show the commands to install them."),
     Verb(
         "down",

@@ -6,6 +6,7 @@ The tests of this file run in order and share one cluster of a control plane and
 from __future__ import annotations
 
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,46 @@ def test_what_was_compiled_is_applied(live: KubernetesCluster) -> None:
     assert managers == {"gcluster"}
     labels = live.get("node", "gpu001")["metadata"]["labels"]
     assert labels["partition.gcluster.local/main"] == "true"
+
+
+def test_root_of_a_control_plane_needs_no_kubeconfig(live: KubernetesCluster) -> None:
+    done = subprocess.run(
+        ["podman", "exec", f"gcluster-{live.name}-head", "kubectl", "get", "nodes"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_person_gets_in_with_the_rights_of_their_account_and_no_more(
+    live: KubernetesCluster, tmp_path: Path
+) -> None:
+    def allowed(access: Path, *arguments: str) -> tuple[int, str]:
+        node = f"gcluster-{live.name}-head"
+        subprocess.run(["podman", "cp", str(access), f"{node}:/run/access"], check=True)
+        done = subprocess.run(
+            ["podman", "exec", node, "kubectl", "--kubeconfig=/run/access", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    ada, admin = tmp_path / "ada", tmp_path / "admin"
+    as_ada = ("--as", "physics", "--user", "ada", "--for", "10m", "--out", str(ada))
+    said = live.json("kubeconfig", str(live.spec), *as_ada)
+    assert said["reachable"], said
+    assert stat.S_IMODE(ada.stat().st_mode) == 0o600
+    assert allowed(ada, "get", "jobs")[0] == 0
+    assert allowed(ada, "auth", "can-i", "create", "jobs")[1].strip() == "yes"
+    for refused in (("create", "pods"), ("get", "nodes"), ("get", "secrets", "-nkube-system")):
+        assert allowed(ada, "auth", "can-i", *refused)[1].strip().endswith("no"), refused
+    assert "Forbidden" in allowed(ada, "get", "nodes")[1]
+    live.gcluster("kubeconfig", str(live.spec), "--out", str(admin))
+    assert allowed(admin, "get", "nodes")[0] == 0
+    requests = [item["metadata"]["name"] for item in live.get("csr")["items"]]
+    assert not [name for name in requests if name.startswith("gcluster-")]
 
 
 def test_a_second_up_changes_nothing(live: KubernetesCluster) -> None:

@@ -1,0 +1,24 @@
+"""Text of `gcluster kubeconfig`: what was written, until when it is good, and how it is used."""
+
+from __future__ import annotations
+
+import shlex
+
+from ....lifecycle.kubernetes.access import Access
+from ...console import printable
+
+
+def access_text(access: Access) -> str:
+    """Return the file, its rights and its end, and the line to type next."""
+    rights = "administrator" if access.account is None else f'account "{access.account}"'
+    until = "asks your cloud login" if access.ends is None else f"until {access.ends:%F %H:%M} UTC"
+    lines = [f"✔ {printable(access.path)}   {printable(access.user)} as {rights}, {until}"]
+    if access.tunnel:
+        lines.append(f"open the tunnel first:\n  {access.tunnel}")
+    elif not access.reachable:
+        lines.append(
+            f"{access.server} does not answer from this machine: "
+            "run it again with --tunnel 6443 to go through SSH"
+        )
+    lines.append(f"  export KUBECONFIG={shlex.quote(access.path)}; kubectl get nodes")
+    return "\n".join(lines)

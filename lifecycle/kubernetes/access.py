@@ -1,0 +1,287 @@
+"""Access to the API for a person: a key of this machine, and a certificate that ends.
+
+The key never leaves this machine. The certificate is asked for as any client's is (Kubernetes,
+"Certificate Signing Requests", signer kube-apiserver-client) and names a user and a group; what
+these may do is in the roles that the spec compiles to. Kubernetes can't take a certificate
+back before it ends, so it is short, and an account's member has rights by name alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+import shlex
+import socket
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ...inventory.compile.kubernetes_objects.accounts import GROUP_PREFIX
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...stacks.io import atomic
+from ..cluster.outcome import Exit, LifecycleError, failure
+from ..nodes.ssh import SshSession
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+
+ADMIN_GROUP = "kubeadm:cluster-admins"
+"""The group that kubeadm binds to cluster-admin, since 1.29."""
+SIGNER = "kubernetes.io/kube-apiserver-client"
+SHORTEST_S = 600
+"""What the API server asks for at least (certificates.k8s.io/v1, `expirationSeconds`)."""
+LONGEST_S = 30 * 86400
+_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
+"""Without a colon: names with `system:` are Kubernetes' own."""
+_SIGNED_WITHIN_S = 30
+_CONNECTS_WITHIN_S = 3.0
+_CLUSTER = "{.clusters[0].cluster.server} {.clusters[0].cluster.certificate-authority-data}"
+"""Of admin.conf: where the API is and who signs for it, and nothing secret."""
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """A kubeconfig that was written, and whether it works from here."""
+
+    cluster: str
+    path: str
+    user: str
+    account: str | None
+    """Whose namespace it works in; None: the whole cluster's administrator."""
+    ends: datetime | None
+    """When its certificate ends; None: the cloud's own login is asked each time."""
+    server: str
+    reachable: bool
+    """Whether something answers at the server's address from this machine."""
+    tunnel: str = ""
+    """The line that opens a way there through SSH, where one is needed."""
+
+
+def grant(  # each is a choice of the person
+    spec: ClusterSpec,
+    hosts: ClusterInventory,
+    session: SshSession,
+    folder: Path,
+    *,
+    user: str,
+    account: str | None = None,
+    lifetime_s: int = 8 * 3600,
+    tunnel_port: int | None = None,
+    out: Path | None = None,
+) -> Access:
+    """Write a kubeconfig for a person, readable by this user alone.
+
+    Args:
+        spec: of the running cluster.
+        hosts: its machines, as they are.
+        session: the way to its control planes.
+        folder: the cluster's own on this machine; the file goes there where `out` is None.
+        user: the name that the API server's audit log shows.
+        account: the account whose rights it has; None: those of the administrator.
+        lifetime_s: how long the certificate is good, in seconds.
+        tunnel_port: port of this machine where a tunnel will begin; None: no tunnel.
+        out: the file to write.
+
+    Raises:
+        LifecycleError: the cluster runs no Kubernetes, has no such account or member, its API is
+            silent, or signs nothing (GC1073).
+    """
+    scheduler = spec.scheduler
+    if not isinstance(scheduler, KubernetesScheduler):
+        raise _refused(f"{spec.name} runs Slurm: there is no API to get a kubeconfig for")
+    group = _group(scheduler, account, user)
+    name = f"{spec.name}-{account or 'admin'}"
+    path = out or folder / f"kubeconfig-{account or 'admin'}"
+    if hosts.is_managed:
+        return _managed(spec, folder, account, path, user)
+    kubectl = kubectl_of(session, hosts)
+    try:
+        server, authority = kubectl.text(
+            "config", "view", "--raw", f"--output=jsonpath={_CLUSTER}"
+        ).split()
+        key, request = _request(user, group)
+        certificate = sign(kubectl, request, user=user, lifetime_s=lifetime_s)
+    except (ApiSilent, ApiRefused, ValueError) as error:
+        raise _refused(f"the API of {spec.name} gives no access: {error}") from error
+    cluster: dict[str, Any] = {"server": server, "certificate-authority-data": authority}
+    address, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
+    line = ""
+    if tunnel_port is not None:
+        cluster |= {"server": f"https://127.0.0.1:{tunnel_port}", "tls-server-name": address}
+        forward = f"127.0.0.1:{tunnel_port}:{address}:{port}"
+        login = (*hosts.with_role("login"), *hosts.with_role("controller"))[0]
+        argv = session.argv(login)
+        line = shlex.join([argv[0], "-N", "-L", forward, *(w for w in argv[1:] if w != "-t")])
+    context = {"cluster": name, "user": user} | ({} if account is None else {"namespace": account})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [
+            {
+                "name": user,
+                "user": {
+                    "client-certificate-data": base64.b64encode(certificate).decode(),
+                    "client-key-data": base64.b64encode(key).decode(),
+                },
+            }
+        ],
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+    }
+    _write(path, config)
+    return Access(
+        cluster=spec.name,
+        path=str(path),
+        user=user,
+        account=account,
+        ends=x509.load_pem_x509_certificate(certificate).not_valid_after_utc,
+        server=server,
+        reachable=_answers(address, port),
+        tunnel=line,
+    )
+
+
+def sign(
+    kubectl: Kubectl,
+    request: bytes,
+    *,
+    user: str,
+    lifetime_s: int,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bytes:
+    """Have the cluster sign a request (PEM) and return the certificate (PEM).
+
+    The request's object is removed whatever comes of it; one that a killed run leaves is removed
+    by the cluster itself within a day.
+
+    Raises:
+        ApiRefused: the API server or its signer refused.
+        ApiSilent: no API server answers.
+    """
+    label = re.sub(r"[^a-z0-9-]+", "-", user.lower()).strip("-") or "user"
+    name = f"gcluster-{label}-{secrets.token_hex(4)}"
+    spec = {
+        "request": base64.b64encode(request).decode(),
+        "signerName": SIGNER,
+        "expirationSeconds": lifetime_s,
+        "usages": ["client auth"],
+    }
+    made = {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    kubectl.text("create", "--filename=-", stdin=msgspec.json.encode(made).decode())
+    try:
+        kubectl.text("certificate", "approve", name)
+        for _ in range(_SIGNED_WITHIN_S):
+            status = kubectl.get("csr", name).get("status", {})
+            if signed := status.get("certificate"):
+                return base64.b64decode(signed)
+            for condition in status.get("conditions", ()):
+                if condition["type"] in {"Denied", "Failed"}:
+                    raise ApiRefused(str(condition.get("message") or condition["type"]))
+            sleep(1)
+        raise ApiRefused(f"kube-controller-manager signed nothing within {_SIGNED_WITHIN_S} s")
+    finally:
+        kubectl.run("delete", "csr", name, "--ignore-not-found", "--wait=false")
+
+
+def _group(scheduler: KubernetesScheduler, account: str | None, user: str) -> str | None:
+    """Return the group that the certificate names; None for a member, whose name has the rights.
+
+    So a member who leaves the account loses the rights at the next `up`, certificate or not.
+    """
+    if not _USER.fullmatch(user):
+        raise _refused(f'"{user}" is no user name', hint="--user NAME: letters, digits, . _ @ -")
+    if account is None:
+        return ADMIN_GROUP
+    if account not in scheduler.accounts:
+        known = ", ".join(sorted(scheduler.accounts)) or "none"
+        raise _refused(f'there is no account "{account}"', hint=f"accounts of the spec: {known}")
+    members = scheduler.accounts[account].users
+    if members and user not in members:
+        raise _refused(
+            f'"{user}" is no member of account "{account}"',
+            hint=f"--user NAME: one of {', '.join(sorted(members))}, or add them to its users",
+        )
+    return None if members else f"{GROUP_PREFIX}{account}"
+
+
+def _request(user: str, group: str | None) -> tuple[bytes, bytes]:
+    """Return a new private key (PKCS 8) and a request that names user and group, both PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
+    if group is not None:
+        names.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
+    subject = x509.Name(names)
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    return (
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        request.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
+    )
+
+
+def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, user: str) -> Access:
+    """Return the kubeconfig of a cloud's control plane, whose user is this person's cloud login."""
+    from .managed.login import FILE  # noqa: PLC0415  # clusters of clouds only
+
+    if account is not None:
+        raise _refused(
+            f"people reach {spec.name} by their own login to the cloud",
+            hint=f"map them to the group {GROUP_PREFIX}{account} there (EKS access entries, Google "
+            "Groups, Entra ID), and they have the account's rights; without --as you get your own",
+        )
+    try:
+        text = (folder / FILE).read_bytes()
+    except FileNotFoundError:
+        raise _refused(
+            f"this machine has not seen the control plane of {spec.name} yet",
+            hint=f"gcluster status {spec.name}",
+        ) from None
+    config = msgspec.json.decode(text)
+    _write(path, config)
+    server = config["clusters"][0]["cluster"]["server"]
+    at = urlsplit(server)
+    return Access(
+        cluster=spec.name,
+        path=str(path),
+        user=user,
+        account=None,
+        ends=None,
+        server=server,
+        reachable=_answers(at.hostname or "", at.port or 443),
+    )
+
+
+def _write(path: Path, config: dict[str, Any]) -> None:
+    try:
+        atomic.write(path, msgspec.json.format(msgspec.json.encode(config)) + b"\n")  # JSON is YAML
+    except OSError as error:
+        raise _refused(f"{path} can't be written: {error.strerror}") from error
+
+
+def _answers(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=_CONNECTS_WITHIN_S):
+            return True
+    except OSError:
+        return False
+
+
+def _refused(summary: str, hint: str = "") -> LifecycleError:
+    return failure("GC1073", summary, hint=hint, exit_code=Exit.USAGE if hint else Exit.FAILED)
