@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....schemas.spec import Qos
 from ...accounting.records import NORMAL
 from ..steps import Json
-from .fabric import needs_host
+from .fabric import host_access
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, units_per_gpu
 from .objects import (
     DOMAIN,
@@ -59,7 +59,7 @@ def namespaces(facts: KubernetesFacts) -> list[Object]:
             account,
             labels={
                 ACCOUNT_LABEL: account,
-                enforce: "privileged" if needs_host(facts, account) else "baseline",
+                enforce: "privileged" if host_access(facts, account).any else "baseline",
             },
         )
         for account in facts.accounts
@@ -105,6 +105,35 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
                 subjects=subjects,
             )
         )
+    return made
+
+
+def isolation(facts: KubernetesFacts) -> list[Object]:
+    """Return what keeps accounts apart on the network, and their services inside the cluster.
+
+    Pods are reached from their own account and from gcluster's own jobs; nodes reach them always.
+    A port of every node, or a load balancer of the cloud's, is the operator's to give.
+    """
+    own = {"podSelector": {}}
+    ours = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SYSTEM_NAMESPACE}}}
+    policy: dict[str, Json] = {
+        "podSelector": {},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [own, ours]}],
+    }
+    inside: dict[str, Json] = {"hard": {"services.loadbalancers": "0", "services.nodeports": "0"}}
+    made = []
+    for account in facts.accounts:
+        made.append(
+            new(
+                "networking.k8s.io/v1",
+                "NetworkPolicy",
+                "account-only",
+                namespace=account,
+                spec=policy,
+            )
+        )
+        made.append(new("v1", "ResourceQuota", "services", namespace=account, spec=inside))
     return made
 
 

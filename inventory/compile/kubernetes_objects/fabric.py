@@ -136,11 +136,34 @@ def rail_subnets(network: str, rails: int) -> list[str]:
     return [str(part) for part, _ in zip(parts, range(rails), strict=False)]
 
 
-def needs_host(facts: KubernetesFacts, account: str) -> bool:
-    """Whether an account's jobs can only reach a fabric with rights that `baseline` refuses."""
+class HostAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account's pods may have of their host, for the fabrics of its partitions."""
+
+    network: bool
+    paths: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        """Whether it is more than `baseline` allows."""
+        return self.network or bool(self.paths)
+
+    @property
+    def privileged(self) -> bool:
+        """Whether containers open devices by their paths, which only privileged ones can.
+
+        Whoever has that is root on the nodes of these partitions.
+        """
+        return any(path.startswith("/dev") for path in self.paths)
+
+
+def host_access(facts: KubernetesFacts, account: str) -> HostAccess:
+    """Return what the fabrics of an account's partitions take of the host."""
     pools = {p for name in facts.partitions_of(account) for p in facts.partitions[name].pools}
     found = [fabric_access(facts, pool) for pool in sorted(pools)]
-    return any(one.host_network or one.host_paths for one in found)
+    return HostAccess(
+        network=any(one.host_network for one in found),
+        paths=frozenset(path for one in found for path in (*one.host_paths, *one.libraries)),
+    )
 
 
 def uses_network_operator(facts: KubernetesFacts) -> bool:

@@ -1,4 +1,7 @@
-"""What the API server refuses: jobs with a QOS, queue, time or grace that nobody gave them.
+"""What the API server refuses in accounts' namespaces.
+
+Jobs with a QOS, queue, time or grace that nobody gave them; pods that would leave their account,
+for a node of their choice, the host, or an address of others.
 
 Rules are ValidatingAdmissionPolicies (CEL, stable since Kubernetes 1.30) over the accounts'
 namespaces. The QOS that Slurm fills in is a MutatingAdmissionPolicy where the release has it.
@@ -13,6 +16,7 @@ from datetime import UTC, datetime
 from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ..steps import Json
 from .accounts import ACCOUNT_LABEL, allowed_qos, default_qos, qualities
+from .fabric import host_access
 from .facts import KubernetesFacts
 from .nodes import PARTITION_DOMAIN
 from .objects import Object, literal, new
@@ -28,6 +32,14 @@ DEFAULT_GRACE_S = 30
 
 _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 _JOBS = {"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]}
+_SERVICES = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
+_CAPABILITIES = (
+    *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
+    *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+)
+"""What containers may add under the baseline profile (Kubernetes, Pod Security Standards)."""
+_LOCKED = "IPC_LOCK"
+"""What pins the memory that RDMA adapters read; it gives no power over others."""
 _QUEUED = [
     _JOBS,
     {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["*"], "resources": ["jobsets"]},
@@ -40,6 +52,11 @@ def rules(facts: KubernetesFacts) -> list[Object]:
     """Return the policies, each followed by its binding, then what fills in defaults."""
     made: list[Object | None] = [_qos_of_pods(facts)]
     made += [_queues(facts), _time_of_jobs(facts)] if facts.scheduler.kueue else [_places(facts)]
+    made += [
+        _confined(facts, "pods", _PODS, "object.spec"),
+        _confined(facts, "jobs", _JOBS, "object.spec.template.spec"),
+        _addresses(),
+    ]
     bound = [[policy, _binding(policy)] for policy in made if policy is not None]
     return [one for pair in bound for one in pair] + _defaults(facts)
 
@@ -193,6 +210,71 @@ def _places(facts: KubernetesFacts) -> Object | None:
     )
     variables = {"bound": literal(bound)}
     return _policy("gcluster-partitions", [_PODS], variables, [held], operations=["CREATE"])
+
+
+def _confined(
+    facts: KubernetesFacts, what: str, resources: dict[str, list[str]], pod: str
+) -> Object:
+    """Pods wait for the scheduler, keep off the control plane, and have of the host what is given.
+
+    Namespaces of accounts whose fabric is reached on the host are `privileged` for Pod Security;
+    this is what it refuses otherwise, but for what the fabric takes of the host. Of a job its
+    template is asked: whoever makes it sees the answer, and not only its controller.
+    """
+    given = {account: host_access(facts, account) for account in facts.accounts}
+    paths = {account: sorted(one.paths) for account, one in given.items()}
+    network = [account for account, one in given.items() if one.network]
+    privileged = [account for account, one in given.items() if one.privileged]
+    account = "namespaceObject.metadata.name"
+    variables = {
+        "paths": f"{literal(paths)}[{account}]",
+        "network": f"{account} in {literal(network)}",
+        "privileged": f"{account} in {literal(privileged)}",
+        "containers": f"{pod}.containers + {pod}.?initContainers.orValue([])",
+    }
+    held = [
+        _rule(
+            f"{pod}.?nodeName.orValue('') == ''",
+            literal("no nodeName: the scheduler places pods; use nodeSelector"),
+        ),
+        _rule(
+            f"{pod}.?tolerations.orValue([]).all(t, t.?key.orValue('') != '' && "
+            "!t.key.startsWith('node-role.kubernetes.io/') && "
+            "t.key != 'node.kubernetes.io/unschedulable')",
+            literal("no toleration of everything, of control planes' taints or of drained nodes"),
+        ),
+        _rule(
+            f"{pod}.?volumes.orValue([]).all(v, !has(v.hostPath) || "
+            "v.hostPath.path in variables.paths)",
+            "'hostPath volumes of this account: ' + (variables.paths.size() == 0 ? 'none' : "
+            "variables.paths.join(', '))",
+        ),
+        _rule(
+            f"!{pod}.?hostPID.orValue(false) && !{pod}.?hostIPC.orValue(false) && "
+            f"(variables.network || !{pod}.?hostNetwork.orValue(false))",
+            "'no hostPID and no hostIPC' + (variables.network ? '' : ', and no hostNetwork')",
+        ),
+        _rule(
+            "variables.privileged || "
+            "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false) && "
+            "c.?securityContext.?capabilities.?add.orValue([])"
+            f".all(added, added in {literal([*_CAPABILITIES, _LOCKED])}))",
+            literal(
+                f"no privileged containers, and capabilities of the baseline and {_LOCKED} only"
+            ),
+        ),
+    ]
+    return _policy(f"gcluster-confined-{what}", [resources], variables, held, operations=["CREATE"])
+
+
+def _addresses() -> Object:
+    """Services don't take addresses of others, such as the control plane's."""
+    held = _rule(
+        "object.spec.?externalIPs.orValue([]).size() == 0 && "
+        "object.spec.?loadBalancerIP.orValue('') == ''",
+        literal("no externalIPs and no loadBalancerIP"),
+    )
+    return _policy("gcluster-addresses", [_SERVICES], {}, [held])
 
 
 def _rule(expression: str, message: str) -> dict[str, str]:

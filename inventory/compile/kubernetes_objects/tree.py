@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...hosts import ClusterInventory
-from .accounts import memberships, namespaces, priority_classes, quotas, workload_priority_classes
+from .accounts import (
+    isolation,
+    memberships,
+    namespaces,
+    priority_classes,
+    quotas,
+    workload_priority_classes,
+)
 from .addons import addon_files, addon_namespaces
 from .allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .fabric import network_objects
@@ -79,6 +86,7 @@ def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
             "priorities": priority_classes(facts),
             "quotas": quotas(facts),
             "members": memberships(facts),
+            "isolation": isolation(facts),
             "rules": rules(facts),
             "claims": claim_templates(facts),
         },

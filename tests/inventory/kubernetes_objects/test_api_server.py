@@ -6,6 +6,8 @@ names that are too long. Kinds of add-ons are held against their CRDs where thos
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from bench.simulated.api_server import ApiServer
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
+from .test_rules import ESCAPES
 from .test_valid import THIRD_PARTY
 
 if TYPE_CHECKING:
@@ -68,6 +71,87 @@ def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(api: Any, group: str
             api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}])
         if objects:
             _taken(api, objects)
+
+
+MEMBER = ("--as=ada", "--as-group=system:authenticated")
+"""A member of account nlp, as the API server sees one; the administrator asks in their name."""
+SPACE = "--namespace=nlp"
+FORBIDDEN = (
+    ("get", "secrets", "--namespace=kube-system"),
+    ("get", "secrets", "--namespace=vision"),
+    ("get", "nodes"),
+    ("get", "--raw", "/api/v1/nodes/head/proxy/pods"),
+    ("get", "csr"),
+    ("cordon", "head"),
+    ("label", "namespace", "nlp", "pod-security.kubernetes.io/enforce=privileged", "--overwrite"),
+    ("create", "clusterrolebinding", "me", "--clusterrole=cluster-admin", "--user=ada"),
+    ("create", "rolebinding", "me", "--clusterrole=admin", "--user=ada", SPACE),
+    ("create", "role", "me", "--verb=*", "--resource=pods", SPACE),
+    ("create", "serviceaccount", "me", SPACE),
+    ("create", "token", "default", SPACE),
+    ("create", "token", "default", "--namespace=kube-system"),
+    ("create", "deployment", "me", "--image=x", SPACE),
+    ("run", "me", "--image=x", SPACE),
+    ("delete", "resourcequota", "--all", SPACE),
+    ("delete", "networkpolicy", "--all", SPACE),
+    ("delete", "validatingadmissionpolicy", "gcluster-confined-pods"),
+    ("get", "pods", "--namespace=kube-system", "--as=system:admin"),
+)
+"""What would make a member more than that; each is refused."""
+
+
+def _job(pod: dict[str, Any]) -> Object:
+    containers = [{"name": "x", "image": "x", **one} for one in pod.get("containers", [{}])]
+    named = {
+        key: [{"name": "first", "image": "x", **one} for one in value]
+        for key, value in pod.items()
+        if key == "initContainers"
+    }
+    volumes = [{"name": "x", **one} for one in pod.get("volumes", [])]
+    spec = {**pod, **named, "containers": containers, "restartPolicy": "Never"}
+    spec |= {"priorityClassName": "low"} | ({"volumes": volumes} if volumes else {})
+    labels = {"kueue.x-k8s.io/queue-name": "all"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": "job-", "namespace": "nlp", "labels": labels},
+        "spec": {"activeDeadlineSeconds": 60, "template": {"spec": spec}},
+    }
+
+
+def test_a_member_of_an_account_becomes_nobody_else(api: Any) -> None:
+    objects = [made for name, made in objects_of("campus") if name.startswith(("namesp", "accou"))]
+    built_in = [made for made in objects if _built_in(made)]
+    told = api.apply([made for made in built_in if made["kind"] == "Namespace"])
+    told = api.apply([made for made in built_in if made["kind"] != "Namespace"])
+    assert told.returncode == 0, told.stderr
+
+    def asked(*arguments: str, made: Object | None = None) -> Any:
+        stdin = None if made is None else json.dumps(made)
+        return api.kubectl(*MEMBER, *arguments, stdin=stdin, check=False)
+
+    until_it_holds = _job({"hostPID": True})
+    for _ in range(60):  # policies are read by a watch
+        if asked("create", "--filename=-", "--dry-run=server", made=until_it_holds).returncode:
+            break
+        time.sleep(1)
+    allowed = asked("create", "--filename=-", made=_job({}))
+    assert allowed.returncode == 0, allowed.stderr
+    for arguments in FORBIDDEN:
+        done = asked(*arguments)
+        assert done.returncode != 0, (arguments, done.stdout)
+        assert "forbidden" in done.stderr.lower(), (arguments, done.stderr)
+    for what, pod in ESCAPES.items():
+        done = asked("create", "--filename=-", made=_job(pod))
+        assert done.returncode != 0, what
+        assert "gcluster-confined-jobs" in done.stderr, (what, done.stderr)
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "mine", "namespace": "nlp"},
+        "spec": {"ports": [{"port": 6443}], "externalIPs": ["10.22.0.10"]},
+    }
+    assert "gcluster-addresses" in asked("create", "--filename=-", made=service).stderr
 
 
 def test_what_only_a_server_finds_is_found(api: Any) -> None:

@@ -87,14 +87,14 @@ def test_time_slices_are_what_the_quota_counts_too() -> None:
 
 
 def test_slices_of_mig_are_counted_and_the_nodes_are_told() -> None:
-    (quota,) = of_kind("cloud", "ResourceQuota")
+    (quota,) = [q for q in of_kind("cloud", "ResourceQuota") if q["metadata"]["name"] == "gpus"]
     assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": str(16 * 7)}
     labels = [one["labels"] for one in nodes(facts_of(spec_of("cloud"))).values()]
     assert {one["nvidia.com/mig.config"] for one in labels} == {"all-1g.10gb"}
 
 
 def test_claimed_gpus_are_limited_and_claimed_by_device_class() -> None:
-    (quota,) = of_kind("amd", "ResourceQuota")
+    (quota,) = [q for q in of_kind("amd", "ResourceQuota") if q["metadata"]["name"] == "gpus"]
     assert quota["spec"]["hard"] == {"gpu.amd.com.deviceclass.resource.k8s.io/devices": "8"}
     container = ranks("amd")["containers"][0]
     assert container["resources"]["claims"] == [{"name": "gpus"}]

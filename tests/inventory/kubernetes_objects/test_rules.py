@@ -76,6 +76,50 @@ def test_a_pod_may_not_ask_for_another_qos() -> None:
     assert said == "priorityClassName of this account: one of low"
 
 
+ESCAPES: dict[str, dict[str, Any]] = {
+    "the control plane by name": {"nodeName": "head"},
+    "the control plane by its taint": {
+        "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
+    },
+    "every node by every taint": {"tolerations": [{"operator": "Exists"}]},
+    "a drained node": {"tolerations": [{"key": "node.kubernetes.io/unschedulable"}]},
+    "the host's disk": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+    "the kubelet's keys": {"volumes": [{"hostPath": {"path": "/var/lib/kubelet"}}]},
+    "the host's processes": {"hostPID": True},
+    "the host's shared memory": {"hostIPC": True},
+    "the host's network": {"hostNetwork": True},
+    "devices": {"containers": [{"securityContext": {"privileged": True}}]},
+    "devices, before it starts": {"initContainers": [{"securityContext": {"privileged": True}}]},
+    "the kernel": {"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]},
+}
+
+
+@pytest.mark.parametrize("pod", ESCAPES.values(), ids=ESCAPES)
+@pytest.mark.parametrize("what", ["pods", "jobs"])
+def test_a_member_gets_no_hold_of_a_host(what: str, pod: dict[str, Any]) -> None:
+    spec = {"containers": [{}], **pod}
+    made = _pod(**spec) if what == "pods" else {"spec": {"template": {"spec": spec}}}
+    assert len(refusals("campus", f"gcluster-confined-{what}", "nlp", made)) == 1
+
+
+def test_an_ordinary_pod_is_none_of_that() -> None:
+    tolerated = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
+    locks = {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}
+    pod = _pod(
+        containers=[locks],
+        tolerations=[tolerated],
+        volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    )
+    assert refusals("campus", "gcluster-confined-pods", "nlp", pod) == []
+
+
+def test_a_service_takes_nobodys_address() -> None:
+    takes = _pod(externalIPs=["10.0.0.1"])
+    assert refusals("campus", "gcluster-addresses", "nlp", takes) != []
+    assert refusals("campus", "gcluster-addresses", "nlp", _pod(loadBalancerIP="10.0.0.1")) != []
+    assert refusals("campus", "gcluster-addresses", "nlp", _pod(selector={"app": "x"})) == []
+
+
 def test_a_pod_may_not_have_a_priority_of_the_system() -> None:
     asked = _pod(priorityClassName="system-node-critical")
     assert refusals("campus", "gcluster-qos", "nlp", asked)
