@@ -94,12 +94,12 @@ def address_settings(interface: str, rail: int, network: str) -> Iterator[Settin
         yield Setting(f"{interface} has routes of its own", ("ip", "route", "replace", *path))
     rules = _asked("rule")
     if not any((r.get("src"), str(r.get("table"))) == (str(address), table) for r in rules):
-        command = ("ip", "rule", "add", "from", str(address), "table", table, "priority", priority)
-        yield Setting(f"packets of {address} leave by {interface}", command)
+        rule = ("ip", "rule", "add", "from", str(address), "table", table, "priority", priority)
+        yield Setting(f"packets of {address} leave by {interface}", rule)
     for name, text, why in KERNEL:
-        path = system_path("/proc/sys/net/ipv4/conf") / interface / name
-        if first_line(path) != text:
-            yield Setting(f"{interface}: {name} {text}, {why}", FileText(path, text))
+        setting = system_path("/proc/sys/net/ipv4/conf") / interface / name
+        if first_line(setting) != text:
+            yield Setting(f"{interface}: {name} {text}, {why}", FileText(setting, text))
 
 
 def _asked(what: str, *words: str) -> list[dict[str, Any]]:

@@ -155,11 +155,13 @@ def gid_differences(chosen: Adapters) -> tuple[list[str], list[str]]:
     wrong = [
         f"{name} has no RoCE v2 GID with an IPv4 address" for name in chosen if name not in indexes
     ]
-    found = {indexes[name] for name in chosen if name in indexes}
-    if len(found) > 1:
+    different = {indexes[name] for name in chosen if name in indexes}
+    if len(different) > 1:
         listed = ", ".join(f"{indexes[name]} on {name}" for name in chosen if name in indexes)
         wrong.append(f"the RoCE v2 GID has another index on some rails: {listed}")
-    return wrong, [f"NCCL_IB_GID_INDEX={index}" for index in found] if len(found) == 1 else []
+    return wrong, [f"NCCL_IB_GID_INDEX={index}" for index in different] if len(
+        different
+    ) == 1 else []
 
 
 def verbs_differences(device: str, mtu: int) -> Iterator[str]:

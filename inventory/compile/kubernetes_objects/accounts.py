@@ -114,8 +114,10 @@ def isolation(facts: KubernetesFacts) -> list[Object]:
     Pods are reached from their own account and from gcluster's own jobs; nodes reach them always.
     A port of every node, or a load balancer of the cloud's, is the operator's to give.
     """
-    own = {"podSelector": {}}
-    ours = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SYSTEM_NAMESPACE}}}
+    own: Json = {"podSelector": {}}
+    ours: Json = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SYSTEM_NAMESPACE}}
+    }
     policy: dict[str, Json] = {
         "podSelector": {},
         "policyTypes": ["Ingress"],
