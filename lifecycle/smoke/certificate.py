@@ -128,6 +128,7 @@ def _run(run: SmokeRun) -> dict[str, object]:
     return {
         "partition": run.partition,
         "nodes": run.nodes,
+        "container": run.container,
         "ranks": run.verdict.ranks,
         "verdict": run.verdict.verdict,
         "transport": run.verdict.transport,

@@ -22,6 +22,9 @@ RAILS = Path(__file__).with_name("rails.sh")
 """Runs the ranks' program, found on nodes with GPUs where role nccl builds it, and counts what each
 rail carries meanwhile."""
 
+GATE_IMAGE = "/usr/local/share/gcluster/gate.sqsh"
+"""An image without programs; role enroot_pyxis makes it on every node that runs containers."""
+
 ONLY_PARTITION = "main"
 """The partition with every compute pool, when the spec names none."""
 
@@ -56,6 +59,9 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     apart: bool = False
     """Each GPU of a node reduces with its peers of the other nodes alone, all at the same time:
     then NVLink carries nothing, and the slowest rail is the result."""
+
+    container: str = ""
+    """Image on the nodes in which the ranks run, as jobs do under pyxis; "": in none."""
 
     @property
     def ranks(self) -> int:
@@ -95,6 +101,37 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def _rails() -> str:
     return RAILS.read_text(encoding="utf-8")
+
+
+_IN_CONTAINER = {
+    "OMPI_MCA_pmix_base_async_modex": "1",
+    "PMIX_MCA_pmix_base_async_modex": "1",
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+}
+"""What role mpi writes into /etc of nodes, and what images with CUDA say to NVIDIA's hook."""
+
+
+def in_container(launch: Launch, vendor: str) -> Launch:
+    """Return the largest message of a launch again, inside a container of the gate's own image.
+
+    Args:
+        launch: the AllReduce outside of one.
+        vendor: of the GPUs.
+    """
+    given = {
+        name: value
+        for name, value in _IN_CONTAINER.items()
+        if vendor == "nvidia" or not name.startswith("NVIDIA_")
+    }
+    return msgspec.structs.replace(
+        launch,
+        job=f"{launch.job}-container",
+        label=f"{launch.label}-container",
+        min_bytes=launch.max_bytes,
+        environment=(*launch.environment, *given.items()),
+        container=GATE_IMAGE,
+    )
 
 
 def launches(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...inventory.compile.node import node_facts
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.catalog import Catalog
 from ...schemas.derived.floor import FloorFigure, allreduce_floor, fabric_nics
@@ -21,7 +22,7 @@ from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
 from .domains import blocks_of, fabric_of, machine_of
 from .judging.verdict import Expectation, Rails, Verdict, Wire
-from .launch import Launch, launches, sweep
+from .launch import Launch, in_container, launches, sweep
 from .launching.job import JobRunner, SmokeRun
 from .launching.launcher import Launcher
 from .launching.slurm import SlurmLauncher
@@ -131,7 +132,7 @@ def run_allreduce(
     runs = tuple(
         each
         for launch, run in zip(todo, runs, strict=True)
-        for each in (run, *gate.prove_rails(launch, run))
+        for each in (run, *gate.prove_rails(launch, run), *gate.prove_containers(launch, run))
     )
     shown = max(runs, key=lambda run: (not run.verdict.passed, run.verdict.ranks))
     result = SmokeResult(
@@ -212,6 +213,18 @@ class _Gate:
             self._report(StageProgress(name=STAGE, done=done, total=total, detail=detail))
 
         return self._runner.run(launch, self._expectation(launch), progress)
+
+    def prove_containers(self, launch: Launch, run: SmokeRun) -> tuple[SmokeRun, ...]:
+        """Run it again as jobs in containers do, where the nodes run any; () elsewhere."""
+        hosts = self._hosts(launch)
+        facts = node_facts(self._spec, self._catalog)
+        runs_there = all(facts[host.pool].runs_containers for host in hosts)
+        if not run.verdict.passed or not runs_there or not self._launcher.reaches_nics(launch):
+            return ()
+        machine = machine_of(self._catalog, hosts[0])
+        vendor = machine.gpu.vendor if machine and machine.gpu else ""
+        inside = in_container(launch, vendor)
+        return (self._runner.run(inside, self._expectation(inside)),)
 
     def prove_rails(self, launch: Launch, run: SmokeRun) -> tuple[SmokeRun, ...]:
         """Run each rail by itself where no counter told what it carried; () where none need be."""

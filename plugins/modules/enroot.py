@@ -8,7 +8,7 @@ module: enroot
 short_description: Configure enroot or verify containers of jobs
 description:
   - Makes enroot's folders (C(/etc/tmpfiles.d/gcluster-enroot.conf)), switches on its hooks for Slurm and loads its
-    kernel settings.
+    kernel settings. Makes the image in which C(gcluster smoke) runs the nodes' own programs, an empty one.
   - With O(state=verified) asks Slurm for pyxis' options, the kernel for a namespace as a plain user, and enroot
     for its version.
 options:
@@ -58,6 +58,7 @@ differences:
   elements: str
 """
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.changes import Change, applied, commands
 from ..module_utils.files import write_text
 from ..module_utils.node import is_of_branch, run, system_path
-from ..module_utils.state import STATE, exit_with_state
+from ..module_utils.state import STATE, Failed, exit_with_state
 
 ARGUMENTS: dict[str, Any] = {
     "state": STATE,
@@ -79,6 +80,10 @@ SHIPPED_HOOKS = Path("/usr/share/enroot/hooks.d")
 HOOKS = "/etc/enroot/hooks.d"
 WANTED_HOOKS = ("50-slurm-pmi.sh", "50-slurm-pytorch.sh")
 FOLDERS = ("cache", "data", "tmp")
+IMAGE = "/usr/local/share/gcluster/gate.sqsh"
+IN_IMAGE = ("dev", "etc", "home", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var")
+"""Folders of the image; /usr and others are the node's own, mounted by whoever starts it."""
+FROM_USR = ("bin", "lib", "lib64", "sbin")
 FOR_ALL = 0o1777
 AS_PLAIN_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 TMPFILES = ("systemd-tmpfiles", "--create", "/etc/tmpfiles.d/gcluster-enroot.conf")
@@ -102,7 +107,30 @@ def changes(data: str) -> list[Change]:
         text = shipped.read_text(encoding="utf-8")
         if write_text(hook, text, act=False, mode=0o755):
             due.append(Change(f"hook {name}", _writing(hook, text)))
+    if not system_path(IMAGE).exists():
+        due.append(Change(f"image {IMAGE}", make_image))
     return due
+
+
+def make_image() -> None:
+    """Make the image without programs; its rc starts what it is told, as enroot's own do."""
+    image = system_path(IMAGE)
+    image.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gate.") as scratch:
+        tree, fresh = Path(scratch, "tree"), image.with_name(f".{image.name}.new")
+        for name in IN_IMAGE:
+            Path(tree, name).mkdir(parents=True)
+        for name in FROM_USR:
+            Path(tree, name).symlink_to(f"usr/{name}")
+        for name, text in (("rc", 'exec "$@"\n'), ("fstab", ""), ("environment", "")):
+            Path(tree, "etc", name).write_text(text, encoding="utf-8")
+        tree.chmod(0o755)
+        flags = ("-all-root", "-noappend", "-quiet", "-no-progress")
+        code, text = run("mksquashfs", str(tree), str(fresh), *flags)
+        if code:
+            raise Failed(f"mksquashfs can't make {IMAGE}: {text}")
+        fresh.chmod(0o644)
+        fresh.replace(image)
 
 
 def _writing(hook: Path, text: str) -> Any:
@@ -125,8 +153,8 @@ def differences(asked: dict[str, Any]) -> list[str]:
     if code:
         wrong.append(f"a plain user can't make a namespace, so no container starts: {text}")
     wrong += [
-        f"{path} isn't there, and containers are to have it"
-        for path in asked["paths"]
+        f"{path} isn't there, and containers need it"
+        for path in (*asked["paths"], IMAGE)
         if not system_path(path).exists()
     ]
     folders = [Path(asked["data"], name) for name in FOLDERS]

@@ -26,6 +26,8 @@ class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):
     log: AllReduceLog
     log_file: str
     """The whole output, on the machine that runs gcluster."""
+    container: str = ""
+    """Image of the container in which the ranks ran; "": in none."""
     started: bool = True
     """False: it was given up while it waited in the queue."""
 
@@ -95,6 +97,7 @@ class JobRunner:
             verdict=verdict,
             log=log,
             log_file=str(path),
+            container=launch.container,
             started=ended.started,
         )
 

@@ -98,11 +98,22 @@ def command(launch: Launch, limit_s: float = 0) -> str:
         f"--time={minutes}",
         *([f"--qos={launch.qos}"] if launch.qos else []),
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
+        *(_container(launch.container) if launch.container else []),
         *launch.program(),
     ]
     given = (_LOGIN | launch.variables()).items()
     variables = (f"{name}={value}" for name, value in given)
     return f"cd / && {AS_ROOT} {shlex.join([*_PLAIN_USER, *variables, *srun])} 2>&1"
+
+
+_NODES_OWN = ("/usr", "/opt", "/etc/alternatives", "/etc/ld.so.cache", "/etc/nsswitch.conf")
+"""What programs need of their node where the image has none: devices and settings it must get."""
+
+
+def _container(image: str) -> list[str]:
+    mounts = ",".join(f"{path}:{path}:ro" for path in _NODES_OWN)
+    options = [f"--container-image={image}", f"--container-mounts={mounts}"]
+    return [*options, "--no-container-mount-home"]
 
 
 def choose_idle(

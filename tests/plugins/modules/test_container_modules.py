@@ -57,7 +57,7 @@ WRONG = [
         "enroot_pyxis",
         "good",
         ("enroot", ENROOT[1] | {"paths": ["/dev/infiniband"]}),
-        "/dev/infiniband isn't there, and containers are to have it",
+        "/dev/infiniband isn't there, and containers need it",
     ),
     ("enroot_pyxis", "good", ENROOT, "srun has no --container-image"),
     ("enroot_pyxis", "good", ENROOT, "users can't write in /nowhere/enroot/cache"),
@@ -163,7 +163,23 @@ def test_hooks_of_enroot_and_its_folders_are_due_where_they_are_missing(
     node: Machine, tmp_path: Path
 ) -> None:
     data = str(tmp_path / "enroot")
-    assert f"folders in {data}" in node.call("enroot", {"data": data}, check=True)["changes"]
+    changes = node.call("enroot", {"data": data}, check=True)["changes"]
+    assert changes == [f"folders in {data}", "image /usr/local/share/gcluster/gate.sqsh"]
+
+
+def test_the_gates_image_is_made_once_with_folders_and_no_programs(
+    node: Machine, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    node.tool("systemd-tmpfiles", "exit 0")
+    node.tool("mksquashfs", f'cp -r "$1" {made}; echo made > "$2"')
+    assert not node.call("enroot", {"data": str(tmp_path)})["failed"]
+    assert {path.name for path in made.iterdir()} >= {"bin", "etc", "usr"}
+    assert (made / "lib64").readlink() == Path("usr/lib64")
+    assert (made / "etc/rc").read_text() == 'exec "$@"\n'
+    assert (node.root / "usr/local/share/gcluster/gate.sqsh").read_text() == "made\n"
+    again = node.call("enroot", {"data": str(tmp_path)})
+    assert not any(change.startswith("image") for change in again["changes"])
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Where nothing counts what a rail carries, each is run by itself; launcher, logs are doubles."""
+"""What the gate runs after the AllReduce: rails apart, containers. Launcher, logs are doubles."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
@@ -12,8 +13,9 @@ from tests.lifecycle.smoke.vendor_logs import SETUPS, log_of
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.smoke import run as smoke
-from gcluster.lifecycle.smoke.launch import Launch
+from gcluster.lifecycle.smoke.launch import GATE_IMAGE, Launch
 from gcluster.lifecycle.smoke.launching.launcher import Ended
+from gcluster.lifecycle.smoke.launching.slurm import command
 from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -28,6 +30,7 @@ pools:
   gpu: {site: room, machine: a3-megagpu-8g, hosts: "gpu[001-002]"}
 scheduler: {type: slurm}
 smoke: {allreduce: {sizes: 8B..8GiB}}
+software: {containers: none}
 """
 
 
@@ -58,9 +61,9 @@ def apart(launch: Launch, busbw: float) -> Iterator[str]:
 class Double:
     """Stands in for Slurm: answers with logs."""
 
-    def __init__(self, busbw: float) -> None:
-        """Say what the slowest rail reaches."""
-        self.busbw = busbw
+    def __init__(self, busbw: float, inside: str = "NET/FasTrak/0") -> None:
+        """Say what the slowest rail reaches, and what carries messages inside a container."""
+        self.busbw, self.inside = busbw, inside
         self.launches: list[Launch] = []
 
     @staticmethod
@@ -72,20 +75,21 @@ class Double:
         """Hand over a log."""
         del limit_s
         self.launches.append(launch)
-        whole = log_of("gpudirect-tcpxo", SETUPS["gpudirect-tcpxo"].via)
+        via = self.inside if launch.container else SETUPS["gpudirect-tcpxo"].via
+        whole = log_of("gpudirect-tcpxo", via)
         for line in apart(launch, self.busbw) if launch.apart else whole:
             take(f"{line}\n")
         return Ended()
 
     @staticmethod
     def reaches_nics(launch: Launch) -> bool:
-        """Say no: none is asked for."""
+        """Say yes, as Slurm."""
         del launch
-        return False
+        return True
 
 
-def gate(busbw: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmokeResult:
-    spec = load_text(SPEC, file="spec.yaml", check=False).spec
+def gate(double: Double, tmp_path: Path, patch: pytest.MonkeyPatch, text: str) -> SmokeResult:
+    spec = load_text(text, file="spec.yaml", check=False).spec
     assert spec is not None
     hosts = tuple(
         Host(
@@ -98,7 +102,7 @@ def gate(busbw: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smoke
         )
         for name in ("head01", *NODES)
     )
-    monkeypatch.setattr(smoke, "launcher_of", lambda *_: Double(busbw))
+    patch.setattr(smoke, "launcher_of", lambda *_: double)
     return run_allreduce(
         spec,
         ClusterInventory(cluster="demo", hosts=hosts),
@@ -113,7 +117,7 @@ def gate(busbw: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smoke
 def test_rails_that_nothing_counts_are_proven_by_a_run_with_each_gpu_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = gate(21.0, tmp_path, monkeypatch)
+    result = gate(Double(21.0), tmp_path, monkeypatch, SPEC)
     whole, alone = result.runs
     assert result.passed, [run.verdict.reasons for run in result.runs]
     assert whole.verdict.rails == "not proven: no port counter of gvnic is known"
@@ -123,8 +127,30 @@ def test_rails_that_nothing_counts_are_proven_by_a_run_with_each_gpu_apart(
 def test_a_dead_rail_that_nothing_counts_fails_the_run_with_each_gpu_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = gate(12.4, tmp_path, monkeypatch)
+    result = gate(Double(12.4), tmp_path, monkeypatch, SPEC)
     assert result.runs[0].verdict.passed
     assert [reason.code for reason in result.runs[1].verdict.reasons] == ["below-floor"]
     assert "the floor is 15.00 GB/s" in result.runs[1].verdict.reasons[0].message
     assert not result.passed
+
+
+CONTAINERS = SPEC.replace("containers: none", "containers: pyxis")
+
+
+@pytest.mark.parametrize(
+    ("inside", "codes"),
+    [("NET/FasTrak/0", []), ("NET/Socket/0", ["wrong-transport"])],
+    ids=["with the fabric", "on sockets"],
+)
+def test_where_jobs_have_containers_the_gate_runs_in_one_too_and_sees_a_lost_fabric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str, codes: list[str]
+) -> None:
+    double = Double(21.0, inside)
+    result = gate(double, tmp_path, monkeypatch, CONTAINERS)
+    assert [run.container for run in result.runs] == ["", "", GATE_IMAGE]
+    assert [reason.code for reason in result.runs[2].verdict.reasons] == codes
+    assert result.passed == (not codes)
+    words = shlex.split(command(double.launches[2]))
+    assert f"--container-image={GATE_IMAGE}" in words
+    assert "NVIDIA_VISIBLE_DEVICES=all" in words
+    assert "--reuid=65534" in words
