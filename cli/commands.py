@@ -42,6 +42,12 @@ VERBS = (
     Verb(
         "smoke", "Operate", "Run the AllReduce on all nodes, or judge a saved log.", resumable=True
     ),
+    Verb(
+        "acceptance",
+        "Operate",
+        "Test a whole cluster for its takeover, and sign a report.",
+        resumable=True,
+    ),
     Verb("repair", "Operate", "Repair the nodes in the repair queue.", resumable=True),
     Verb("drain", "Operate", "Drain nodes; running jobs finish."),
     Verb("resume", "Operate", "Return drained nodes to service."),

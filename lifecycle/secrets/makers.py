@@ -133,7 +133,7 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
     from ..operations.gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
 
     vault.ensure(KEY_SECRET, signing_key)
-    return lambda: signers(vault.reveal(KEY_SECRET), cluster)
+    return lambda: signers(vault.reveal(KEY_SECRET), f"converge@{cluster}")
 
 
 def tunnel_key() -> bytes:

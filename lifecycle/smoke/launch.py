@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -202,9 +203,21 @@ def algbw(size: int, seconds: float) -> float:
     return size / seconds / 1e9
 
 
-def busbw_factor(ranks: int) -> float:
-    """Return busbw / algbw of an AllReduce over `ranks`: 2(n-1)/n, what each link must carry."""
-    return 2 * (ranks - 1) / ranks
+Collective: TypeAlias = Literal[
+    "all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"
+]
+"""As nccl-tests names its programs: all_gather_perf."""
+ONE_SIDED: frozenset[Collective] = frozenset({"alltoall", "sendrecv"})
+"""Those whose in-place half nccl-tests doesn't check (`reportErrors` in its sources)."""
+IN_PARTS: frozenset[Collective] = frozenset({"all_gather", "reduce_scatter", "alltoall"})
+"""Those whose message is a part for each rank, so that sizes are rounded down to that."""
+
+
+def busbw_factor(ranks: int, collective: Collective = "all_reduce") -> float:
+    """Return busbw / algbw over `ranks`: what each link must carry (doc/PERFORMANCE.md)."""
+    if collective == "sendrecv":
+        return 1.0
+    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
 def busbw(size: int, seconds: float, ranks: int) -> float:

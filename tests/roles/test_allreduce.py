@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from itertools import chain
 from types import ModuleType
 
 import pytest
@@ -151,3 +152,23 @@ def test_ranks_that_slurm_started_but_mpi_lacks_are_named(payload: ModuleType) -
 
 def test_more_ranks_than_float32_sums_exactly_are_refused(payload: ModuleType) -> None:
     assert "5000 ranks" in payload.problem_with(5000, {})
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "alltoall", "sendrecv"])
+@given(ranks=st.integers(2, 9), part=st.integers(1, 300))
+@settings(max_examples=20)
+def test_what_a_rank_expects_of_a_collective_is_what_the_others_send_it(
+    payload: ModuleType, collective: str, ranks: int, part: int
+) -> None:
+    """The collective is played by hand, from the sources alone."""
+    every = [payload.data_of(collective, rank, ranks, ranks * part) for rank in range(ranks)]
+    sources = [data.source.tolist() for data in every]
+    for rank, data in enumerate(every):
+        mine = slice(rank * part, (rank + 1) * part)
+        received = {
+            "all_gather": list(chain.from_iterable(sources)),
+            "reduce_scatter": [sum(parts) for parts in zip(*(s[mine] for s in sources))],  # noqa: B905
+            "alltoall": list(chain.from_iterable(source[mine] for source in sources)),
+            "sendrecv": sources[rank - 1],
+        }
+        assert data.expected.tolist() == received[collective]

@@ -33,7 +33,7 @@ def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
         ranks=len({rank.rank for rank in log.ranks}),
         wrong=log.footer.wrong,
         largest=largest,
-        busbw=slowest_at_largest(log),
+        busbw=slowest_at_largest(log, expected.collective),
         floor=expected.floor,
         floor_reason=expected.floor_reason,
         transport=observed_transports(log),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....schemas.derived.floor import ELEMENT_BYTES
-from ..launch import FACTOR, busbw_factor, sweep
+from ..launch import FACTOR, IN_PARTS, ONE_SIDED, Collective, busbw_factor, sweep
 from ..reading.log import AllReduceLog, Half, Row
 from .verdict import Code, Expectation, Reason
 
@@ -21,7 +21,8 @@ COARSE_US, COARSE = 1e7, 0.06
 MOST_SIZES = 3
 """Sizes with wrong values that are shown one by one."""
 
-_COLLECTIVE = "all_reduce"
+_PART_BYTES = 16
+"""What nccl-tests rounds the part of a rank down to (all_gather.cu, alltoall.cu)."""
 
 
 def counted_wrong(log: AllReduceLog) -> bool:
@@ -29,28 +30,35 @@ def counted_wrong(log: AllReduceLog) -> bool:
     return bool(log.footer.wrong) or any(half.wrong for row in log.rows for half in _halves(row))
 
 
-def slowest_at_largest(log: AllReduceLog) -> float | None:
-    """Return the bus bandwidth in GB/s at the largest message, the lower of the two halves."""
+def slowest_at_largest(log: AllReduceLog, collective: Collective = "all_reduce") -> float | None:
+    """Return the bus bandwidth in GB/s at the largest message, the lower of the checked halves."""
     size = max((row.size for row in log.rows), default=None)
-    return min((row.busbw for row in log.rows if row.size == size), default=None)
+    last = [row for row in log.rows if row.size == size]
+    speeds = (half.busbw for row in last for half in _checked(row, collective))
+    return min(speeds, default=None)
 
 
 def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if not log.tables:
-        yield _reason("unreadable", "the log holds no AllReduce table")
+        what = "AllReduce" if expected.collective == "all_reduce" else expected.collective
+        yield _reason("unreadable", f"the log holds no {what} table")
     elif log.tables > 1:
         yield _reason("unreadable", f"{log.tables} programs wrote tables into the log")
     elif not log.rows:
         yield _reason("unreadable", "the table has no rows")
     if log.overflow:
         yield _reason("unreadable", "there are more ranks, rows or tables than a run has")
-    if log.collective and not log.collective.startswith(_COLLECTIVE):
-        yield _reason("unreadable", f"the log is of {log.collective}, not of an AllReduce")
+    if log.collective and not log.collective.startswith(expected.collective):
+        what = "an AllReduce" if expected.collective == "all_reduce" else expected.collective
+        yield _reason("unreadable", f"the log is of {log.collective}, not of {what}")
     for line in log.damaged[:3]:
         yield _reason("unreadable", f"a row can't be read: {line[:120]}")
     ranks = {n // expected.groups for n in (expected.ranks, len(log.ranks) or expected.ranks)}
     for row in log.rows:
-        if not all(any(_agrees(row, half, n) for n in ranks) for half in _halves(row)):
+        halves = _checked(row, expected.collective)
+        if not all(
+            any(_agrees(row, half, n, expected.collective) for n in ranks) for half in halves
+        ):
             yield _reason("unreadable", f"the numbers at {row.size} B contradict each other")
 
 
@@ -66,13 +74,13 @@ def _wrong_result(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
         yield _reason("wrong-result", f"values out of bounds: {footer.wrong:g}")
 
 
-def _unchecked(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
+def _unchecked(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if log.options is not None and log.options.validated is False:
         yield _reason("unchecked", "the program was told not to check the values")
     sizes = [
         row.size
         for row in log.rows
-        if any(half.wrong is None and half.error is None for half in _halves(row))
+        if any(h.wrong is None and h.error is None for h in _checked(row, expected.collective))
     ]
     if sizes:
         yield _reason("unchecked", f"the values at {sizes[0]} B were not checked")
@@ -85,7 +93,7 @@ def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reaso
     why = f": only {log.reduced_to} B fit into memory" if log.reduced_to else ""
     wanted = _expected_sizes(log, expected)
     asked = wanted[-1] if wanted and expected.max_bytes is not None else 0
-    if max(sizes) < max(asked, expected.reach_bytes):
+    if max(sizes) + _slack(expected) < max(asked, expected.reach_bytes):
         need = max(asked, expected.reach_bytes)
         text = f"the largest message was {max(sizes)} B, {need} B was asked for{why}"
         yield _reason("too-small-sweep", text)
@@ -100,12 +108,13 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     wanted = _expected_sizes(log, expected)
     if not wanted:
         yield _reason("truncated", "the line that says which sizes were asked for is missing")
-    sizes = {row.size for row in log.rows}
+    sizes, slack = {row.size for row in log.rows}, _slack(expected)
     asked_by_log = expected.max_bytes is None
     missing = [
         size
         for size in wanted
-        if size not in sizes and (asked_by_log or min(sizes) < size < max(sizes))
+        if not any(size - slack <= there <= size for there in sizes)
+        and (asked_by_log or min(sizes) < size < max(sizes))
     ]
     if missing:
         yield _reason("truncated", f"no row for {', '.join(map(str, missing[:10]))} B")
@@ -123,11 +132,11 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 def _below_floor(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if not log.footer.average_ok:
         yield _reason("below-floor", "the log says FAILED of its average (NCCL_TESTS_MIN_BW)")
-    reached = slowest_at_largest(log)
+    reached = slowest_at_largest(log, expected.collective)
     if expected.floor is None or reached is None:
         return
     size = max(row.size for row in log.rows)
-    if size >= expected.reach_bytes and reached < expected.floor:
+    if size + _slack(expected) >= expected.reach_bytes and reached < expected.floor:
         text = f"{reached:.2f} GB/s at {size} B, the floor is {expected.floor:.2f} GB/s"
         if expected.floor_reason:
             text += f" ({expected.floor_reason})"
@@ -170,17 +179,26 @@ def _halves(row: Row) -> tuple[Half, Half]:
     return row.out_of_place, row.in_place
 
 
+def _checked(row: Row, collective: Collective) -> tuple[Half, ...]:
+    return (row.out_of_place,) if collective in ONE_SIDED else _halves(row)
+
+
+def _slack(expected: Expectation) -> int:
+    """Return the bytes that a size may be short of what was asked for: ranks get whole parts."""
+    return _PART_BYTES * expected.ranks if expected.collective in IN_PARTS else 0
+
+
 def _average(log: AllReduceLog) -> float:
     values = [half.busbw for row in log.rows for half in _halves(row)]
     return sum(values) / len(values)
 
 
-def _agrees(row: Row, half: Half, ranks: int) -> bool:
+def _agrees(row: Row, half: Half, ranks: int, collective: Collective) -> bool:
     """Whether size, time and bandwidths belong together: columns that slipped don't."""
     moved = row.size / (half.time_us * 1e3) if half.time_us else half.algbw
     coarse = half.time_us is not None and half.time_us >= COARSE_US
     return _close(half.algbw, moved, COARSE if coarse else RELATIVE) and _close(
-        half.busbw, half.algbw * busbw_factor(ranks), RELATIVE
+        half.busbw, half.algbw * busbw_factor(ranks, collective), RELATIVE
     )
 
 

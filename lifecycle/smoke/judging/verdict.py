@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ..launch import Collective
+
 Code: TypeAlias = Literal[
     "wrong-result",
     "unchecked",
@@ -76,9 +78,10 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """What an AllReduce was to prove."""
+    """What an AllReduce was to prove, or another collective of nccl-tests."""
 
     ranks: int
+    collective: Collective = "all_reduce"
     min_bytes: int | None = None
     """Smallest message asked for; None: what the log itself says was asked for."""
     max_bytes: int | None = None

@@ -25,7 +25,7 @@ END_EARLIER = (
     '{ $root pkill -f -- "[-]-job-name=gcluster-smoke-"; $root scancel $ids; sleep 2; }'
 )
 """Ends every AllReduce of the gate in Slurm, its srun first; of this login too, who once ran it."""
-_FREE = frozenset({"idle", "completing", "planned"})
+FREE = frozenset({"idle", "completing", "planned"})
 """States (man sinfo) of nodes without a job, or whose job has just ended."""
 
 
@@ -122,7 +122,7 @@ def choose_idle(
     """Return the hosts that are idle in this view, and the names of the others."""
     if view.problem:
         return compute, ()
-    idle = tuple(h for h in compute if view.states.get(h.name, "").rstrip("-+$") in _FREE)
+    idle = tuple(h for h in compute if view.states.get(h.name, "").rstrip("-+$") in FREE)
     if not idle:
         return compute, ()
     return idle, tuple(host.name for host in compute if host not in idle)

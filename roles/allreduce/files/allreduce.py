@@ -3,6 +3,7 @@
 
 Started by `srun --mpi=pmix` or mpirun, one rank per simulated GPU. It prints nccl-tests' table, for
 one parser, and two lines that say what this is and which transport carried it. Needs only mpi4py.
+`--collective` runs another one: all_gather, reduce_scatter, alltoall, sendrecv, as checked as this.
 
 The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore
 n * (i mod 1021) + n * (n + 1) / 2 for every i. All partial sums are whole numbers below 2**24,
@@ -79,9 +80,50 @@ def message_sizes(min_bytes: int, max_bytes: int, factor: int) -> Iterator[int]:
         size *= factor
 
 
-def bus_factor(ranks: int) -> float:
-    """Return busbw / algbw of an AllReduce. Source: nccl-tests, doc/PERFORMANCE.md."""
-    return 2 * (ranks - 1) / ranks
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
+SUMS = ("all_reduce", "reduce_scatter")
+WHOLE = ("all_reduce", "sendrecv")  # each rank sends the whole message; else a part to each rank
+
+
+def bus_factor(ranks: int, collective: str = "all_reduce") -> float:
+    """Return busbw / algbw of a collective. Source: nccl-tests, doc/PERFORMANCE.md."""
+    if collective == "sendrecv":
+        return 1.0
+    return (2 if collective == "all_reduce" else 1) * (ranks - 1) / ranks
+
+
+class Data(NamedTuple):
+    """What a rank gives, what it must then hold, and its buffer before an in-place run."""
+
+    source: array[float]
+    expected: array[float]
+    in_place: array[float]
+
+
+def data_of(collective: str, rank: int, ranks: int, count: int) -> Data:
+    """Return the data of one rank for a message of `count` elements, a multiple of the ranks.
+
+    The size of a message is that of nccl-tests: of all parts together.
+    """
+    part = count // ranks
+    if collective == "sendrecv":
+        source = contribution(rank, count)
+        return Data(source, contribution((rank - 1) % ranks, count), source[:])
+    if collective == "all_gather":
+        source, gathered = contribution(rank, part), array("f")
+        for other in range(ranks):
+            gathered += contribution(other, part)
+        own = array("f", bytes(count * FLOAT))
+        own[rank * part : (rank + 1) * part] = source
+        return Data(source, gathered, own)
+    source, mine = contribution(rank, count), slice(rank * part, (rank + 1) * part)
+    if collective == "alltoall":
+        received = array("f")
+        for other in range(ranks):
+            received += contribution(other, count)[mine]
+        return Data(source, received, source[:])
+    summed = expected_sum(ranks, count)
+    return Data(source, summed[mine] if collective == "reduce_scatter" else summed, source[:])
 
 
 def transport_of(lines: Iterable[str]) -> set[str]:
@@ -171,37 +213,55 @@ class Benchmark:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
 
-    def reduce(self, source: array[float] | None, target: array[float]) -> None:
-        """Sum `source` over the ranks into `target`; None: `target` in place."""
-        given = self.mpi.IN_PLACE if source is None else [source, self.mpi.FLOAT]
-        self.comm.Allreduce(given, [target, self.mpi.FLOAT], op=self.mpi.SUM)
+    def move(self, source: array[float] | None, target: array[float]) -> None:
+        """Run the collective once from `source` to `target`; None: `target` in place."""
+        comm, number = self.comm, self.mpi.FLOAT
+        given = self.mpi.IN_PLACE if source is None else [source, number]
+        taken, collective = [target, number], self.options.collective
+        after, before = (self.rank + 1) % self.ranks, (self.rank - 1) % self.ranks
+        if collective == "all_reduce":
+            comm.Allreduce(given, taken, op=self.mpi.SUM)
+        elif collective == "reduce_scatter":
+            comm.Reduce_scatter_block(given, taken, op=self.mpi.SUM)
+        elif collective == "all_gather":
+            comm.Allgather(given, taken)
+        elif collective == "alltoall":
+            comm.Alltoall(given, taken)
+        elif source is None:
+            comm.Sendrecv_replace(taken, dest=after, source=before)
+        else:
+            comm.Sendrecv(given, dest=after, recvbuf=taken, source=before)
 
     def half(self, count: int, *, in_place: bool) -> Half:
         """Time the collective, then run it once more on fresh data and check every element."""
-        source, target = contribution(self.rank, count), array("f", bytes(count * FLOAT))
-        given = None if in_place else source
+        data = data_of(self.options.collective, self.rank, self.ranks, count)
+        target = data.in_place[:] if in_place else array("f", bytes(len(data.expected) * FLOAT))
+        given = None if in_place else data.source
         for _ in range(self.options.warmup):
-            self.reduce(given, target)
+            self.move(given, target)
         self.comm.Barrier()
         start = time.perf_counter()
         for _ in range(self.options.iterations):
-            self.reduce(given, target)
+            self.move(given, target)
         mine = (time.perf_counter() - start) / self.options.iterations
 
         if self.corrupt:
-            source[count // 2] += 1
-        target = array("f", source) if in_place else array("f", bytes(count * FLOAT))
-        self.reduce(given, target)
-        wrong = wrong_elements(target, expected_sum(self.ranks, count))
+            data.source[len(data.source) // 2] += 1
+            data.in_place[len(data.in_place) // 2] += 1
+        target = data.in_place[:] if in_place else array("f", bytes(len(data.expected) * FLOAT))
+        self.move(given, target)
+        wrong = wrong_elements(target[: len(data.expected)], data.expected)
 
         seconds = self.comm.allreduce(mine) / self.ranks
         algbw = count * FLOAT / seconds / 1e9
-        return Half(seconds, algbw, algbw * bus_factor(self.ranks), self.comm.allreduce(wrong))
+        factor = bus_factor(self.ranks, self.options.collective)
+        return Half(seconds, algbw, algbw * factor, self.comm.allreduce(wrong))
 
     def connect(self, stderr: StderrFilter) -> set[str]:
         """Open the connections that the collective uses; return the transports chosen."""
-        for size in (FLOAT, CONNECT_BYTES):
-            self.reduce(None, contribution(self.rank, size // FLOAT))
+        for size in (FLOAT * self.ranks, CONNECT_BYTES):
+            count = size // FLOAT // self.ranks * self.ranks
+            self.move(None, data_of(self.options.collective, self.rank, self.ranks, count).in_place)
         self.comm.allgather(self.comm.allreduce(0))
         self.comm.Barrier()
         found = transport_of(stderr.stop())
@@ -214,7 +274,7 @@ class Benchmark:
         self.say(
             f"# gcluster allreduce payload: simulated GPUs, MPI over {carrier}\n"
             f"{transport_line(btls, self.ranks)}\n"
-            "# Collective test starting: all_reduce_perf\n"
+            f"# Collective test starting: {options.collective}_perf\n"
             f"# nThread 1 nGpus 1 minBytes {options.min_bytes} maxBytes {options.max_bytes}"
             f" step: {options.factor}(factor) warmup iters: {options.warmup}"
             f" iters: {options.iterations} agg iters: 1 validation: 1 graph: 0 unalign: 0\n"
@@ -229,17 +289,21 @@ class Benchmark:
     def run(self) -> int:
         """Print a row for each message size, then the verdict; return the exit status."""
         options, busbws, wrong = self.options, [], 0
+        parts = 1 if options.collective in WHOLE else self.ranks
+        redop = "sum" if options.collective in SUMS else "none"
         for size in message_sizes(options.min_bytes, options.max_bytes, options.factor):
-            count = size // FLOAT
+            count = size // FLOAT // parts * parts
+            if not count:
+                continue
             halves = [self.half(count, in_place=in_place) for in_place in (False, True)]
-            what = f"{count * FLOAT:12d}  {count:12d}  {'float':>8}  {'sum':>6}  {-1:6d}"
+            what = f"{count * FLOAT:12d}  {count:12d}  {'float':>8}  {redop:>6}  {-1:6d}"
             self.say(what + "".join(map(str, halves)))
             busbws += [half.busbw for half in halves]
             wrong += sum(half.wrong for half in halves)
         self.say(
             f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n"
             f"# Avg bus bandwidth    : {sum(busbws) / len(busbws):g} \n"
-            "#\n# Collective test concluded: all_reduce_perf\n#"
+            f"#\n# Collective test concluded: {options.collective}_perf\n#"
         )
         return WRONG_NUMBERS if wrong else 0
 
@@ -257,6 +321,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     defaults = {"min-bytes": 8, "max-bytes": 64 << 20, "factor": 8, "iterations": 5, "warmup": 1}
     for name, default in defaults.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--collective", choices=COLLECTIVES, default=COLLECTIVES[0])
     options = parser.parse_args(arguments)
     if not FLOAT <= options.min_bytes <= options.max_bytes:
         parser.error(f"need {FLOAT} <= --min-bytes <= --max-bytes")

@@ -66,7 +66,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     made = Mirror(served, f"http://127.0.0.1:{server.server_port}")
     trusted = tmp_path / "signers"
-    trusted.write_bytes(signers(made.key.read_bytes(), "demo"))
+    trusted.write_bytes(signers(made.key.read_bytes(), "converge@demo"))
     carried = tmp_path / "stamps"
     carried.mkdir()
     monkeypatch.setattr(bundle, "SIGNERS", trusted)

@@ -154,20 +154,31 @@ def signed(text: str, key_file: Path) -> bytes:
     """Return the manifest with its signature, as one file that is whole or not there.
 
     Raises:
-        LifecycleError: ssh-keygen is missing or refuses the key.
+        LifecycleError: as `ssh_signature`.
     """
-    words = ["ssh-keygen", "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key_file)]
+    signature = ssh_signature(text, key_file, NAMESPACE)
+    return msgspec.json.encode({"manifest": text, "signature": signature})
+
+
+def ssh_signature(text: str, key_file: Path, namespace: str) -> str:
+    """Return the signature of a text for one purpose, as `ssh-keygen -Y verify` takes it.
+
+    Raises:
+        LifecycleError: ssh-keygen is missing or refuses the key (GC922).
+    """
+    words = ["ssh-keygen", "-Y", "sign", "-q", "-n", namespace, "-f", str(key_file)]
     try:
         done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise failure(
             "GC922",
-            "the nodes' bundle can't be signed: ssh-keygen is not installed",
+            "nothing can be signed: ssh-keygen is not installed",
             hint="sudo apt-get install -y openssh-client",
         ) from None
     if done.returncode:
-        raise failure("GC922", "the nodes' bundle can't be signed", detail=done.stderr.strip())
-    return msgspec.json.encode({"manifest": text, "signature": done.stdout})
+        what = namespace.removeprefix("gcluster-")
+        raise failure("GC922", f"ssh-keygen signs nothing for {what}", detail=done.stderr.strip())
+    return done.stdout
 
 
 KEY_SECRET = "converge-key"  # noqa: S105  # the secret's name
@@ -180,11 +191,11 @@ def signing_key() -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
 
 
-def signers(key: bytes, cluster: str) -> bytes:
-    """Return the allowed_signers file of a cluster, see ssh-keygen(1): this key, for this alone."""
+def signers(key: bytes, signer: str, namespace: str = NAMESPACE) -> bytes:
+    """Return the allowed_signers file of a key, see ssh-keygen(1): this key, for this alone."""
     public = load_ssh_private_key(key, password=None).public_key()
     line = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    return f'converge@{cluster} namespaces="{NAMESPACE}" {line}\n'.encode()
+    return f'{signer} namespaces="{namespace}" {line}\n'.encode()
 
 
 _NOT_CARRIED = frozenset({"__pycache__"})

@@ -1,0 +1,98 @@
+"""What the nodes have that tests need: programs, GPUs, RDMA devices. Asked by SSH, all at once."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
+from ...schemas.derived.hostlist import fold
+from ..nodes.ssh import SshSession, Unreachable
+from ..smoke.domains import machine_of
+from ..smoke.launch import NCCL_TESTS
+from .table import Needs, Way
+
+PATH = f"{NCCL_TESTS}:$PATH:/usr/local/bin"
+"""Where programs are looked for, here and in jobs: as shell text, in double quotes."""
+_LIMIT_S = 60
+
+
+class NodeHas(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node has."""
+
+    gpu: str = "none"
+    """Vendor of its GPUs; none: it has none that are real."""
+    programs: frozenset[str] = frozenset()
+    rdma: tuple[str, ...] = ()
+    silent: str = ""
+    """Why it could not be asked; "": it was."""
+
+
+def probe(
+    session: SshSession, hosts: Sequence[Host], catalog: Catalog, programs: Iterable[str]
+) -> dict[str, NodeHas]:
+    """Return what each node has of these programs, and its devices."""
+    names = " ".join(map(shlex.quote, sorted(set(programs))))
+    command = (
+        f'PATH="{PATH}"; for p in {names}; do command -v "$p" >/dev/null 2>&1 && echo "program $p";'
+        " done; for d in /sys/class/infiniband/*; do [ -e $d ] && echo rdma ${d##*/}; done; true"
+    )
+    answers = session.run_many(hosts, command, timeout_s=_LIMIT_S)
+    found = {}
+    for host in hosts:
+        answer, machine = answers[host.name], machine_of(catalog, host)
+        real = machine is not None and machine.gpu is not None and not machine.simulated
+        vendor = machine.gpu.vendor if machine and machine.gpu and real else "none"
+        if isinstance(answer, Unreachable):
+            found[host.name] = NodeHas(gpu=vendor, silent=answer.reason)
+            continue
+        words = [line.partition(" ") for line in answer.stdout.splitlines()]
+        found[host.name] = NodeHas(
+            gpu=vendor,
+            programs=frozenset(name for kind, _, name in words if kind == "program"),
+            rdma=tuple(name for kind, _, name in words if kind == "rdma"),
+        )
+    return found
+
+
+def choose_way(
+    ways: Sequence[Way], nodes: Iterable[str], has: Mapping[str, NodeHas], *, directory: bool
+) -> Way | str:
+    """Return the first way that all of the nodes can go; else why none can be gone."""
+    taking_part = list(nodes)
+    silent = [name for name in taking_part if has[name].silent]
+    if silent:
+        return f"{fold(silent)}: {has[silent[0]].silent}"
+    reasons = []
+    for way in ways:
+        lacks = _lacks(way.needs, taking_part, has, directory=directory)
+        if not lacks:
+            return way
+        reasons.append(lacks)
+    # Of the way for the GPUs that there are it says what is missing, not that they are others.
+    return min(reasons, key=lambda lacks: (lacks.startswith(_OTHER_GPU), reasons.index(lacks)))
+
+
+_OTHER_GPU = "no GPUs of "
+
+
+def _lacks(
+    needs: Needs, nodes: Sequence[str], has: Mapping[str, NodeHas], *, directory: bool
+) -> str:
+    if needs.gpu == "none" and any(has[name].gpu != "none" for name in nodes):
+        return f"{_OTHER_GPU}this way: there are real ones"
+    if needs.gpu not in {"", "none"} and (
+        others := [name for name in nodes if has[name].gpu != needs.gpu]
+    ):
+        return f"{_OTHER_GPU}{needs.gpu} on {fold(others)}"
+    if needs.directory and not directory:
+        return "no directory was named (--path)"
+    for program in needs.programs:
+        if without := [name for name in nodes if program not in has[name].programs]:
+            return f"{program} isn't on {fold(without)}"
+    if needs.rdma and (without := [name for name in nodes if not has[name].rdma]):
+        return f"no RDMA device on {fold(without)}"
+    return ""

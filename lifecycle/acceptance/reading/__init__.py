@@ -1,0 +1,1 @@
+"""How the output of each acceptance test is read: figures, and what speaks against the node."""

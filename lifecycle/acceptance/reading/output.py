@@ -1,0 +1,74 @@
+"""Takes the output of one job apart: by node, by run of a soak, and says how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...smoke.judging.verdict import Expectation
+from ..jobs import AGAIN, Output, by_node
+from ..table import AcceptanceTest
+from .collective import read_collective
+from .measure import read_measure
+from .result import MOST, Figure, Reading
+
+
+def read_output(
+    test: AcceptanceTest, targets: Sequence[str], output: Output, expected: Expectation
+) -> list[Reading]:
+    """Return what a job says of each of its targets.
+
+    Args:
+        test: what was run.
+        targets: nodes, where each worked by itself; else one.
+        output: of the job.
+        expected: what a collective must prove.
+    """
+    if test.scope == "node":
+        told = by_node(output.text, targets)
+        return [_of_node(*told[target], output) for target in targets]
+    if test.scope == "pairs":
+        return [_ended(read_measure(output.text), output)]
+    if not test.soak:
+        return [_ended(read_collective(output.text, expected), output)]
+    runs = [part for part in output.text.split(f"{AGAIN}\n") if part.strip()]
+    return [_soaked([read_collective(run, expected) for run in runs], output)]
+
+
+def _of_node(text: str, status: int | None, output: Output) -> Reading:
+    """Return what one node of many said; one that didn't come to its end has failed."""
+    read = read_measure(text)
+    if status is None:
+        why = output.problem or "it did not come to its end"
+        return msgspec.structs.replace(read, failures=(*read.failures, why))
+    if status and not read.failures:
+        return msgspec.structs.replace(read, failures=(f"it ended with status {status}",))
+    return read
+
+
+def _ended(read: Reading, output: Output) -> Reading:
+    why = output.problem or (f"it ended with status {output.status}" if output.status else "")
+    if why and (output.problem or not read.failures):
+        lines = [line for line in output.text.strip().splitlines()[-3:] if line]
+        return msgspec.structs.replace(read, failures=(why, *read.failures, *lines))
+    return read
+
+
+def _soaked(runs: Sequence[Reading], output: Output) -> Reading:
+    """Return the lowest bandwidth of all runs, how many there were, and every failure."""
+    speeds = [figure.value for run in runs for figure in run.figures]
+    figures = (
+        (
+            Figure(metric="busbw", value=min(speeds)),
+            Figure(metric="runs", value=float(len(speeds))),
+            Figure(metric="drop", value=100 * (1 - min(speeds) / max(speeds))),
+        )
+        if any(speeds)
+        else ()
+    )
+    failures = tuple(
+        f"run {number}: {failed}" for number, run in enumerate(runs, 1) for failed in run.failures
+    )
+    read = Reading(figures=figures, failures=failures[:MOST] or (() if figures else ("no run",)))
+    return _ended(read, output)

@@ -1,0 +1,78 @@
+"""The table of acceptance tests (`tests.yaml`): what each needs, starts and gives."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ...schemas.structure.decoding import decode_yaml
+
+Scope: TypeAlias = Literal["node", "pairs", "domain"]
+"""node: on each node by itself, many at once. pairs: each node with others. domain: in each block,
+and over all nodes that one fabric joins."""
+Better: TypeAlias = Literal["higher", "lower"]
+ReaderName: TypeAlias = Literal["collective", "measure"]
+FloorName: TypeAlias = Literal["", "allreduce"]
+
+
+class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What nodes must have for one way of a test; what one lacks is told as the reason."""
+
+    gpu: Literal["", "nvidia", "amd", "none"] = ""
+    """Vendor of real GPUs; none: there must be none."""
+    programs: tuple[str, ...] = ()
+    """By name on the PATH, or by path."""
+    rdma: bool = False
+    """Whether a node must have an RDMA device."""
+    directory: bool = False
+    """Whether a directory to write to was named (`--path`)."""
+
+
+class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to run a test; the first whose needs all nodes meet is taken."""
+
+    command: str
+    """A shell line; {names} are filled in (`targets.fillings`)."""
+    reader: ReaderName
+    needs: Needs = Needs()
+    stands_in: str = ""
+    """What this way is instead of the real test, for the report; "": it is the real one."""
+
+
+class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure that a test gives."""
+
+    unit: str
+    better: Better = "higher"
+    title: str = ""
+
+
+class AcceptanceTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A test of the table."""
+
+    name: str
+    title: str
+    scope: Scope
+    ways: tuple[Way, ...]
+    minutes: float
+    """Longest time that its job may take; jobs over many nodes get more (`jobs.limit_s`)."""
+    metrics: dict[str, Metric]
+    floor: FloorName = ""
+    """Where a constant floor comes from; "": there is none, neighbours judge alone."""
+    once: bool = False
+    """Whether repetitions would say nothing more."""
+    soak: bool = False
+    """Whether it is begun again and again until the time of `--soak` is over; left out without."""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tests: tuple[AcceptanceTest, ...]
+
+
+@cache
+def acceptance_tests() -> tuple[AcceptanceTest, ...]:
+    """Return the tests in the order in which they run."""
+    return decode_yaml(Path(__file__).with_name("tests.yaml").read_bytes(), _File).tests

@@ -1,0 +1,140 @@
+"""What each test is run on: nodes, pairs, blocks and whole fabric domains, and with which sizes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import get_args
+
+import msgspec
+
+from ...inventory.hosts import Host
+from ..smoke.launch import Collective, Launch
+from .table import AcceptanceTest, Way
+
+ALL_PAIRS = 512
+"""Nodes up to which each meets each other: the matrix of more is neither looked at nor kept."""
+SAMPLED_ROUNDS = 128
+"""Rounds of a tournament of more: each node meets so many others, evenly spread over the order of
+their names, and all nodes are at work in each round."""
+_LEAST_PART = 32
+"""Bytes that each rank gets at least of a message of parts."""
+SECONDS = 5
+"""How long each figure of a node is measured."""
+MIB = 1024
+"""Size of the file that storage is measured with, where nothing else was said."""
+
+
+class Want(msgspec.Struct, frozen=True, kw_only=True):
+    """One result that an acceptance is to have."""
+
+    test: str
+    target: str
+    """A node; "all of train-1"; "block a" ."""
+    repetition: int
+    """From 1 on."""
+    launch: Launch
+    """Partition, QOS, sizes, and the nodes of the target."""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from every other."""
+        return self.test, self.target, self.repetition
+
+
+def wanted(
+    tests: Sequence[AcceptanceTest],
+    launches: Sequence[Launch],
+    hosts: Sequence[Host],
+    repetitions: int,
+) -> Iterator[Want]:
+    """Yield what is to be run, in its order: one repetition after the other, the soak last.
+
+    Args:
+        tests: of the table.
+        launches: the fabric domains (`smoke.launch.launches`).
+        hosts: the nodes that take part.
+        repetitions: how often each test is run that isn't run once.
+    """
+    for repetition in range(1, repetitions + 1):
+        for test in tests:
+            if not test.soak and (repetition == 1 or not test.once):
+                yield from _of_test(test, launches, hosts, repetition)
+    for test in tests:
+        if test.soak:
+            yield from _of_test(test, launches, hosts, 1)
+
+
+def _of_test(
+    test: AcceptanceTest, launches: Sequence[Launch], hosts: Sequence[Host], repetition: int
+) -> Iterator[Want]:
+    for launch in launches:
+        for target, nodes in _parts(test, launch, hosts):
+            part = msgspec.structs.replace(launch, nodes=tuple(nodes))
+            yield Want(test=test.name, target=target, repetition=repetition, launch=part)
+
+
+def _parts(
+    test: AcceptanceTest, launch: Launch, hosts: Sequence[Host]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    if test.scope == "node":
+        yield from ((name, (name,)) for name in launch.nodes)
+        return
+    if len(launch.nodes) < 2:  # noqa: PLR2004  # one node has nobody to send to
+        return
+    if test.scope == "domain" and not test.soak:
+        inside = blocks(launch.nodes, hosts)
+        if len(inside) > 1:
+            yield from ((f"block {n}", names) for n, names in inside.items() if len(names) > 1)
+    yield f"all of {launch.label}", launch.nodes
+
+
+def blocks(nodes: Iterable[str], hosts: Iterable[Host]) -> dict[str, list[str]]:
+    """Return block, or leaf group where no block is known -> its nodes among these."""
+    taking_part, found = set(nodes), defaultdict(list)
+    for host in hosts:
+        name = host.placement.block or host.placement.leaf
+        if host.name in taking_part and name:
+            found[name].append(host.name)
+    return dict(found)
+
+
+def sizes_of(test: AcceptanceTest, launch: Launch) -> tuple[int, int]:
+    """Return the smallest and the largest message in bytes: each rank gets some of each."""
+    if test.name in {"all_reduce", "soak", "sendrecv"}:
+        return launch.min_bytes, launch.max_bytes
+    least = 1 << math.ceil(math.log2(_LEAST_PART * launch.ranks))
+    return max(launch.min_bytes, least), max(launch.max_bytes, least)
+
+
+def collective_of(test: AcceptanceTest) -> Collective:
+    """Return the collective that a test runs, as nccl-tests names it."""
+    return next((name for name in get_args(Collective) if name == test.name), "all_reduce")
+
+
+def rounds_of(nodes: int) -> str:
+    """Return which rounds of the tournament are played, as the program `measure` takes them."""
+    if nodes <= ALL_PAIRS:
+        return "all"
+    return f"every:{math.ceil(nodes / SAMPLED_ROUNDS)}"
+
+
+def fillings(test: AcceptanceTest, launch: Launch, path: str, mib: int) -> Mapping[str, object]:
+    """Return what the names in braces of a command stand for."""
+    least, most = sizes_of(test, launch)
+    return {
+        "collective": collective_of(test),
+        "min_bytes": least,
+        "max_bytes": most,
+        "iterations": launch.iterations,
+        "rounds": rounds_of(len(launch.nodes)),
+        "seconds": SECONDS,
+        "path": path,
+        "mib": mib,
+    }
+
+
+def programs_of(test: AcceptanceTest, way: Way) -> tuple[str, ...]:
+    """Return the programs that a way needs."""
+    return tuple(name.format(collective=collective_of(test)) for name in way.needs.programs)

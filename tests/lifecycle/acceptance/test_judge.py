@@ -1,0 +1,103 @@
+"""What fails, what is only told, and that nothing untested or missing ever counts as passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gcluster.lifecycle.acceptance.judge import Gap, Judged, judge_results
+from gcluster.lifecycle.acceptance.reading.result import Figure
+from gcluster.lifecycle.acceptance.record import Result
+from gcluster.lifecycle.acceptance.table import AcceptanceTest, acceptance_tests
+
+BY_NAME = {test.name: test for test in acceptance_tests()}
+NODES = [f"gpu{number:03d}" for number in range(1, 9)]
+
+
+def of_node(node: str, copied: float, *, repetition: int = 1, **more: object) -> Result:
+    fields: dict[str, object] = {
+        "test": "node", "target": node, "repetition": repetition, "nodes": node,
+        "ended": "2026-11-25T12:00:00Z", "seconds": 9.0, "command": "measure node",
+        "figures": (Figure(metric="memory_copy", value=copied),),
+    }  # fmt: skip
+    return Result(**(fields | more))  # type: ignore[arg-type]  # checked by the judge's answers
+
+
+def of_pairs(speeds: Mapping[str, float]) -> Result:
+    figures = tuple(Figure(metric="pair_bandwidth", value=v, part=p) for p, v in speeds.items())
+    return of_node("all of main-1", 0, test="pairs", nodes="gpu[001-008]", figures=figures)
+
+
+def judged(
+    *results: Result,
+    test: AcceptanceTest = BY_NAME["node"],
+    before: Mapping[tuple[str, str, str, str], float] | None = None,
+    shared: frozenset[str] = frozenset(),
+    missing: Mapping[tuple[str, str], Gap] | None = None,
+    not_tested: Mapping[tuple[str, str], Gap] | None = None,
+) -> Judged:
+    return judge_results([test], results, not_tested or {}, missing or {}, before or {}, shared)
+
+
+def test_a_node_that_is_slower_than_its_peers_fails_and_is_named() -> None:
+    results = [of_node(node, 200.0 + number) for number, node in enumerate(NODES)]
+    assert judged(*results).findings == ()
+    answer = judged(*results[:-1], of_node("gpu008", 120.0))
+    (finding,) = answer.findings
+    assert (finding.level, finding.nodes) == ("fail", ("gpu008",))
+    assert "-41% from the median 202.5" in finding.text
+    assert answer.tests[0].outcome == "fail"
+
+
+def test_nodes_that_share_a_machine_are_told_and_not_judged() -> None:
+    results = [of_node(node, 200.0) for node in NODES[:-1]]
+    answer = judged(*results, of_node("gpu008", 120.0), shared=frozenset(NODES))
+    assert [finding.level for finding in answer.findings] == ["remark"]
+    assert answer.tests[0].outcome == "pass"
+
+
+def test_wrong_data_fails_wherever_it_was_computed() -> None:
+    results = [of_node(node, 200.0, failures=("1 wrong results (data)",)) for node in NODES[:2]]
+    answer = judged(*results, shared=frozenset(NODES))
+    (finding,) = answer.findings
+    assert (finding.level, finding.nodes) == ("fail", ("gpu001", "gpu002"))
+    assert finding.text == "gpu[001-002]: 1 wrong results (data)"
+
+
+def test_a_slow_pair_names_both_of_its_nodes() -> None:
+    speeds = {f"{a} {b}": 48.0 for a in NODES for b in NODES if a < b}
+    answer = judged(of_pairs(speeds | {"gpu003 gpu007": 24.0}), test=BY_NAME["pairs"])
+    assert [finding.nodes for finding in answer.findings] == [("gpu003", "gpu007")]
+
+
+def test_a_missing_result_is_no_pass() -> None:
+    gap = {("node", "gpu008"): Gap(nodes="gpu008", why="gpu008 is not idle")}
+    answer = judged(*(of_node(node, 200.0) for node in NODES[:-1]), missing=gap)
+    assert answer.tests[0].outcome == "missing"
+
+
+def test_what_could_not_be_tested_is_no_pass() -> None:
+    gap = {("node", node): Gap(nodes=node, why="measure isn't on it") for node in NODES}
+    assert judged(not_tested=gap).tests[0].outcome == "not tested"
+
+
+def test_a_cluster_that_is_slower_as_a_whole_fails_by_its_last_acceptance() -> None:
+    results = [of_node(node, 160.0) for node in NODES]
+    before = {("node", "memory_copy", node, ""): 200.0 for node in NODES}
+    findings = judged(*results, before=before).findings
+    assert {finding.level for finding in findings} == {"fail"}
+    assert len(findings) == len(NODES)
+    assert judged(*(of_node(node, 195.0) for node in NODES), before=before).findings == ()
+
+
+def test_repetitions_are_one_figure_and_their_spread_is_told() -> None:
+    values = (200.0, 150.0, 202.0)
+    results = [
+        of_node(node, value, repetition=number)
+        for node in NODES
+        for number, value in enumerate(values, 1)
+    ]
+    answer = judged(*results)
+    (metric,) = answer.tests[0].metrics
+    assert metric.summary.median == 200.0
+    assert [finding.level for finding in answer.findings] == ["remark"]
+    assert "varies by more than 10%" in answer.findings[0].text
