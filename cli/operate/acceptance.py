@@ -38,6 +38,10 @@ def command(  # noqa: PLR0917  # typer passes them by name
     mib: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Size of its file [default: 1024].")
     ] = None,
+    dcgm_level: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=4, help="Level of DCGM's diagnostics [default: 3]."),
+    ] = None,
     user: Annotated[
         str | None,
         typer.Option("--as", metavar="USER", help="Account of the jobs [default: the first user]."),
@@ -75,6 +79,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
         path=path,
         mib=mib,
         account=user,
+        dcgm_level=dcgm_level,
         exclude=_exclusion(exclude, reason, accepted_by),
         new=new,
     )

@@ -217,6 +217,12 @@ def _judge_metric(  # noqa: PLR0917  # as above
     summary = summary_of(middles)
     worse = [series[place] for place in outliers(middles, metric.better)]
     told = [(one, _of_peers(one, summary, metric.unit)) for one in worse]
+    floor = next((result for result in results if result.floor and metric.floored), None)
+    if floor is not None and floor.floor is not None:
+        below = [one for one in series if one.value < floor.floor]
+        told = [(one, _below(one, floor, metric.unit)) for one in below] + [
+            each for each in told if each[0] not in below
+        ]
     told += [(one, _of_last(one, metric.unit)) for one in series if _is_slower(one, sign)]
     unsteady = [one for one in series if one.spread > UNSTEADY]
     real = [(one, text) for one, text in told if (one.target, one.part) not in stands_in]
@@ -224,8 +230,8 @@ def _judge_metric(  # noqa: PLR0917  # as above
         Finding(
             level="fail",
             test=test.name,
-            nodes=tuple(one.part.split()) if test.scope == "pairs" else nodes_of[one.target],
-            text=f"{name} of {_who(one)} {text}",
+            nodes=_pair(one) if test.scope == "pairs" else nodes_of[one.target],
+            text=f"{name} of {_who(test, one)} {text}",
         )
         for one, text in real
     ]
@@ -233,12 +239,14 @@ def _judge_metric(  # noqa: PLR0917  # as above
         one, text = next(each for each in told if each not in real)
         more = len(told) - len(real) - 1
         others = f" and {more} more like it" if more else ""
-        text = f"{name} of {_who(one)} {text}{others}: told, not judged, for it is no real one"
+        text = (
+            f"{name} of {_who(test, one)} {text}{others}: told, not judged, for it is no real one"
+        )
         found.append(Finding(level="remark", test=test.name, nodes=(), text=text))
     if unsteady:
         most = max(unsteady, key=lambda one: one.spread)
         text = f"{name} of {len(unsteady)} of {len(series)} varies by more than {UNSTEADY:.0%}"
-        text += f" between repetitions, most that of {_who(most)} ({most.spread:.0%})"
+        text += f" between repetitions, most that of {_who(test, most)} ({most.spread:.0%})"
         found.append(Finding(level="remark", test=test.name, nodes=(), text=text))
     return MetricSummary(
         metric=name,
@@ -250,12 +258,19 @@ def _judge_metric(  # noqa: PLR0917  # as above
     )
 
 
-def _who(one: Series) -> str:
-    return (
-        " and ".join(one.part.split())
-        if one.part.count(" ")
-        else f"{one.target} {one.part}".strip()
-    )
+def _who(test: AcceptanceTest, one: Series) -> str:
+    if test.scope != "pairs":
+        return f"{one.target} {one.part}".strip()
+    first, second, *rail = one.part.split()
+    return " ".join([first, "and", second, *rail])
+
+
+def _pair(one: Series) -> tuple[str, ...]:
+    return tuple(one.part.split()[:2])
+
+
+def _below(one: Series, floor: Result, unit: str) -> str:
+    return f"is {one.value:.4g} {unit}, the floor is {floor.floor:.4g} ({floor.floor_reason})"
 
 
 def _of_peers(one: Series, summary: Summary, unit: str) -> str:

@@ -27,6 +27,7 @@ class NodeHas(msgspec.Struct, frozen=True, kw_only=True):
     """Vendor of its GPUs; none: it has none that are real."""
     programs: frozenset[str] = frozenset()
     rdma: tuple[str, ...] = ()
+    """Link layers of its RDMA ports: InfiniBand, Ethernet."""
     silent: str = ""
     """Why it could not be asked; "": it was."""
 
@@ -38,7 +39,8 @@ def probe(
     names = " ".join(map(shlex.quote, sorted(set(programs))))
     command = (
         f'PATH="{PATH}"; for p in {names}; do command -v "$p" >/dev/null 2>&1 && echo "program $p";'
-        " done; for d in /sys/class/infiniband/*; do [ -e $d ] && echo rdma ${d##*/}; done; true"
+        " done; for f in /sys/class/infiniband/*/ports/*/link_layer; do"
+        " [ -e $f ] && echo rdma $(cat $f); done; true"
     )
     answers = session.run_many(hosts, command, timeout_s=_LIMIT_S)
     found = {}
@@ -93,6 +95,9 @@ def _lacks(
     for program in needs.programs:
         if without := [name for name in nodes if program not in has[name].programs]:
             return f"{program} isn't on {fold(without)}"
-    if needs.rdma and (without := [name for name in nodes if not has[name].rdma]):
-        return f"no RDMA device on {fold(without)}"
+    if needs.rdma:
+        layer = "" if needs.rdma == "any" else f"{needs.rdma} "
+        without = [n for n in nodes if not [r for r in has[n].rdma if needs.rdma in {"any", r}]]
+        if without:
+            return f"no {layer}RDMA device on {fold(without)}"
     return ""

@@ -59,6 +59,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mib: int
     account: str
     """Account of the jobs; "": gcluster's own login."""
+    dcgm_level: int = 3
+    """Of DCGM's diagnostics: 3 takes about half an hour, 4 one to two hours."""
     nodes: str = ""
     """The nodes that were asked for, as a host range; "": all compute nodes."""
     exclusions: tuple[Exclusion, ...] = ()
@@ -74,6 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     mib: int | None = None
     account: str | None = None
+    dcgm_level: int | None = None
     exclude: Exclusion | None = None
     new: bool = False
     """Whether an unfinished one is left as it is and another is begun."""
@@ -217,6 +220,7 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
         soak_s=options.soak_s or 0,
         path=options.path or "",
         mib=options.mib or MIB,
+        dcgm_level=options.dcgm_level or 3,
         account=_account(cluster.spec) if options.account is None else options.account,
         nodes=fold(host.name for host in asked),
         exclusions=(options.exclude,) if options.exclude else (),
@@ -240,6 +244,7 @@ def refuse_other(plan: Plan, options: Options, cluster: Cluster) -> None:
         "--path": (options.path, plan.path),
         "--mib": (options.mib, plan.mib),
         "--as": (options.account, plan.account),
+        "--dcgm-level": (options.dcgm_level, plan.dcgm_level),
     }
     other = [name for name, (now_, then) in asked.items() if now_ is not None and now_ != then]
     if plan.spec_hash != cluster.spec_hash:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.catalog import Machine
 from ...schemas.derived.floor import FloorFigure
 from ...schemas.derived.hostlist import expand, fold
 from ...schemas.spec import ClusterSpec, LocalSite
@@ -37,7 +38,17 @@ from .probe import NodeHas, choose_way, probe
 from .reading.output import read_output
 from .record import Options, Plan, Record, Result, now, plan_of, refuse_other
 from .table import AcceptanceTest, Way, acceptance_tests
-from .targets import Want, collective_of, fillings, programs_of, sizes_of, wanted
+from .targets import (
+    NO_FLOOR,
+    Want,
+    collective_of,
+    fillings,
+    named,
+    nic_floor,
+    programs_of,
+    sizes_of,
+    wanted,
+)
 
 STAGE = "acceptance"
 WAVE = 512
@@ -207,7 +218,7 @@ class Acceptance:
         ways, untested = {}, {}
         for want in wants:
             test = by_name[want.test]
-            named = [_named(way, test) for way in test.ways]
+            named = [named(way, test) for way in test.ways]
             way = choose_way(named, want.launch.nodes, has, directory=bool(plan.path))
             if isinstance(way, str):
                 gap = Gap(nodes=fold(want.launch.nodes), why=way)
@@ -263,16 +274,24 @@ class Acceptance:
         """Run one job; return the results of its targets, or why there is none."""
         first, nodes = wave[0], tuple(_nodes(wave))
         launch = msgspec.structs.replace(first.launch, nodes=nodes)
-        line = way.command.format(**fillings(test, launch, plan.path, plan.mib)).strip()
+        given = fillings(
+            test,
+            launch,
+            path=plan.path,
+            mib=plan.mib,
+            dcgm_level=plan.dcgm_level,
+            machine=self._machine(launch),
+        )
+        line = way.command.format(**given).strip()
         name = job_name(f"{plan.number:06d}", *first.key, fold(nodes))
         job = Job(
             name=name,
             launch=launch,
             command=line,
             limit_s=test.minutes * 60,
-            user=plan.account,
+            user="" if test.root else plan.account,
             by_node=test.scope == "node",
-            mpi=test.scope != "node",
+            mpi=test.scope not in {"node", "fabric"},
             soak_s=plan.soak_s if test.soak else 0,
         )
         began = time.monotonic()
@@ -284,7 +303,7 @@ class Acceptance:
             return [], output.problem
         floor = self._floor(test, launch)
         expected = self._expectation(test, launch, floor, output.status)
-        readings = read_output(test, [want.target for want in wave], output, expected)
+        readings = read_output(test, way.reader, [want.target for want in wave], output, expected)
         return [
             Result(
                 test=test.name,
@@ -305,16 +324,25 @@ class Acceptance:
         ], ""
 
     def _floor(self, test: AcceptanceTest, launch: Launch) -> FloorFigure:
-        if test.floor != "allreduce":
-            return FloorFigure(gbytes_per_s=None, reason="")
-        return floor_of(launch, self._cluster.spec, self._cluster.catalog, self._everyone)
+        if test.floor is None:
+            return NO_FLOOR
+        spec, catalog = self._cluster.spec, self._cluster.catalog
+        if test.floor.of == "nic":
+            fabric = fabric_of(spec, catalog, self._first(launch))
+            return nic_floor(test.floor.share, self._machine(launch), fabric)
+        return floor_of(launch, spec, catalog, self._everyone)
+
+    def _first(self, launch: Launch) -> Host:
+        return next(host for host in self._everyone if host.name == launch.nodes[0])
+
+    def _machine(self, launch: Launch) -> Machine | None:
+        return machine_of(self._cluster.catalog, self._first(launch))
 
     def _expectation(
         self, test: AcceptanceTest, launch: Launch, floor: FloorFigure, status: int
     ) -> Expectation:
         spec, catalog = self._cluster.spec, self._cluster.catalog
-        host = next(host for host in self._everyone if host.name == launch.nodes[0])
-        fabric, machine = fabric_of(spec, catalog, host), machine_of(catalog, host)
+        fabric, machine = fabric_of(spec, catalog, self._first(launch)), self._machine(launch)
         wire = Wire(fabric="ethernet", simulated=True)
         if launch.gpus:
             unknown = Wire(fabric="an unknown fabric")
@@ -378,11 +406,6 @@ class Acceptance:
         return Accepted(
             report=report, content=content, signature=signature, allowed_signers=allowed
         )
-
-
-def _named(way: Way, test: AcceptanceTest) -> Way:
-    needs = msgspec.structs.replace(way.needs, programs=programs_of(test, way))
-    return msgspec.structs.replace(way, needs=needs)
 
 
 def _groups(wants: Sequence[Want], tests: Mapping[str, AcceptanceTest]) -> Iterator[list[Want]]:

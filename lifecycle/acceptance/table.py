@@ -10,12 +10,22 @@ import msgspec
 
 from ...schemas.structure.decoding import decode_yaml
 
-Scope: TypeAlias = Literal["node", "pairs", "domain"]
+Scope: TypeAlias = Literal["node", "pairs", "domain", "whole", "fabric"]
 """node: on each node by itself, many at once. pairs: each node with others. domain: in each block,
-and over all nodes that one fabric joins."""
+and over all nodes that one fabric joins; whole: over those alone. fabric: from one node of them."""
 Better: TypeAlias = Literal["higher", "lower"]
-ReaderName: TypeAlias = Literal["collective", "measure"]
-FloorName: TypeAlias = Literal["", "allreduce"]
+ReaderName: TypeAlias = Literal[
+    "collective",
+    "measure",
+    "dcgm",
+    "rvs",
+    "nvbandwidth",
+    "gpu-burn",
+    "ibdiagnet",
+    "ior",
+    "mdtest",
+    "fio",
+]
 
 
 class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,8 +35,8 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Vendor of real GPUs; none: there must be none."""
     programs: tuple[str, ...] = ()
     """By name on the PATH, or by path."""
-    rdma: bool = False
-    """Whether a node must have an RDMA device."""
+    rdma: Literal["", "any", "InfiniBand"] = ""
+    """Link layer of the RDMA devices that a node must have."""
     directory: bool = False
     """Whether a directory to write to was named (`--path`)."""
 
@@ -48,6 +58,18 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str
     better: Better = "higher"
     title: str = ""
+    floored: bool = False
+    """Whether the test's constant floor is for it."""
+
+
+class Floor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a constant floor comes from."""
+
+    of: Literal["allreduce", "nic"]
+    """allreduce: as the gate has it. nic: a share of the speed of one NIC, in Gb/s."""
+    share: float = 1.0
+    source: str = ""
+    date: str = ""
 
 
 class AcceptanceTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,8 +82,10 @@ class AcceptanceTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minutes: float
     """Longest time that its job may take; jobs over many nodes get more (`jobs.limit_s`)."""
     metrics: dict[str, Metric]
-    floor: FloorName = ""
-    """Where a constant floor comes from; "": there is none, neighbours judge alone."""
+    floor: Floor | None = None
+    """None: there is none, neighbours judge alone."""
+    root: bool = False
+    """Whether it takes root's rights; all else runs as an ordinary account."""
     once: bool = False
     """Whether repetitions would say nothing more."""
     soak: bool = False

@@ -10,6 +10,8 @@ from typing import get_args
 import msgspec
 
 from ...inventory.hosts import Host
+from ...schemas.catalog import Fabric, Machine
+from ...schemas.derived.floor import FloorFigure
 from ..smoke.launch import Collective, Launch
 from .table import AcceptanceTest, Way
 
@@ -22,6 +24,8 @@ _LEAST_PART = 32
 """Bytes that each rank gets at least of a message of parts."""
 SECONDS = 5
 """How long each figure of a node is measured."""
+BURN_S = 300
+"""How long GPUs are burnt in: until they are as warm as they get."""
 MIB = 1024
 """Size of the file that storage is measured with, where nothing else was said."""
 
@@ -81,6 +85,9 @@ def _parts(
     if test.scope == "node":
         yield from ((name, (name,)) for name in launch.nodes)
         return
+    if test.scope == "fabric":
+        yield f"fabric of {launch.label}", launch.nodes[:1]
+        return
     if len(launch.nodes) < 2:  # noqa: PLR2004  # one node has nobody to send to
         return
     if test.scope == "domain" and not test.soak:
@@ -120,16 +127,29 @@ def rounds_of(nodes: int) -> str:
     return f"every:{math.ceil(nodes / SAMPLED_ROUNDS)}"
 
 
-def fillings(test: AcceptanceTest, launch: Launch, path: str, mib: int) -> Mapping[str, object]:
+def fillings(
+    test: AcceptanceTest,
+    launch: Launch,
+    *,
+    path: str,
+    mib: int,
+    dcgm_level: int,
+    machine: Machine | None,
+) -> Mapping[str, object]:
     """Return what the names in braces of a command stand for."""
+    gpu_model = machine.gpu.model if machine and machine.gpu else ""
     least, most = sizes_of(test, launch)
     return {
+        "test": test.name,
         "collective": collective_of(test),
         "min_bytes": least,
         "max_bytes": most,
         "iterations": launch.iterations,
         "rounds": rounds_of(len(launch.nodes)),
         "seconds": SECONDS,
+        "burn_s": BURN_S,
+        "dcgm_level": dcgm_level,
+        "gpu_model": gpu_model,
         "path": path,
         "mib": mib,
     }
@@ -137,4 +157,24 @@ def fillings(test: AcceptanceTest, launch: Launch, path: str, mib: int) -> Mappi
 
 def programs_of(test: AcceptanceTest, way: Way) -> tuple[str, ...]:
     """Return the programs that a way needs."""
-    return tuple(name.format(collective=collective_of(test)) for name in way.needs.programs)
+    names = {"test": test.name, "collective": collective_of(test)}
+    return tuple(name.format(**names) for name in way.needs.programs)
+
+
+def named(way: Way, test: AcceptanceTest) -> Way:
+    """Return a way with the names of its programs filled in."""
+    needs = msgspec.structs.replace(way.needs, programs=programs_of(test, way))
+    return msgspec.structs.replace(way, needs=needs)
+
+
+NO_FLOOR = FloorFigure(gbytes_per_s=None, reason="")
+
+
+def nic_floor(share: float, machine: Machine | None, fabric: Fabric | None) -> FloorFigure:
+    """Return the least that one rail must reach, in Gb/s, or why nobody knows."""
+    nics = [nic for nic in (machine.nics or ()) if not nic.front_end] if machine else []
+    speeds = [n.gbps for n in nics if fabric is not None and n.kind == fabric.nic_kind and n.gbps]
+    if not speeds:
+        return FloorFigure(gbytes_per_s=None, reason="no floor: the NICs' speed is not known")
+    least = min(speeds)
+    return FloorFigure(gbytes_per_s=share * least, reason=f"{share:g} of {least:g} Gb/s (NIC)")

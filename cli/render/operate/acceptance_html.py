@@ -71,8 +71,9 @@ def heat_maps(report: Report) -> tuple[HeatMap, ...]:
         maps.append(_of_nodes(report, columns))
     for test in report.tests:
         for metric in test.metrics:
-            pairs = [one for one in metric.series if one.part.count(" ") == 1]
-            if pairs and not any(one.target in _nodes(report) for one in metric.series):
+            ends = _nodes(report)
+            pairs = [one for one in metric.series if set(one.part.split()[:2]) <= ends and one.part]
+            if pairs:
                 maps.append(_of_pairs(test, metric, pairs))
     return tuple(maps)
 
@@ -101,14 +102,14 @@ def _of_nodes(report: Report, columns: Sequence[tuple[TestSummary, MetricSummary
 
 
 def _of_pairs(test: TestSummary, metric: MetricSummary, pairs: Sequence[Series]) -> HeatMap:
-    names = list(dict.fromkeys(name for one in pairs for name in one.part.split()))
+    names = list(dict.fromkeys(name for one in pairs for name in one.part.split()[:2]))
     names.sort()
     per_row = -(-len(names) // MOST_CELLS)
     groups = [names[at : at + per_row] for at in range(0, len(names), per_row)]
     place = {name: at for at, group in enumerate(groups) for name in group}
     found: defaultdict[tuple[int, int], list[Series]] = defaultdict(list)
     for one in pairs:
-        a, b = (place[name] for name in one.part.split())
+        a, b = (place[name] for name in one.part.split()[:2])
         found[a, b].append(one)
         if a != b or per_row == 1:
             found[b, a].append(one)

@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from ...smoke.judging.verdict import Expectation
 from ..jobs import AGAIN, Output, by_node
-from ..table import AcceptanceTest
+from ..table import AcceptanceTest, ReaderName
 from .collective import read_collective
+from .fabric import read_ibdiagnet
+from .files import read_fio, read_ior, read_mdtest
+from .gpus import read_dcgm, read_gpu_burn, read_nvbandwidth, read_rvs
 from .measure import read_measure
 from .result import MOST, Figure, Reading
 
+READERS: Mapping[ReaderName, Callable[[str], Reading]] = {
+    "measure": read_measure,
+    "dcgm": read_dcgm,
+    "rvs": read_rvs,
+    "nvbandwidth": read_nvbandwidth,
+    "gpu-burn": read_gpu_burn,
+    "ibdiagnet": read_ibdiagnet,
+    "ior": read_ior,
+    "mdtest": read_mdtest,
+    "fio": read_fio,
+}
+"""What takes the text alone; collectives are judged beside what they must prove."""
+
 
 def read_output(
-    test: AcceptanceTest, targets: Sequence[str], output: Output, expected: Expectation
+    test: AcceptanceTest,
+    reader: ReaderName,
+    targets: Sequence[str],
+    output: Output,
+    expected: Expectation,
 ) -> list[Reading]:
     """Return what a job says of each of its targets.
 
     Args:
         test: what was run.
+        reader: of the way that was gone.
         targets: nodes, where each worked by itself; else one.
         output: of the job.
         expected: what a collective must prove.
     """
     if test.scope == "node":
         told = by_node(output.text, targets)
-        return [_of_node(*told[target], output) for target in targets]
-    if test.scope == "pairs":
-        return [_ended(read_measure(output.text), output)]
+        return [_of_node(READERS[reader], *told[target], output) for target in targets]
+    if reader != "collective":
+        return [_ended(READERS[reader](output.text), output)]
     if not test.soak:
         return [_ended(read_collective(output.text, expected), output)]
     runs = [part for part in output.text.split(f"{AGAIN}\n") if part.strip()]
     return [_soaked([read_collective(run, expected) for run in runs], output)]
 
 
-def _of_node(text: str, status: int | None, output: Output) -> Reading:
+def _of_node(
+    reader: Callable[[str], Reading], text: str, status: int | None, output: Output
+) -> Reading:
     """Return what one node of many said; one that didn't come to its end has failed."""
-    read = read_measure(text)
+    read = reader(text)
     if status is None:
         why = output.problem or "it did not come to its end"
         return msgspec.structs.replace(read, failures=(*read.failures, why))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from gcluster.lifecycle.acceptance.judge import Gap, Judged, judge_results
 from gcluster.lifecycle.acceptance.reading.result import Figure
 from gcluster.lifecycle.acceptance.record import Result
@@ -67,6 +69,18 @@ def test_a_slow_pair_names_both_of_its_nodes() -> None:
     speeds = {f"{a} {b}": 48.0 for a in NODES for b in NODES if a < b}
     answer = judged(of_pairs(speeds | {"gpu003 gpu007": 24.0}), test=BY_NAME["pairs"])
     assert [finding.nodes for finding in answer.findings] == [("gpu003", "gpu007")]
+
+
+def test_a_rail_below_the_share_of_its_speed_fails_though_all_rails_are_alike() -> None:
+    parts = [f"{a} {b} mlx5_0" for a in NODES for b in NODES if a < b]
+    figures = tuple(Figure(metric="pair_rails", value=200.0, part=part) for part in parts)
+    result = of_node("all of main-1", 0, test="ib_write_bw", nodes="gpu[001-008]", figures=figures)
+    held = msgspec.structs.replace(result, floor=380.0, floor_reason="0.95 of 400 Gb/s (NIC)")
+    findings = judged(held, test=BY_NAME["ib_write_bw"]).findings
+    assert len(findings) == len(parts)
+    assert findings[0].nodes == ("gpu001", "gpu002")
+    assert "gpu001 and gpu002 mlx5_0 is 200 Gb/s, the floor is 380" in findings[0].text
+    assert judged(result, test=BY_NAME["ib_write_bw"]).findings == ()
 
 
 def test_a_missing_result_is_no_pass() -> None:
