@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.acceptance.record import Exclusion, Options, now
-from ...lifecycle.acceptance.run import last_accepted, run_acceptance
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.operations.acceptance.record import Exclusion, Options, now
+from ...lifecycle.operations.acceptance.run import last_accepted, run_acceptance
 from ...schemas.spec.units import Duration
 from ..console import stdout
 from ..options import Format, OutputFormat, Target

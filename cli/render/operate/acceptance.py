@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from ....lifecycle.acceptance.judge import Finding, MetricSummary, TestSummary
-from ....lifecycle.acceptance.report import NAMESPACE, Report, digest, signer
-from ....lifecycle.acceptance.run import Accepted
+from ....lifecycle.operations.acceptance.judge import Finding, MetricSummary, TestSummary
+from ....lifecycle.operations.acceptance.report import NAMESPACE, Report, digest, signer
+from ....lifecycle.operations.acceptance.run import Accepted
 from ....schemas.derived.hostlist import fold
 from ...console import Console, Tone, printable
 from ..table import Column, tabulate

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ....lifecycle.acceptance.judge import MetricSummary, Series, TestSummary
-from ....lifecycle.acceptance.report import Report
+from ....lifecycle.operations.acceptance.judge import MetricSummary, Series, TestSummary
+from ....lifecycle.operations.acceptance.report import Report
 
 MOST_CELLS = 128
 """Nodes up to which each has a row of its own in a matrix; of more, neighbours share one."""

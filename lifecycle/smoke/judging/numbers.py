@@ -49,8 +49,8 @@ def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if log.overflow:
         yield _reason("unreadable", "there are more ranks, rows or tables than a run has")
     if log.collective and not log.collective.startswith(expected.collective):
-        what = "an AllReduce" if expected.collective == "all_reduce" else expected.collective
-        yield _reason("unreadable", f"the log is of {log.collective}, not of {what}")
+        asked = "an AllReduce" if expected.collective == "all_reduce" else expected.collective
+        yield _reason("unreadable", f"the log is of {log.collective}, not of {asked}")
     for line in log.damaged[:3]:
         yield _reason("unreadable", f"a row can't be read: {line[:120]}")
     ranks = {n // expected.groups for n in (expected.ranks, len(log.ranks) or expected.ranks)}

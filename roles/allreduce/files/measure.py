@@ -56,8 +56,8 @@ def on_each_cpu(work: Callable[[float], tuple[float, int]], seconds: float) -> t
     total, errors = 0.0, 0
     for source in pipes:
         with os.fdopen(source) as told:
-            rate, wrong = told.read().split()
-        total, errors = total + float(rate), errors + int(wrong)
+            rate_told, wrong_told = told.read().split()
+        total, errors = total + float(rate_told), errors + int(wrong_told)
         os.wait()
     return total, errors
 

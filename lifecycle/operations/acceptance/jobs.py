@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ...inventory.hosts import Host
-from ...schemas.derived.hostlist import fold
-from ..nodes.ssh import SshSession, Unreachable
-from ..nodes.ssh.arguments import as_root
-from ..smoke.launch import Launch
+from ....inventory.hosts import Host
+from ....schemas.derived.hostlist import fold
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from ...smoke.launch import Launch
 from .probe import PATH
 
 FOLDER = "/var/lib/gcluster/acceptance"

@@ -10,14 +10,14 @@ from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.cli.console import Console
 from gcluster.cli.render.operate.acceptance import acceptance_text, verify_line, write_files
-from gcluster.lifecycle.acceptance import report as reports
-from gcluster.lifecycle.acceptance.counters import Counters
-from gcluster.lifecycle.acceptance.inventory import NodeParts
-from gcluster.lifecycle.acceptance.judge import Finding, Gap, Judged, judge_results
-from gcluster.lifecycle.acceptance.reading.result import Figure
-from gcluster.lifecycle.acceptance.record import Exclusion, Plan, Record, Result
-from gcluster.lifecycle.acceptance.run import Accepted, last_accepted
-from gcluster.lifecycle.acceptance.table import acceptance_tests
+from gcluster.lifecycle.operations.acceptance import report as reports
+from gcluster.lifecycle.operations.acceptance.counters import Counters
+from gcluster.lifecycle.operations.acceptance.inventory import NodeParts
+from gcluster.lifecycle.operations.acceptance.judge import Finding, Gap, Judged, judge_results
+from gcluster.lifecycle.operations.acceptance.reading.result import Figure
+from gcluster.lifecycle.operations.acceptance.record import Exclusion, Plan, Record, Result
+from gcluster.lifecycle.operations.acceptance.run import Accepted, last_accepted
+from gcluster.lifecycle.operations.acceptance.table import acceptance_tests
 
 NODES = ("gpu001", "gpu002", "gpu003")
 MACHINES = dict.fromkeys(NODES, "dgx-h100")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.golden_files import CASES, read_cases
 
-from gcluster.lifecycle.acceptance.reading.output import READERS
-from gcluster.lifecycle.acceptance.table import acceptance_tests
+from gcluster.lifecycle.operations.acceptance.reading.output import READERS
+from gcluster.lifecycle.operations.acceptance.table import acceptance_tests
 
 PUBLISHED = read_cases(CASES / "acceptance.yaml")
 FIO = {

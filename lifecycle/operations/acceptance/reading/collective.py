@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...smoke.judging.judge import judge
-from ...smoke.judging.verdict import Expectation
-from ...smoke.reading.parse import parse_log
+from ....smoke.judging.judge import judge
+from ....smoke.judging.verdict import Expectation
+from ....smoke.reading.parse import parse_log
 from .result import Figure, Reading
 
 

@@ -13,14 +13,14 @@ import msgspec
 
 import gcluster
 
-from ...inventory.hosts import ClusterInventory
-from ...schemas.derived.hostlist import fold
-from ...schemas.spec import ClusterSpec
-from ...schemas.structure.decoding import decode_json
-from ..cluster.cluster import Cluster
-from ..cluster.outcome import Exit, failure
-from ..operations.selection import chosen
-from ..state import StateStore
+from ....inventory.hosts import ClusterInventory
+from ....schemas.derived.hostlist import fold
+from ....schemas.spec import ClusterSpec
+from ....schemas.structure.decoding import decode_json
+from ...cluster.cluster import Cluster
+from ...cluster.outcome import Exit, failure
+from ...state import StateStore
+from ..selection import chosen
 from .counters import Counters
 from .inventory import NodeParts
 from .jobs import job_name

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gcluster.lifecycle.acceptance.judge import Gap, Judged, judge_results
-from gcluster.lifecycle.acceptance.reading.result import Figure
-from gcluster.lifecycle.acceptance.record import Result
-from gcluster.lifecycle.acceptance.table import AcceptanceTest, acceptance_tests
+from gcluster.lifecycle.operations.acceptance.judge import Gap, Judged, judge_results
+from gcluster.lifecycle.operations.acceptance.reading.result import Figure
+from gcluster.lifecycle.operations.acceptance.record import Result
+from gcluster.lifecycle.operations.acceptance.table import AcceptanceTest, acceptance_tests
 
 BY_NAME = {test.name: test for test in acceptance_tests()}
 NODES = [f"gpu{number:03d}" for number in range(1, 9)]

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.structure.decoding import decode_yaml
+from ....schemas.structure.decoding import decode_yaml
 
 Scope: TypeAlias = Literal["node", "pairs", "domain", "whole", "fabric"]
 """node: on each node by itself, many at once. pairs: each node with others. domain: in each block,

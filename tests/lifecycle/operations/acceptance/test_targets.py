@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.lifecycle.acceptance.probe import NodeHas, choose_way
-from gcluster.lifecycle.acceptance.reading.output import READERS
-from gcluster.lifecycle.acceptance.table import AcceptanceTest, Way, acceptance_tests
-from gcluster.lifecycle.acceptance.targets import (
+from gcluster.lifecycle.operations.acceptance.probe import NodeHas, choose_way
+from gcluster.lifecycle.operations.acceptance.reading.output import READERS
+from gcluster.lifecycle.operations.acceptance.table import AcceptanceTest, Way, acceptance_tests
+from gcluster.lifecycle.operations.acceptance.targets import (
     blocks,
     fillings,
     named,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.acceptance.statistics import outliers, scores, summary_of
+from gcluster.lifecycle.operations.acceptance.statistics import outliers, scores, summary_of
 
 figures = st.lists(st.floats(1, 1e6), min_size=3, max_size=60)
 

@@ -9,10 +9,10 @@ from typing import get_args
 
 import msgspec
 
-from ...inventory.hosts import Host
-from ...schemas.catalog import Fabric, Machine
-from ...schemas.derived.floor import FloorFigure
-from ..smoke.launch import Collective, Launch
+from ....inventory.hosts import Host
+from ....schemas.catalog import Fabric, Machine
+from ....schemas.derived.floor import FloorFigure
+from ...smoke.launch import Collective, Launch
 from .table import AcceptanceTest, Way
 
 ALL_PAIRS = 512

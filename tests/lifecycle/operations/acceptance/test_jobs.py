@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
-from gcluster.lifecycle.acceptance import jobs
-from gcluster.lifecycle.acceptance.jobs import Job, by_node, job_name, run_job
+from gcluster.lifecycle.operations.acceptance import jobs
+from gcluster.lifecycle.operations.acceptance.jobs import Job, by_node, job_name, run_job
 from gcluster.lifecycle.smoke.launch import Launch
 
 LAUNCH = Launch(

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ...inventory.hosts import Host
-from ...schemas.catalog import Catalog
-from ...schemas.derived.hostlist import fold
-from ..nodes.ssh import SshSession, Unreachable
-from ..smoke.domains import machine_of
-from ..smoke.launch import NCCL_TESTS
+from ....inventory.hosts import Host
+from ....schemas.catalog import Catalog
+from ....schemas.derived.hostlist import fold
+from ...nodes.ssh import SshSession, Unreachable
+from ...smoke.domains import machine_of
+from ...smoke.launch import NCCL_TESTS
 from .table import Needs, Way
 
 PATH = f"{NCCL_TESTS}:$PATH:/usr/local/bin"

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import msgspec
 
-from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.catalog import Machine
-from ...schemas.derived.floor import FloorFigure
-from ...schemas.derived.hostlist import expand, fold
-from ...schemas.spec import ClusterSpec, LocalSite
-from ..cluster.cluster import Cluster
-from ..cluster.outcome import Exit, failure
-from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..cluster.sites import existing_hosts
-from ..nodes.ssh import SshSession
-from ..operations.selection import chosen, controller_of, refuse_kubernetes
-from ..smoke.domains import fabric_of, machine_of
-from ..smoke.judging.verdict import Expectation, Wire
-from ..smoke.launch import Launch, launches
-from ..smoke.launching.slurm import FREE
-from ..smoke.run import floor_of
-from ..smoke.saved import wire_of
-from ..state import acquire
-from ..status.slurm import ask_controller
-from ..up.run import Run
+from ....inventory.hosts import ClusterInventory, Host
+from ....schemas.catalog import Machine
+from ....schemas.derived.floor import FloorFigure
+from ....schemas.derived.hostlist import expand, fold
+from ....schemas.spec import ClusterSpec, LocalSite
+from ...cluster.cluster import Cluster
+from ...cluster.outcome import Exit, failure
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...cluster.sites import existing_hosts
+from ...nodes.ssh import SshSession
+from ...smoke.domains import fabric_of, machine_of
+from ...smoke.judging.verdict import Expectation, Wire
+from ...smoke.launch import Launch, launches
+from ...smoke.launching.slurm import FREE
+from ...smoke.run import floor_of
+from ...smoke.saved import wire_of
+from ...state import acquire
+from ...status.slurm import ask_controller
+from ...up.run import Run
+from ..selection import chosen, controller_of, refuse_kubernetes
 from . import report as reports
 from .counters import read_counters
 from .inventory import read_parts

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.derived.hostlist import expand, fold
+from ....schemas.derived.hostlist import expand, fold
 from .record import Result
 from .statistics import SCORE, Summary, outliers, scores, spread, summary_of
 from .table import AcceptanceTest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ...smoke.judging.verdict import Expectation
+from ....smoke.judging.verdict import Expectation
 from ..jobs import AGAIN, Output, by_node
 from ..table import AcceptanceTest, ReaderName
 from .collective import read_collective
