@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ....inventory.accounting.records import SMOKE_USER
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
@@ -47,7 +48,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float
     """Seconds that it may run."""
     user: str = ""
-    """The account that it runs as; "": the login that gcluster has."""
+    """The account that it runs as; "": root."""
     by_node: bool = False
     """Whether each node works by itself: its name is before its lines, a failure ends no other."""
     mpi: bool = True
@@ -199,8 +200,9 @@ def _srun(job: Job) -> Sequence[str]:
         *(["--mpi=pmix"] if job.mpi else ["--mpi=none"]),
         *(f"--nodelist={fold(launch.nodes)}", f"--nodes={len(launch.nodes)}"),
         *(f"--ntasks-per-node={tasks}", "--exclusive", f"--time={minutes}"),
+        "--cpu-bind=none",  # as the gate has it (smoke.launching.slurm)
         *(["--kill-on-bad-exit=0", "--wait=0"] if job.by_node else ["--kill-on-bad-exit=1"]),
-        *([f"--qos={launch.qos}"] if launch.qos and not job.user else []),
+        *([f"--qos={launch.qos}"] if launch.qos and job.user in {"", SMOKE_USER} else []),
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
         *("sh", "-c", line),
     ]

@@ -12,10 +12,12 @@ from ....schemas.catalog import Catalog
 from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
 from ...smoke.domains import machine_of
-from ...smoke.launch import NCCL_TESTS
 from .table import Needs, Way
 
-PATH = f"{NCCL_TESTS}:$PATH:/usr/local/bin"
+PATH = (
+    "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build:$PATH"
+    ":/usr/local/bin"
+)
 """Where programs are looked for, here and in jobs: as shell text, in double quotes."""
 _LIMIT_S = 60
 

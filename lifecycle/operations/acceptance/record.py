@@ -13,6 +13,7 @@ import msgspec
 
 import gcluster
 
+from ....inventory.accounting.records import SMOKE_USER
 from ....inventory.hosts import ClusterInventory
 from ....schemas.derived.hostlist import fold
 from ....schemas.spec import ClusterSpec
@@ -58,7 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Directory that storage is measured in; "": none was named."""
     mib: int
     account: str
-    """Account of the jobs; "": gcluster's own login."""
+    """Account of the jobs."""
     dcgm_level: int = 3
     """Of DCGM's diagnostics: 3 takes about half an hour, 4 one to two hours."""
     nodes: str = ""
@@ -228,11 +229,11 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
 
 
 def _account(spec: ClusterSpec) -> str:
-    """Return a user of the cluster, of an account where it keeps accounts; "": there is none."""
+    """Return a user of the cluster, of an account where it keeps accounts; else the gate's."""
     names = [user.name for user in spec.local_users]
     accounts = spec.scheduler.accounts
     members = {name for account in accounts.values() for name in account.users}
-    return next((name for name in names if not accounts or name in members), "")
+    return next((name for name in names if not accounts or name in members), SMOKE_USER)
 
 
 def refuse_other(plan: Plan, options: Options, cluster: Cluster) -> None:

@@ -116,7 +116,7 @@ def compose(
         ended=ended,
         nodes=fold(name for name in machines if name not in out),
         exclusions=plan.exclusions,
-        account=plan.account or "gcluster's own login",
+        account=plan.account,
         tests=judged.tests,
         findings=tuple(findings),
         ports=ports,

@@ -101,7 +101,7 @@ def test_a_job_runs_as_the_account_and_takes_the_nodes_for_itself(tmp_path: Path
     assert "--uid=ada" in unit
     assert "--nodelist=gpu[001-002] --nodes=2 --ntasks-per-node=1 --exclusive" in srun
     assert "--kill-on-bad-exit=0" in srun
-    assert "--qos" not in srun, "the QOS of the gate is root's alone"
+    assert "--qos" not in srun, "the QOS of the gate is not for people"
 
 
 def test_the_lines_of_many_nodes_are_told_apart_and_a_node_without_an_end_is_seen() -> None:
