@@ -3,7 +3,7 @@
 #   # gcluster rail: HOST (before | after) DEVICE/PORT LAYER GBPS SENT RECEIVED
 # in bytes; "-" for what can't be read. usage: sh -c TEXT rails PROGRAM [ARGUMENT ...]
 PATH=/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build:$PATH
-sys=${GCLUSTER_SYS_CLASS:-/sys/class} # another folder in tests
+sys=${GCLUSTER_SYS_CLASS:-/sys/class} rails=${GCLUSTER_RAILS:-/var/lib/gcluster/rails} # others in tests
 
 # The number in the first of these files that has one, times the first argument.
 number() {
@@ -34,11 +34,12 @@ word() { { read -r first _ <"$1"; } 2>/dev/null || first=; echo "${first:--}"; }
 
 # Counters of the InfiniBand specification count 4 bytes; EFA and others have their own, in bytes, of
 # the port or of the device. Of EFA's, tx_bytes and the kinds of messages are compared: each counts all
-# that is known to be sent at least.
+# that is known to be sent at least. Where the node's health check knows the rails, only those count.
 ports() {
   for port in "$sys"/infiniband/*/ports/*; do
     [ -d "$port" ] || continue
     device=${port%/ports/*}
+    if [ -s "$rails" ] && ! grep -qx "${device##*/}" "$rails"; then continue; fi
     sent=$(number 4 "$port/counters/port_xmit_data") received=$(number 4 "$port/counters/port_rcv_data")
     for own in "$port/hw_counters" "$device/hw_counters"; do
       [ "$sent" = - ] || break

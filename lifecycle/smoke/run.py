@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...inventory.compile.network.rdma import rail_devices
 from ...inventory.compile.node import node_facts
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.catalog import Catalog
@@ -202,6 +203,7 @@ class _Gate:
     ) -> None:
         self._spec, self._catalog, self._compute = spec, catalog, compute
         self._launcher, self._runner, self._report = launcher, runner, report
+        self._facts = node_facts(spec, catalog)
 
     def run(self, launch: Launch) -> SmokeRun:
         done, total = 0, len(_sizes(launch))
@@ -217,8 +219,7 @@ class _Gate:
     def prove_containers(self, launch: Launch, run: SmokeRun) -> tuple[SmokeRun, ...]:
         """Run it again as jobs in containers do, where the nodes run any; () elsewhere."""
         hosts = self._hosts(launch)
-        facts = node_facts(self._spec, self._catalog)
-        runs_there = all(facts[host.pool].runs_containers for host in hosts)
+        runs_there = all(self._facts[host.pool].runs_containers for host in hosts)
         if not run.verdict.passed or not runs_there or not self._launcher.reaches_nics(launch):
             return ()
         machine = machine_of(self._catalog, hosts[0])
@@ -308,7 +309,7 @@ class _Gate:
         fabric = fabric_of(self._spec, self._catalog, host)
         if not launch.gpus:
             return Rails(count=1, layer="socket")
-        devices = self._spec.pools[host.pool].rdma.devices
+        devices = rail_devices(self._facts[host.pool])
         machine = machine_of(self._catalog, host)
         if fabric is None:
             return None

@@ -47,10 +47,16 @@ def port(
     return "\n".join(lines)
 
 
-def counted(root: Path, host: str, program: str, rank: int = 0) -> list[str]:
+def counted(
+    root: Path, host: str, program: str, rank: int = 0, known: tuple[str, ...] = ()
+) -> list[str]:
     """Return what the script prints on a node whose ranks are this program."""
+    record = root / "rails"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text("".join(f"{name}\n" for name in known))
     environment = {
         "PATH": "/usr/bin:/bin",
+        "GCLUSTER_RAILS": str(record),
         "GCLUSTER_SYS_CLASS": str(root),
         "SLURMD_NODENAME": host,
         "SLURM_LOCALID": str(rank),
@@ -200,6 +206,13 @@ def test_inside_an_nvlink_domain_no_nic_is_asked_for_and_beyond_it_they_share() 
     beyond = rails_wanted(fabric, machine, 36, simulated=False)
     assert beyond is not None
     assert beyond.domain_nodes == 18
+
+
+def test_where_the_node_knows_its_rails_no_other_port_is_counted(tmp_path: Path) -> None:
+    for device in ("mlx5_1", "mlx5_10", "mlx5_2"):
+        port(tmp_path, device, 0)
+    lines = counted(tmp_path, "gpu001", "true", known=("mlx5_1", "mlx5_2"))
+    assert [line.split()[5] for line in lines] == 2 * ["mlx5_1/1", "mlx5_2/1"]
 
 
 def test_only_the_first_rank_of_a_node_counts_and_the_programs_end_is_kept(
