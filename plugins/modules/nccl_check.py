@@ -78,6 +78,12 @@ PRINTED = {
 }
 JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment.sh"
 TEST_TIMEOUT_S = 300
+SIZES = tuple(2**power for power in range(23, 27))
+"""Bytes: 8 to 64 MiB."""
+ROW = re.compile(
+    r"(?m)^\s*(\d+)\s+\d+\s+float\s+sum\s+-1(?:\s+[\d.]+){3}\s+(\S+)(?:\s+[\d.]+){3}\s+(\S+)\s*$"
+)
+"""A size, and how many values are wrong out of place and in place."""
 
 
 def library_version(asked: dict[str, Any]) -> str:
@@ -129,13 +135,19 @@ def test_differences(asked: dict[str, Any]) -> list[str]:
         return [f"there is no {program}"]
     if job_runs():
         return []
-    sizes = ("-b", "8M", "-e", "64M", "-f", "2")
+    sizes = ("-b", str(SIZES[0]), "-e", str(SIZES[-1]), "-f", "2")
     argv = (program, *sizes, "-g", str(asked["gpus"]), "-c", "1", "-n", "5")
     code, text = run(*argv, timeout_s=TEST_TIMEOUT_S, environment={"NCCL_DEBUG": "VERSION"})
     if code:
         return [f"an AllReduce in the node fails: {' '.join(text.splitlines()[-3:])}"]
+    rows = {int(size): {out, inside} for size, out, inside in ROW.findall(text)}
+    missing = [size for size in SIZES if size not in rows]
     wrong = []
-    if not re.search(r"(?m)^# Out of bounds values : 0 OK", text):
+    if missing:
+        listed = ", ".join(map(str, missing))
+        wrong.append(f"an AllReduce in the node has no numbers for {listed} B")
+    right = all(counts == {"0"} for counts in rows.values())
+    if not right or not re.search(r"(?m)^# Out of bounds values : 0 OK", text):
         wrong.append("an AllReduce in the node gives wrong numbers, or didn't check them")
     printed = re.search(PRINTED[asked["vendor"]], text)
     if asked["version"] and (not printed or printed.group(1) != library_version(asked)):

@@ -47,6 +47,27 @@ def test_a_call_of_a_case_is_answered_otherwise_than_in_the_good_one(root: Path)
     assert repeated == []
 
 
+def test_a_program_that_takes_modules_out_of_the_kernel_answers_for_each_by_name(
+    root: Path,
+) -> None:
+    alike = [
+        path
+        for path in recordings(root)
+        if "rmmod" in path.name and f"$ {path.name} *" in path.read_text(encoding="utf-8")
+    ]
+    assert alike == [], "a module that is held, or another one, would be taken out all the same"
+
+
+def test_mlnx_qos_answers_for_eight_priorities_and_eight_classes(root: Path) -> None:
+    text = (root / "molecule/roce/recordings/mlnx_qos").read_text(encoding="utf-8")
+    whole = [answer for answer in _answers(text) if "PFC configuration" in answer]
+    assert whole
+    for answer in whole:
+        assert len(re.findall(r"^\tprio:\d dscp:", answer, re.MULTILINE)) in {0, 8}
+        assert re.findall(r"^tc: (\d) ", answer, re.MULTILINE) == list("01234567")
+        assert sorted(re.findall(r"^\t priority: +(\d)$", answer, re.MULTILINE)) == list("01234567")
+
+
 def _answers(section: str) -> list[str]:
     """Return each call of a section with what it printed."""
     return re.split(r"^(?=\$ )", section, flags=re.MULTILINE)[1:]

@@ -99,6 +99,14 @@ def test_verify_names_what_is_wrong_with_a_recorded_machine(
     assert message in result["msg"]
 
 
+def test_a_module_that_something_holds_is_not_taken_for_exchanged(node: Machine) -> None:
+    node.play("efa", "held")
+    node.file("sys/module/efa/version", "3.3.0g\n")
+    result = node.call("efa", {"state": "present"})
+    assert result["failed"]
+    assert "rmmod: ERROR: Module efa is in use" in result["msg"]
+
+
 def test_dockers_other_settings_stay_and_a_broken_file_is_named(node: Machine) -> None:
     node.play("container_toolkit", "good")
     settings = node.file("etc/docker/daemon.json", '{"debug": true}')

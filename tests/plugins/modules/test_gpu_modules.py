@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,24 @@ def test_tests_that_can_not_be_built_leave_the_old_ones(machine: Machine, tmp_pa
     assert result["failed"]
     assert "no nvcc here" in result["msg"]
     assert (tmp_path / "nccl-tests/bin/all_reduce_perf").read_text() == "sm_90\n"
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("good", ""),
+        ("missing-rows", "has no numbers for 16777216, 33554432 B"),
+        ("wrong-numbers", "gives wrong numbers, or didn't check them"),
+        ("aborted", "an AllReduce in the node fails"),
+    ],
+)
+def test_an_allreduce_in_the_node_is_read_row_by_row(
+    machine: Machine, tmp_path: Path, case: str, told: str
+) -> None:
+    machine.play("nccl", case)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/bin").symlink_to(str(shutil.which("all_reduce_perf")).rpartition("/")[0])
+    asked = {"vendor": "nvidia", "version": "2.30.4-1", "gpus": 8}
+    result = machine.call("nccl_check", asked | {"tests": str(tmp_path / "tests")})
+    assert result["failed"] == bool(told), result
+    assert told in result.get("msg", "")
