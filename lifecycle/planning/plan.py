@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from ...inventory.compile.steps import CHANGING_PHASES
+from ...inventory.compile.steps import CHANGING_PHASES, Step
 from ...schemas.cost.pools import usd_per_hour
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
@@ -80,7 +80,7 @@ def step_changes(
                     pool=item.pool,
                     hosts=fold(hosts),
                     count=len(hosts),
-                    reason=reason,
+                    reason=reason + _restarts(item.step, rolls=rolls),
                     disruption=disruption,
                     at_once=spec.pools[item.pool].update.at_once(sizes[item.pool]) if rolls else 0,
                     jobs=_jobs(hosts, jobs) if rolls else None,
@@ -88,6 +88,15 @@ def step_changes(
                 )
             )
     return tuple(changes)
+
+
+def _restarts(step: Step, *, rolls: bool) -> str:
+    """Return a word on restarts where a step may make one: on nodes in service by `boot.reboot`."""
+    policy = step.variables.get(f"{step.role}_reboot", "never")
+    kernel = ("kernel_version", "kernel_boot_parameters", "kernel_hugepages_gib")
+    due = step.role != "kernel" or any(step.variables.get(name) for name in kernel)
+    allowed = policy == "when-drained" or (policy == "auto" and not rolls)
+    return "; may restart the node" if due and allowed else ""
 
 
 def _jobs(hosts: Collection[str], jobs: Mapping[str, Collection[str]] | None) -> int | None:

@@ -113,3 +113,21 @@ def test_looking_disturbs_nobody(spec: ClusterSpec) -> None:
     step = msgspec.structs.replace(DRIVER, phase="verify")
     (line,) = lines(spec, step, on=nodes(1), serving=nodes(1))
     assert line.disruption == "none"
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameters", "restarts"),
+    [
+        ("auto", ["iommu=pt"], {"gpu01"}),
+        ("when-drained", ["iommu=pt"], {"gpu01", "gpu02"}),
+        ("never", ["iommu=pt"], set()),
+        ("when-drained", [], set()),
+    ],
+)
+def test_a_step_that_may_restart_nodes_says_so(
+    spec: ClusterSpec, policy: str, parameters: list[str], restarts: set[str]
+) -> None:
+    variables = {"kernel_reboot": policy, "kernel_boot_parameters": parameters}
+    step = Step(stage=Stage.BASE, role="kernel", phase="join", variables=variables)
+    found = lines(spec, step, on=nodes(1, 2), serving=nodes(2))
+    assert {line.hosts for line in found if "may restart the node" in line.reason} == restarts
