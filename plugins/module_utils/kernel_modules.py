@@ -95,16 +95,20 @@ def reload_module(name: str, load: Sequence[str]) -> str:
     Raises:
         Failed: a module doesn't load.
     """
+    out, why = unload(name)
+    load_modules([*(() if why else load), *out[::-1]])
+    return why
+
+
+def unload(name: str) -> tuple[list[str], str]:
+    """Take a module out, what uses it first; return what went, and why not all of it."""
     out: list[str] = []
-    why = ""
     for module in users_first(name):
         code, text = run("rmmod", module)
         if code:
-            why = f"{module} can't be taken out: {text}"
-            break
+            return out, f"{module} can't be taken out: {text}"
         out.append(module)
-    load_modules([*(() if why else load), *out[::-1]])
-    return why
+    return out, ""
 
 
 def load_modules(names: Sequence[str]) -> None:

@@ -90,7 +90,8 @@ def is_stale() -> bool:
     """Return whether the daemon was started with an older list of nodes."""
     _, text = run("systemctl", "show", "--property=ActiveEnterTimestamp", "--timestamp=unix", UNIT)
     since = re.search(r"=@(\d+)", text)
-    return since is not None and int(since[1]) < system_path(NODES).stat().st_mtime
+    path = system_path(NODES)
+    return since is None or not path.exists() or int(since[1]) < path.stat().st_mtime
 
 
 def changes(*, act: bool) -> Iterator[Change]:

@@ -102,6 +102,7 @@ differences:
   elements: str
 """
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -133,6 +134,8 @@ SETTINGS = (("mig", "mig.mode", "-mig"), ("ecc", "ecc.mode", "-e"))
 """Option, the beginning of its fields in nvidia-smi's query, and the flag that sets it."""
 NOT_THERE = "[N/A]"
 """What nvidia-smi says of a field that a GPU doesn't have."""
+HELD_S = 15.0
+"""How long a program that has a GPU open may need to end."""
 DEVICES = r"/dev/nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset|-nvswitch.*)"
 
 
@@ -216,19 +219,22 @@ class Node:
         yield what
 
     def _exchange(self) -> None:
-        if kernel_modules.is_loaded("nouveau"):
-            why = kernel_modules.reload_module("nouveau", [])
-            if why or kernel_modules.is_loaded("nouveau"):
-                self.reboot.append(why or "nouveau has the GPUs")
-                return
-        why = self._held() or kernel_modules.reload_module("nvidia", self.asked["load"])
+        out, why = kernel_modules.unload("nouveau")
+        if why:
+            kernel_modules.load_modules(out[::-1])
+        why = why or self._held() or kernel_modules.reload_module("nvidia", self.asked["load"])
         if why:
             self.reboot.append(why)
 
     @staticmethod
     def _held() -> str:
-        """Return which programs keep the driver's devices open, "" where none does."""
-        found = kernel_modules.openers(DEVICES)
+        """Return which programs keep the driver's devices open, "" where none does.
+
+        A health check that looks at the GPUs just now is waited for.
+        """
+        end = time.monotonic() + HELD_S
+        while (found := kernel_modules.openers(DEVICES)) and time.monotonic() < end:
+            time.sleep(1)
         return f"the driver is held by {', '.join(found)}" if found else ""
 
     def _missing_modules(self) -> Iterator[str]:
@@ -269,13 +275,19 @@ class Node:
         stopped = kernel_modules.stop_units(kernel_modules.DAEMONS)
         try:
             change()
-        finally:
-            # One that doesn't start on a node that is about to be rebooted says nothing.
-            if not self.reboot:
-                kernel_modules.start_units(stopped)
-            else:
-                for unit in stopped:
-                    run("systemctl", "start", unit)
+        except Failed:
+            self._start_again(stopped)
+            raise
+        if self.reboot:
+            self._start_again(stopped)
+        else:
+            kernel_modules.start_units(stopped)
+
+    @staticmethod
+    def _start_again(units: list[str]) -> None:
+        """Start what was stopped; what doesn't start now says nothing beside the other reason."""
+        for unit in units:
+            run("systemctl", "start", unit)
 
     def _undisturbed(self, what: str) -> bool:
         """Say whether a change is to be made now. Raises Failed: the GPUs are in use."""

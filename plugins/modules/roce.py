@@ -151,7 +151,7 @@ def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
 
 def gid_differences(chosen: Adapters) -> tuple[list[str], list[str]]:
     """Return what is wrong with the rails' GIDs of RoCE v2 with an IPv4 address, and their index."""
-    indexes = {name: min(found) for name in chosen if (found := gids(name))}
+    indexes = {name: min(own) for name in chosen if (own := gids(name))}
     wrong = [
         f"{name} has no RoCE v2 GID with an IPv4 address" for name in chosen if name not in indexes
     ]

@@ -17,7 +17,7 @@ SHARED = ROOT / "plugins/module_utils"
 @pytest.mark.parametrize("role", ["roce", "tuning"])
 def test_a_program_is_installed_with_all_that_it_imports(role: str, tmp_path: Path) -> None:
     written = (ROOT / f"roles/{role}/vars/main.yml").read_text()
-    listed = re.search(rf"{role}_sources: .*?\[(.*?)\]", written)
+    listed = re.search(rf"{role}_sources: .*?\[(.*?)\]", written, re.DOTALL)
     assert listed is not None
     package = tmp_path / f"gcluster_{role}"
     package.mkdir()

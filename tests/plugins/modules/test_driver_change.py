@@ -100,7 +100,33 @@ def test_a_module_that_stays_makes_a_reboot_due_and_the_node_is_left_as_it_was(
     assert len(list((node.root / "running").iterdir())) == 3
 
 
-def test_a_program_that_has_a_gpu_open_is_named_and_keeps_the_driver(node: Machine) -> None:
+def test_nouveau_makes_room_and_stays_away(node: Machine) -> None:
+    for module in OUT:
+        (node.root / f"sys/module/{module}").rename(node.root / f"gone-{module}")
+    node.file("sys/module/nouveau/version")
+    node.file("driver", f"{NEW}\n")
+    node.tool("nvidia-smi", f"cd {node.root}\n[ -e sys/module/nvidia ] || exit 9\n{NVIDIA_SMI}")
+
+    result = node.call("nvidia_gpu", ASKED)
+
+    assert (result["changes"], result["reboot"]) == ([f"driver {NEW} instead of none"], "")
+    loaded = {path.name for path in (node.root / "sys/module").iterdir()}
+    assert loaded == {"nvidia", "nvidia_uvm", "nvidia_peermem"}
+
+
+def test_a_driver_that_does_not_load_says_why_and_daemons_are_asked_to_run(node: Machine) -> None:
+    node.file("broken-nvidia")
+    result = node.call("nvidia_gpu", ASKED)
+    assert result["msg"] == "modprobe nvidia: Invalid argument"
+    assert calls(node, "systemctl")[-1] == "systemctl start nvidia-dcgm"
+
+
+def test_a_program_that_has_a_gpu_open_is_named_and_keeps_the_driver(
+    node: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from running import module  # noqa: PLC0415  # beside this file
+
+    monkeypatch.setattr(module("nvidia_gpu"), "HELD_S", 0)
     node.file("proc/4711/comm", "k8s-device-plug\n")
     (node.root / "proc/4711/fd").mkdir()
     (node.root / "proc/4711/fd/7").symlink_to("/dev/nvidia0")
