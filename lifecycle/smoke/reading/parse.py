@@ -177,7 +177,7 @@ class LogParser:
 
     def _rank(self, match: re.Match[str]) -> None:
         rank, group, host, device, what = match.groups()
-        self._groups.add(group or "0")
+        self._groups |= {group} if group is not None else set()
         if self._fits(self._ranks, MOST_RANKS):
             self._ranks.append(Rank(rank=int(rank), host=host, device=int(device), what=what))
 

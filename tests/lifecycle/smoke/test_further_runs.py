@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,12 @@ from tests.lifecycle.smoke.vendor_logs import SETUPS, log_of
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.smoke import run as smoke
+from gcluster.lifecycle.smoke.judging.judge import judge
+from gcluster.lifecycle.smoke.judging.verdict import Expectation
 from gcluster.lifecycle.smoke.launch import GATE_IMAGE, Launch
 from gcluster.lifecycle.smoke.launching.launcher import Ended
 from gcluster.lifecycle.smoke.launching.slurm import command
+from gcluster.lifecycle.smoke.reading.parse import parse_log
 from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -45,10 +49,10 @@ def apart(launch: Launch, busbw: float) -> Iterator[str]:
         host, device = NODES[rank // GPUS], rank % GPUS
         who = f"Pid {4000 + rank:6d} on {host} device {device:2d}"
         yield f"#  Rank {rank:2d} Group {device:2d} {who} [0x0{device}] NVIDIA H100"
-        peer = (rank + GPUS) % (GPUS * len(NODES))
+        own, peer = rank // GPUS, 1 - rank // GPUS  # NCCL counts in each communicator
         said = f"{host}:1:1 [{device}] NCCL INFO"
         yield f"{said} comm 0x55d0{rank:08x} rank {rank // GPUS} nRanks 2 nNodes 2 localRanks 1"
-        yield f"{said} Channel 00/0 : {rank}[{device}] -> {peer}[{device}] [send] via NET/FasTrak/0"
+        yield f"{said} Channel 00/0 : {own}[{device}] -> {peer}[{device}] [send] via NET/FasTrak/0"
     half = "     time   algbw   busbw #wrong"
     yield f"#       size         count      type   redop    root{half}{half}"
     microseconds = size / busbw / 1e3
@@ -132,6 +136,25 @@ def test_a_dead_rail_that_nothing_counts_fails_the_run_with_each_gpu_apart(
     assert [reason.code for reason in result.runs[1].verdict.reasons] == ["below-floor"]
     assert "the floor is 15.00 GB/s" in result.runs[1].verdict.reasons[0].message
     assert not result.passed
+
+
+def test_ranks_of_rccl_that_say_no_group_are_apart_by_their_communicators() -> None:
+    launch = Launch(
+        job="j",
+        label="j",
+        partition="p",
+        nodes=NODES,
+        min_bytes=1 << 30,
+        max_bytes=1 << 30,
+        iterations=20,
+        gpus=GPUS,
+        apart=True,
+    )
+    lines = [re.sub(r"Group +\d+ ", "", line) for line in apart(launch, 21.0)]
+    expected = Expectation(ranks=16, groups=8, node_count=2)
+    assert judge(parse_log(lines), expected).passed
+    whole = [line.replace("nRanks 2", "nRanks 16") for line in lines]
+    assert [r.code for r in judge(parse_log(whole), expected).reasons] == ["missing-rank"]
 
 
 CONTAINERS = SPEC.replace("containers: none", "containers: pyxis")
