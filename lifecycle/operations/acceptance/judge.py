@@ -7,7 +7,7 @@ one machine) figures are not judged, only whether the data was right; they are t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal, TypeAlias
@@ -17,7 +17,7 @@ import msgspec
 from ....schemas.derived.hostlist import expand, fold
 from .record import Result
 from .statistics import SCORE, Summary, outliers, scores, spread, summary_of
-from .table import AcceptanceTest
+from .table import AcceptanceTest, Metric
 
 Level: TypeAlias = Literal["fail", "remark"]
 UNSTEADY = 0.10
@@ -108,6 +108,7 @@ def judge_results(  # noqa: PLR0917  # all that is known
     missing: Gaps,
     before: Mapping[tuple[str, str, str, str], float],
     shared: frozenset[str],
+    kinds: Mapping[str, str],
 ) -> Judged:
     """Return the summaries and findings.
 
@@ -118,13 +119,14 @@ def judge_results(  # noqa: PLR0917  # all that is known
         missing: what has no result yet.
         before: (test, metric, target, part) -> value at the last acceptance.
         shared: nodes that share one machine with others: their figures prove nothing.
+        kinds: node -> machine type: only nodes of one type are peers.
     """
     by_test: defaultdict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_test[result.test].append(result)
     found: list[Finding] = []
     summaries = [
-        _judge_test(test, by_test[test.name], not_tested, missing, before, shared, found)
+        _judge_test(test, by_test[test.name], not_tested, missing, before, shared, kinds, found)
         for test in tests
     ]
     return Judged(tests=tuple(summaries), findings=tuple(found))
@@ -137,6 +139,7 @@ def _judge_test(  # noqa: PLR0917  # one row of the table with all that is known
     missing: Gaps,
     before: Mapping[tuple[str, str, str, str], float],
     shared: frozenset[str],
+    kinds: Mapping[str, str],
     found: list[Finding],
 ) -> TestSummary:
     at = len(found)
@@ -144,7 +147,7 @@ def _judge_test(  # noqa: PLR0917  # one row of the table with all that is known
     metrics = tuple(
         summary
         for name in test.metrics
-        if (summary := _judge_metric(test, name, results, before, shared, found))
+        if (summary := _judge_metric(test, name, results, before, shared, kinds, found))
     )
     without = {target: why for (name, target), why in missing.items() if name == test.name}
     untested = {target: why for (name, target), why in not_tested.items() if name == test.name}
@@ -184,6 +187,7 @@ def _judge_metric(  # noqa: PLR0917  # as above
     results: list[Result],
     before: Mapping[tuple[str, str, str, str], float],
     shared: frozenset[str],
+    kinds: Mapping[str, str],
     found: list[Finding],
 ) -> MetricSummary | None:
     metric = test.metrics[name]
@@ -198,25 +202,21 @@ def _judge_metric(  # noqa: PLR0917  # as above
                     stands_in.add((result.target, figure.part))
     if not values:
         return None
-    middles = [median(each) for each in values.values()]
     sign = 1 if metric.better == "higher" else -1
     series = tuple(
         Series(
             target=target,
             part=part,
             values=tuple(each),
-            value=middle,
-            score=sign * score,
+            value=median(each),
+            score=0.0,
             spread=spread(each),
             before=before.get((test.name, name, target, part)),
         )
-        for ((target, part), each), middle, score in zip(
-            values.items(), middles, scores(middles), strict=True
-        )
+        for (target, part), each in values.items()
     )
-    summary = summary_of(middles)
-    worse = [series[place] for place in outliers(middles, metric.better)]
-    told = [(one, _of_peers(one, summary, metric.unit)) for one in worse]
+    series, told = _among_peers(test, series, metric, nodes_of, kinds)
+    summary = summary_of([one.value for one in series])
     floor = next((result for result in results if result.floor and metric.floored), None)
     if floor is not None and floor.floor is not None:
         below = [one for one in series if one.value < floor.floor]
@@ -226,15 +226,10 @@ def _judge_metric(  # noqa: PLR0917  # as above
     told += [(one, _of_last(one, metric.unit)) for one in series if _is_slower(one, sign)]
     unsteady = [one for one in series if one.spread > UNSTEADY]
     real = [(one, text) for one, text in told if (one.target, one.part) not in stands_in]
-    found += [
-        Finding(
-            level="fail",
-            test=test.name,
-            nodes=_pair(one) if test.scope == "pairs" else nodes_of[one.target],
-            text=f"{name} of {_who(test, one)} {text}",
-        )
-        for one, text in real
-    ]
+    if test.scope == "pairs":
+        found += _blame(test, name, series, real)
+    else:
+        found += _by_target(test, name, nodes_of, real)
     if len(told) > len(real):
         one, text = next(each for each in told if each not in real)
         more = len(told) - len(real) - 1
@@ -256,6 +251,85 @@ def _judge_metric(  # noqa: PLR0917  # as above
         summary=summary,
         series=series,
     )
+
+
+def _among_peers(
+    test: AcceptanceTest,
+    series: Sequence[Series],
+    metric: Metric,
+    nodes_of: Mapping[str, tuple[str, ...]],
+    kinds: Mapping[str, str],
+) -> tuple[tuple[Series, ...], list[tuple[Series, str]]]:
+    """Return the series with their scores, and those that are worse than their peers.
+
+    Peers are of one machine type; blocks are beside blocks, for the whole is slower by nature.
+    """
+    groups: defaultdict[object, list[int]] = defaultdict(list)
+    for place, one in enumerate(series):
+        nodes = _pair(one) if test.scope == "pairs" else nodes_of[one.target]
+        machines = tuple(sorted({kinds.get(node, "") for node in nodes}))
+        groups[machines, one.target.startswith("block ")].append(place)
+    scored, told = list(series), []
+    for places in groups.values():
+        values = [series[place].value for place in places]
+        sign = 1 if metric.better == "higher" else -1
+        for place, score in zip(places, scores(values), strict=True):
+            scored[place] = msgspec.structs.replace(series[place], score=sign * score)
+        peers = summary_of(values)
+        for at in outliers(values, metric.better):
+            one = scored[places[at]]
+            told.append((one, _of_peers(one, peers, metric.unit)))
+    return tuple(scored), told
+
+
+_Told: TypeAlias = Sequence[tuple[Series, str]]
+
+
+def _by_target(
+    test: AcceptanceTest, name: str, nodes_of: Mapping[str, tuple[str, ...]], told: _Told
+) -> Iterator[Finding]:
+    """Yield one failure for each target: its worst part comes first, the others are counted."""
+    alike: defaultdict[str, list[tuple[Series, str]]] = defaultdict(list)
+    for one, text in told:
+        alike[one.target].append((one, text))
+    for target, several in alike.items():
+        one, text = several[0]
+        parts = {each.part for each, _ in several} - {one.part}
+        more = f", and {len(parts)} more of its parts" if parts else ""
+        text = f"{name} of {_who(test, one)} {text}{more}"
+        yield Finding(level="fail", test=test.name, nodes=nodes_of[target], text=text)
+
+
+def _blame(
+    test: AcceptanceTest, name: str, series: Sequence[Series], told: _Told
+) -> Iterator[Finding]:
+    """Yield whose fault slow pairs are: a node's that is slow with most of its partners, else both.
+
+    Once a node is named, its pairs are no longer held against its partners.
+    """
+    met = Counter(end for one in series for end in _ends(one))
+    left = list(told)
+    while left:
+        bad = Counter(end for one, _ in left for end in _ends(one))
+        (node, rail), count = bad.most_common(1)[0]
+        if count < 2 or 2 * count <= met[node, rail]:  # noqa: PLR2004  # one slow pair is a link
+            break
+        mine = [each for each in left if (node, rail) in _ends(each[0])]
+        worst, text = mine[0]
+        who = f"{node} {rail}".strip()
+        often = f"is bad with {count} of {met[node, rail]} partners"
+        text = f"{name} of {who} {often}: {_who(test, worst)} {text}"
+        yield Finding(level="fail", test=test.name, nodes=(node,), text=text)
+        left = [each for each in left if each not in mine]
+    for one, text in left:
+        link = f"{name} of {_who(test, one)} {text}"
+        yield Finding(level="fail", test=test.name, nodes=_pair(one), text=link)
+
+
+def _ends(one: Series) -> tuple[tuple[str, str], ...]:
+    """Return the two nodes of a pair, each with the rail it was measured on."""
+    first, second, *rail = one.part.split()
+    return (first, " ".join(rail)), (second, " ".join(rail))
 
 
 def _who(test: AcceptanceTest, one: Series) -> str:

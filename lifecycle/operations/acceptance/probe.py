@@ -40,7 +40,8 @@ def probe(
     """Return what each node has of these programs, and its devices."""
     names = " ".join(map(shlex.quote, sorted(set(programs))))
     command = (
-        f'PATH="{PATH}"; for p in {names}; do command -v "$p" >/dev/null 2>&1 && echo "program $p";'
+        f'PATH="{PATH}"; for p in {names}; do'
+        ' if [ -e "$p" ] || command -v "$p" >/dev/null 2>&1; then echo "program $p"; fi;'
         " done; for f in /sys/class/infiniband/*/ports/*/link_layer; do"
         " [ -e $f ] && echo rdma $(cat $f); done; true"
     )

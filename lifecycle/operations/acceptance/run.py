@@ -152,7 +152,12 @@ class Acceptance:
             self._session,
             hosts,
             cluster.catalog,
-            (name for test in tests for way in test.ways for name in programs_of(test, way)),
+            (
+                name
+                for test in tests
+                for way in test.ways
+                for name in programs_of(test, way, plan.path)
+            ),
         )
         if record.counters is None:
             record.keep_counters(read_counters(self._session, hosts))
@@ -218,7 +223,7 @@ class Acceptance:
         ways, untested = {}, {}
         for want in wants:
             test = by_name[want.test]
-            named = [named(way, test) for way in test.ways]
+            named = [named(way, test, plan.path) for way in test.ways]
             way = choose_way(named, want.launch.nodes, has, directory=bool(plan.path))
             if isinstance(way, str):
                 gap = Gap(nodes=fold(want.launch.nodes), why=way)
@@ -383,6 +388,7 @@ class Acceptance:
             missing,
             reports.values_of(last) if last else {},
             shared,
+            {host.name: host.machine or "" for host in self._everyone},
         )
         report = reports.compose(
             cluster=cluster.name,

@@ -25,6 +25,7 @@ ReaderName: TypeAlias = Literal[
     "ior",
     "mdtest",
     "fio",
+    "hpl",
 ]
 
 
@@ -34,7 +35,7 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpu: Literal["", "nvidia", "amd", "none"] = ""
     """Vendor of real GPUs; none: there must be none."""
     programs: tuple[str, ...] = ()
-    """By name on the PATH, or by path."""
+    """By name on the PATH, or by path; files that a program reads, too."""
     rdma: Literal["", "any", "InfiniBand"] = ""
     """Link layer of the RDMA devices that a node must have."""
     directory: bool = False

@@ -155,15 +155,15 @@ def fillings(
     }
 
 
-def programs_of(test: AcceptanceTest, way: Way) -> tuple[str, ...]:
-    """Return the programs that a way needs."""
-    names = {"test": test.name, "collective": collective_of(test)}
+def programs_of(test: AcceptanceTest, way: Way, path: str) -> tuple[str, ...]:
+    """Return the programs that a way needs; `path` is where the team's own files are."""
+    names = {"test": test.name, "collective": collective_of(test), "path": path}
     return tuple(name.format(**names) for name in way.needs.programs)
 
 
-def named(way: Way, test: AcceptanceTest) -> Way:
+def named(way: Way, test: AcceptanceTest, path: str) -> Way:
     """Return a way with the names of its programs filled in."""
-    needs = msgspec.structs.replace(way.needs, programs=programs_of(test, way))
+    needs = msgspec.structs.replace(way.needs, programs=programs_of(test, way, path))
     return msgspec.structs.replace(way, needs=needs)
 
 

@@ -13,6 +13,7 @@ from .collective import read_collective
 from .fabric import read_ibdiagnet
 from .files import read_fio, read_ior, read_mdtest
 from .gpus import read_dcgm, read_gpu_burn, read_nvbandwidth, read_rvs
+from .hpl import read_hpl
 from .measure import read_measure
 from .result import MOST, Figure, Reading
 
@@ -26,6 +27,7 @@ READERS: Mapping[ReaderName, Callable[[str], Reading]] = {
     "ior": read_ior,
     "mdtest": read_mdtest,
     "fio": read_fio,
+    "hpl": read_hpl,
 }
 """What takes the text alone; collectives are judged beside what they must prove."""
 

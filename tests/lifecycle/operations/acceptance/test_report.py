@@ -47,7 +47,7 @@ SAME = {"dmi": {"product_serial": "", "bios_version": "1.2"}}
 
 
 def judged(*results: Result, missing: dict[tuple[str, str], Gap] | None = None) -> Judged:
-    return judge_results(TESTS, results, {}, missing or {}, {}, frozenset())
+    return judge_results(TESTS, results, {}, missing or {}, {}, frozenset(), {})
 
 
 def composed(
@@ -154,7 +154,7 @@ def test_the_files_hold_the_report_and_its_signature_verifies_until_a_byte_chang
 
 def test_the_text_says_before_the_findings_what_was_not_real_and_not_tested() -> None:
     gap = {("pairs", "all of main-1"): Gap(nodes="gpu[001-003]", why="measure isn't on gpu003")}
-    answer = judge_results(TESTS, NODE_RESULTS, gap, {}, {}, frozenset())
+    answer = judge_results(TESTS, NODE_RESULTS, gap, {}, {}, frozenset(), {})
     report = composed(answer, simulated={"GPUs are simulated: sim.h100x8": NODES})
     accepted = Accepted(report=report, content=b"", signature="", allowed_signers="")
     text = acceptance_text(accepted, (), Console())

@@ -39,7 +39,7 @@ LAUNCH = Launch(
 
 
 def ways(name: str) -> list[Way]:
-    return [named(way, BY_NAME[name]) for way in BY_NAME[name].ways]
+    return [named(way, BY_NAME[name], "/scratch") for way in BY_NAME[name].ways]
 
 
 def has(*programs: str, gpu: str = "nvidia", rdma: tuple[str, ...] = ()) -> dict[str, NodeHas]:
@@ -94,7 +94,7 @@ def test_every_command_and_program_is_filled_in_and_has_a_reader(test: Acceptanc
         line = way.command.format(**given)
         assert not re.search(r"\{\w*\}", line)
         assert way.reader in {*READERS, "collective"}
-        assert not any("{" in program for program in named(way, test).needs.programs)
+        assert not any("{" in program for program in named(way, test, "/scratch").needs.programs)
 
 
 def test_a_tool_that_is_missing_is_the_reason_and_not_the_other_vendor() -> None:
