@@ -31,7 +31,7 @@ def _transport(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     elif expected.ranks > 1:
         yield from _inside(log, wire)
     if wire.rdma:
-        yield from _without_gpudirect(log, wire)
+        yield from _without_gpudirect(log, wire, has_hosts=expected.groups == 1)
         if nodes > 1:
             yield from (Reason(code=code, message=text) for code, text in _slowed(log, wire))
 
@@ -113,7 +113,8 @@ def _slowed(log: AllReduceLog, wire: Wire) -> Iterator[tuple[_Slow, str]]:
         yield "through-host-memory", text
 
 
-def _without_gpudirect(log: AllReduceLog, wire: Wire) -> Iterator[Reason]:
+def _without_gpudirect(log: AllReduceLog, wire: Wire, *, has_hosts: bool) -> Iterator[Reason]:
+    """Yield ranks whose NIC doesn't reach the GPU; of several communicators no rank is a host's."""
     ranks = {
         rank
         for path in _crossing(log)
@@ -122,7 +123,7 @@ def _without_gpudirect(log: AllReduceLog, wire: Wire) -> Iterator[Reason]:
         for rank in pair
     }
     if ranks:
-        hosts = sorted({rank.host for rank in log.ranks if rank.rank in ranks})
+        hosts = sorted({r.host for r in log.ranks if has_hosts and r.rank in ranks})
         where = f" (on {', '.join(hosts[:5])}{' ...' if len(hosts) > 5 else ''})" if hosts else ""  # noqa: PLR2004  # enough to go on
         text = f"{len(ranks)} ranks send or receive without GPUDirect RDMA{where}"
         yield Reason(code="no-gpudirect", message=text)
