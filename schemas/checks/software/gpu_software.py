@@ -11,8 +11,8 @@ from ...spec import Software
 from ...stack.lock import fits
 from ...stack.pools import PoolStack
 from ...stack.resolve import resolve_need
-from ...stack.resolved import Resolved
-from ...structure.fix.edits import Remove
+from ...stack.resolved import INBOX, Resolved
+from ...structure.fix.edits import Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import every_stack, once, the_lock
@@ -143,6 +143,30 @@ def _other_distribution(stack: PoolStack) -> Iterator[Finding]:
         relies_on=(*_drawn_from(stack), path),
         fix=Remove(path=path),
     )
+
+
+@check("GC627", summary="nvidia-peermem where no RDMA driver has its interface.")
+def peer_memory_without_interface(context: CheckContext) -> Iterator[Finding]:
+    """nvidia-peermem needs RDMA drivers with peer memory: DOCA-OFED's, or of a patched kernel.
+
+    "The kernel must have the required support for RDMA peer memory either through additional
+    patches to the kernel or via MOFED" (NVIDIA's driver README, "GPUDirect RDMA Peer Memory
+    Client"). Debian's and EL's kernels have no such patches, and there it never loads. DMA-BUF, the
+    default, needs none.
+    """
+    for stack in every_stack(context).values():
+        inbox = any(c.key == "ofed" and c.version == INBOX for c in stack.resolved.components)
+        unpatched = (stack.resolved.distribution or "").startswith(("debian", "el"))
+        if stack.pool.gpus.peer_memory == "nvidia-peermem" and inbox and unpatched:
+            path = ("pools", stack.name, "gpus", "peer_memory")
+            yield Finding(
+                summary=f'pool "{stack.name}": the RDMA drivers of {stack.resolved.distribution} '
+                "have no interface for nvidia-peermem",
+                path=path,
+                hint="write peer_memory: dma-buf, or rdma: {drivers: doca}",
+                relies_on=(path, *_drawn_from(stack)),
+                fix=Replace(path, "dma-buf"),
+            )
 
 
 def _drawn_from(stack: PoolStack) -> tuple[PathTuple, ...]:
