@@ -21,6 +21,9 @@ KUBERNETES_FLAGS = (
     "--privileged",
     "--cgroupns=private",
     "--stop-signal=SIGRTMIN+3",
+    # Pods look names up in their node's search domains too; the engine's own has a server that
+    # answers over UDP alone, and a lookup over TCP ended there with SERVFAIL.
+    "--dns-search=.",
     "--tmpfs=/run/lock",
     "--volume=/var/lib/containerd",
     "--volume=/var/lib/kubelet",
@@ -196,8 +199,9 @@ class Engine:
     def system_container_flags(self) -> list[str]:
         """Return the flags with which a container can run systemd as its first process.
 
-        Without SYS_NICE slurmd can't set the affinity of jobs that are not root's; MKNOD makes
-        simulated GPU devices.
+        Without SYS_NICE slurmd can't set the affinity of jobs that are not root's, and without
+        SYS_PTRACE it can't read /proc/PID/io of these: then it books nothing of what a job used.
+        MKNOD makes simulated GPU devices.
         """
         return [
             *runtime_flags(self.facts),
@@ -207,6 +211,7 @@ class Engine:
             *limit_flags(),
             "--cap-add=MKNOD",
             "--cap-add=SYS_NICE",
+            "--cap-add=SYS_PTRACE",
         ]
 
     def kubernetes_container_flags(self) -> list[str]:

@@ -40,6 +40,8 @@ EXPECTED: dict[str, str] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 """Test -> why it fails here."""
+LOGS = Path(__file__).parents[2] / ".cache" / "slurm-suite"
+"""Where what each test said is kept until it runs again."""
 LONGEST_S = 600
 SKIPPED = 255
 PREPARE = """
@@ -107,13 +109,13 @@ class Suite:
         done = self._on_head(
             "runuser", "-u", "ada", "--", "sh", "-c", f"{shell} < /dev/null", check=False
         )
-        (self.shared / f"{test}.log").write_text(done.stdout, encoding="utf-8")
+        (LOGS / f"{test}.log").write_text(done.stdout, encoding="utf-8")
         self._on_head("scancel", "--user=ada", check=False)
         return done.returncode
 
     def said(self, test: str) -> str:
         """Return what a test that failed said last, without its decoration."""
-        lines = (self.shared / f"{test}.log").read_text(encoding="utf-8").splitlines()
+        lines = (LOGS / f"{test}.log").read_text(encoding="utf-8").splitlines()
         told = [line for line in lines if re.search(r"Fatal|failed  ?:|Error ", line)]
         return (told or lines or [""])[0][:200]
 
@@ -132,6 +134,7 @@ def main() -> int:
     """Run the tests that match ONLY; say of each that is not as expected what it said."""
     only = re.compile(os.environ.get("ONLY", ""))
     counted: Counter[str] = Counter()
+    LOGS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         live = LiveCluster(Path(folder))
         shared = Path(folder, "shared")

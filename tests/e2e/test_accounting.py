@@ -125,6 +125,14 @@ def test_a_job_waits_for_those_that_it_depends_on(site: Site) -> None:
     site.clear()
 
 
+@pytest.mark.core
+def test_what_a_job_used_of_its_node_is_booked(site: Site) -> None:
+    job = site.sbatch("ada", "used", "--nodes=1 --acctg-freq=task=1", "sleep 3")
+    used = f"sacct --noheader --parsable2 --jobs={job}.batch --format=State,MaxRSS,AveCPU"
+    until(lambda: site.head(used).startswith("COMPLETED"))
+    assert all(site.head(used).split("|"))
+
+
 def test_a_member_who_is_removed_stays_while_a_job_runs_and_goes_after_it(
     site: Site,
 ) -> None:

@@ -178,6 +178,11 @@ def test_names_are_found_and_pods_of_both_nodes_are_reached(live: KubernetesClus
         live.finds_names(one)
 
 
+def test_pods_look_names_up_in_the_clusters_domains_alone(live: KubernetesCluster) -> None:
+    """Those of their node are added to these, and the engine's domain answers over UDP alone."""
+    assert "search" not in live.on("gpu001", "cat /etc/resolv.conf")
+
+
 def test_services_outlive_a_kube_proxy_that_starts_again(live: KubernetesCluster) -> None:
     """It compares what nft lists with what it would write: what differs it takes for a leftover."""
     mine = ("--namespace=kube-system", "--selector=k8s-app=kube-proxy")

@@ -33,8 +33,9 @@ type node struct {
 }
 
 // routedCNI gives the pods of each node a network without an overlay, where all nodes are on one
-// segment: the plugins ptp and host-local over the node's own pod CIDR, a route to each other node's,
-// and one masquerade rule for what leaves the pods' networks.
+// segment: the plugins ptp and host-local over the node's own pod CIDR, portmap for pods that ask for
+// a port of their node, a route to each other node's, and one masquerade rule for what leaves the
+// pods' networks.
 //
 // What is missing is put back every few seconds: a container that was restarted has lost it all.
 func routedCNI() {
@@ -173,6 +174,8 @@ func (own node) writeConfig(podCIDR string) error {
 				"ranges": [][]object{{{"subnet": podCIDR}}},
 				"routes": []object{{"dst": "0.0.0.0/0"}},
 			},
+		}, {
+			"type": "portmap", "capabilities": object{"portMappings": true}, "snat": true,
 		}},
 	}, "", "  ")
 	if err != nil {
