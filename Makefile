@@ -134,6 +134,14 @@ test-slurm-core: environment ## run the core of test-slurm and prove-burst
 test-slurm-suite: environment ## run Slurm's own testsuite on a local cluster (ONLY=regular expression)
 	@python -m tests.e2e.slurm_suite
 
+.PHONY: test-kubernetes-suite
+test-kubernetes-suite: environment bundle-kubernetes ## run Kubernetes' own conformance tests on a local cluster (ONLY=...)
+	@python -m tests.e2e.kubernetes_suite
+
+.PHONY: test-upgrade
+test-upgrade: environment ## take over a local cluster that an older gcluster made (FROM=commit)
+	@python -m tests.e2e.upgrade $${FROM:?say from which commit}
+
 .PHONY: prove-restore
 prove-restore: environment ## lose every machine ten times (FOR=... times): the backup brings all jobs back
 	@GCLUSTER_ROUNDS=$${FOR:-10} pytest -q -n0 tests/e2e/test_restore.py $(REPORT)
