@@ -52,9 +52,13 @@ def ports_of(root: Path) -> dict[str, Port]:
     }
 
 
-def recorded_rails(root: Path) -> list[str]:
-    """Return the rails that the health check has kept; none before its first look."""
-    return _text(root / RECORD.lstrip("/")).split()
+def recorded_rails(root: Path, count: int = 0) -> list[str]:
+    """Return the rails that the health check has kept; none before its first look.
+
+    A list that was kept when the node was to have another number of them is none; 0: any number.
+    """
+    names = _text(root / RECORD.lstrip("/")).split()
+    return names if count in {0, len(names)} else []
 
 
 def record_rails(root: Path, names: Iterable[str]) -> None:

@@ -93,7 +93,7 @@ def rails(
 def _known_rails(found: Adapters, kind: str, count: int, gbps: float) -> list[str]:
     root = system_path("/")
     ports = {name: _port(port) for name, port in found.items()}
-    return recorded_rails(root) or find_rails(root, ports, kind, count, gbps)
+    return recorded_rails(root, count) or find_rails(root, ports, kind, count, gbps)
 
 
 def _port(port: dict[str, str]) -> Port:

@@ -124,6 +124,30 @@ def test_a_fault_drains_a_machine_that_is_new_and_one_that_was_well(
     assert codes(report) <= {wanted, "part-missing"}, "and nothing else is made up"
 
 
+def test_storage_that_is_expected_is_held_to_its_own_speed(tmp_path: Path) -> None:
+    storage = FakeNode("dgx-h100", tmp_path)
+    own = {"kind": "infiniband", "count": 2, "gbps": 200, "front_end": True}
+    nics = [*storage.expected["nics"], own]
+    (tmp_path / "node-health.json").write_text(json.dumps(storage.expected | {"nics": nics}))
+    assert look(storage)["reason"] == ""
+    port = storage.root / "sys/class/infiniband/mlx5_7/ports/1"
+    (port / "rate").write_text("100 Gb/sec (4X EDR)\n")
+    assert "mlx5_7: 100 Gb/s" in look(storage)["reason"]
+    (port / "state").write_text("1: DOWN\n")
+    assert codes(look(storage)) == {"nic-down"}
+
+
+def test_a_list_that_was_kept_for_another_number_of_rails_is_found_anew(
+    node: Callable[[str], FakeNode],
+) -> None:
+    healthy = node("mi300x-connectx7")
+    record = healthy.root / "var/lib/gcluster/rails"
+    record.parent.mkdir(parents=True)
+    record.write_text("mlx5_0\nmlx5_1\n")
+    assert look(healthy)["reason"] == ""
+    assert record.read_text().split() == machines.layout("mi300x-connectx7")["rails"]
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_jobs_are_given_these_rails_and_no_others(
     node: Callable[[str], FakeNode], name: str, tmp_path: Path

@@ -95,7 +95,7 @@ def rails_of(expected: Nics, probe: Probe) -> list[str]:
     ports = ports_of(probe.root)
     return (
         list(expected.devices)
-        or recorded_rails(probe.root)
+        or recorded_rails(probe.root, expected.count)
         or find_rails(probe.root, ports, expected.kind, expected.count, expected.gbps)
     )
 
