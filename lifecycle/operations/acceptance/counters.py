@@ -47,7 +47,8 @@ CONGESTION = re.compile(
 _WORD_BYTES = 4
 """port_rcv_data counts in 32-bit words (same document)."""
 BER = 1e-12
-"""Symbol errors a bit beyond which a link is bad: what InfiniBand asks for after correction."""
+"""Symbol errors a bit beyond which a link is bad: ibdiagnet's own threshold (NVIDIA, IBUtils2
+Documentation 2.26, "Bit Error Rate"; symbol errors are those left after correction)."""
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):

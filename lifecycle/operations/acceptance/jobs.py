@@ -7,6 +7,7 @@ machine went to sleep, finds the file again and goes on reading where the job go
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shlex
 import time
@@ -47,6 +48,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A shell line that each rank runs."""
     limit_s: float
     """Seconds that it may run."""
+    most_s: float = math.inf
+    """Seconds that its partition lets a job run."""
     user: str = ""
     """The account that it runs as; "": root."""
     by_node: bool = False
@@ -107,7 +110,7 @@ def _follow(session: SshSession, controller: Host, job: Job, tick: Callable[[], 
             text, read = text + more, size
             if ended := _END.search(text):
                 return Output(text=text[: ended.start()], status=int(ended[1]))
-            if state != "active":
+            if state in {"inactive", "failed", "unknown"}:
                 return Output(text=text, problem="its unit on the controller ended without a word")
         if time.monotonic() > ends:
             state = end_job(session, controller, job.name)
@@ -186,7 +189,7 @@ def _unit(job: Job) -> str:
 
 def _srun(job: Job) -> Sequence[str]:
     launch = job.launch
-    minutes = int((job.limit_s + NODE_S * len(launch.nodes)) // 60) + 1
+    minutes = int(min(job.limit_s + NODE_S * len(launch.nodes) + 60, job.most_s) // 60)
     tasks = 1 if job.by_node else max(1, launch.gpus)
     line = f'PATH="{PATH}"; {job.command}'
     if job.by_node:

@@ -220,8 +220,9 @@ def _judge_metric(  # noqa: PLR0917  # as above
     floor = next((result for result in results if result.floor and metric.floored), None)
     if floor is not None and floor.floor is not None:
         below = [one for one in series if one.value < floor.floor]
+        known = {(one.target, one.part) for one in below}
         told = [(one, _below(one, floor, metric.unit)) for one in below] + [
-            each for each in told if each[0] not in below
+            each for each in told if (each[0].target, each[0].part) not in known
         ]
     told += [(one, _of_last(one, metric.unit)) for one in series if _is_slower(one, sign)]
     unsteady = [one for one in series if one.spread > UNSTEADY]
@@ -231,7 +232,7 @@ def _judge_metric(  # noqa: PLR0917  # as above
     else:
         found += _by_target(test, name, nodes_of, real)
     if len(told) > len(real):
-        one, text = next(each for each in told if each not in real)
+        one, text = next(each for each in told if (each[0].target, each[0].part) in stands_in)
         more = len(told) - len(real) - 1
         others = f" and {more} more like it" if more else ""
         text = (
@@ -320,7 +321,7 @@ def _blame(
         often = f"is bad with {count} of {met[node, rail]} partners"
         text = f"{name} of {who} {often}: {_who(test, worst)} {text}"
         yield Finding(level="fail", test=test.name, nodes=(node,), text=text)
-        left = [each for each in left if each not in mine]
+        left = [each for each in left if (node, rail) not in _ends(each[0])]
     for one, text in left:
         link = f"{name} of {_who(test, one)} {text}"
         yield Finding(level="fail", test=test.name, nodes=_pair(one), text=link)

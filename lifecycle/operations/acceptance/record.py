@@ -210,7 +210,9 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
         if name not in known:
             hint = f"there are {', '.join(sorted(known))}"
             raise failure("GC1196", f'no test is called "{name}"', hint=hint, exit_code=Exit.USAGE)
-    asked = chosen(hosts, options.nodes).hosts if options.nodes else ()
+    if options.path is not None and not options.path.startswith("/"):
+        hint = "an absolute path: the nodes have it, not this machine"
+        raise failure("GC1196", f"--path {options.path}", hint=hint, exit_code=Exit.USAGE)
     return Plan(
         number=number,
         begun=now(),
@@ -223,9 +225,16 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
         mib=options.mib or MIB,
         dcgm_level=options.dcgm_level or 3,
         account=_account(cluster.spec) if options.account is None else options.account,
-        nodes=fold(host.name for host in asked),
+        nodes=_names(options, hosts) or "",
         exclusions=(options.exclude,) if options.exclude else (),
     )
+
+
+def _names(options: Options, hosts: ClusterInventory) -> str | None:
+    """Return the nodes that were asked for, as a host range; None: nothing was said."""
+    if not options.nodes:
+        return None
+    return fold(host.name for host in chosen(hosts, options.nodes).hosts)
 
 
 def _account(spec: ClusterSpec) -> str:
@@ -236,7 +245,7 @@ def _account(spec: ClusterSpec) -> str:
     return next((name for name in names if not accounts or name in members), SMOKE_USER)
 
 
-def refuse_other(plan: Plan, options: Options, cluster: Cluster) -> None:
+def refuse_other(plan: Plan, options: Options, cluster: Cluster, hosts: ClusterInventory) -> None:
     """Refuse to go on with an acceptance that was begun with other options (GC1195)."""
     asked = {
         "--test": (options.tests, plan.tests),
@@ -246,6 +255,7 @@ def refuse_other(plan: Plan, options: Options, cluster: Cluster) -> None:
         "--mib": (options.mib, plan.mib),
         "--as": (options.account, plan.account),
         "--dcgm-level": (options.dcgm_level, plan.dcgm_level),
+        "--nodes": (_names(options, hosts), plan.nodes),
     }
     other = [name for name, (now_, then) in asked.items() if now_ is not None and now_ != then]
     if plan.spec_hash != cluster.spec_hash:

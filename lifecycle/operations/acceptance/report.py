@@ -102,14 +102,15 @@ def compose(
     ]
     if note:
         untested.append(f"counters of ports: {note}")
-    incomplete = any(test.missing for test in judged.tests)
+    tested = any(test.tested for test in judged.tests)
+    incomplete = not tested or any(test.missing for test in judged.tests)
     failed = any(finding.level == "fail" for finding in findings)
     return Report(
         format=FORMAT,
         cluster=cluster,
         cluster_id=cluster_id,
         number=plan.number,
-        verdict="fail" if failed else "incomplete" if incomplete else "pass",
+        verdict="incomplete" if incomplete else "fail" if failed else "pass",
         not_tested=tuple(untested),
         simulated=tuple(f"{what} ({fold(nodes)})" for what, nodes in simulated.items()),
         plan=plan,
@@ -180,7 +181,7 @@ def _certificate(  # noqa: PLR0917  # one node with all that is known of it
     against = [f for f in findings if node in f.nodes]
     failed = {f.test for f in against if f.level == "fail"}
     tests = {test.name: _of_node(test, node, failed) for test in judged.tests}
-    missing = "missing" in tests.values()
+    missing = "missing" in tests.values() or not {"pass", "fail"} & set(tests.values())
     verdict: Literal["pass", "fail", "incomplete", "excluded"] = (
         "excluded" if excluded else "fail" if failed else "incomplete" if missing else "pass"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -197,7 +198,7 @@ class Acceptance:
         if last is not None and going_on:
             plan = last.plan
             if plan is not None:
-                refuse_other(plan, options, self._cluster)
+                refuse_other(plan, options, self._cluster, self._inventory)
                 if options.exclude is not None:
                     more = (*plan.exclusions, options.exclude)
                     last.keep_plan(msgspec.structs.replace(plan, exclusions=more))
@@ -294,6 +295,7 @@ class Acceptance:
             launch=launch,
             command=line,
             limit_s=test.minutes * 60,
+            most_s=self._partition_limit_s(launch.partition),
             user="" if test.root else plan.account,
             by_node=test.scope == "node",
             mpi=test.scope not in {"node", "fabric"},
@@ -336,6 +338,11 @@ class Acceptance:
             fabric = fabric_of(spec, catalog, self._first(launch))
             return nic_floor(test.floor.share, self._machine(launch), fabric)
         return floor_of(launch, spec, catalog, self._everyone)
+
+    def _partition_limit_s(self, name: str) -> float:
+        partition = self._cluster.spec.scheduler.partitions.get(name)
+        limit = partition.max_time if partition else None
+        return math.inf if limit is None else limit.value
 
     def _first(self, launch: Launch) -> Host:
         return next(host for host in self._everyone if host.name == launch.nodes[0])
@@ -404,7 +411,7 @@ class Acceptance:
         )
         content = reports.encode(report)
         signature, allowed = "", ""
-        if not missing:
+        if report.verdict != "incomplete":
             signature = reports.sign(cluster.vault, content)
             allowed = reports.allowed_signers(cluster.vault, cluster.name)
             record.keep_report(content, signature)

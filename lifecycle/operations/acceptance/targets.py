@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
@@ -15,11 +16,11 @@ from ....schemas.derived.floor import FloorFigure
 from ...smoke.launch import Collective, Launch
 from .table import AcceptanceTest, Way
 
-ALL_PAIRS = 512
-"""Nodes up to which each meets each other: the matrix of more is neither looked at nor kept."""
-SAMPLED_ROUNDS = 128
-"""Rounds of a tournament of more: each node meets so many others, evenly spread over the order of
-their names, and all nodes are at work in each round."""
+PAIRS = 40_000
+"""Pairs that are measured and kept: all of up to 283 nodes. Of more nodes so many rounds are played
+as make about that, evenly spread over the order of their names; all nodes are at work in each."""
+FEWEST_ROUNDS = 8
+"""Rounds that are played however many nodes there are: so many partners tell a node's fault."""
 _LEAST_PART = 32
 """Bytes that each rank gets at least of a message of parts."""
 SECONDS = 5
@@ -122,9 +123,10 @@ def collective_of(test: AcceptanceTest) -> Collective:
 
 def rounds_of(nodes: int) -> str:
     """Return which rounds of the tournament are played, as the program `measure` takes them."""
-    if nodes <= ALL_PAIRS:
+    if nodes * (nodes - 1) // 2 <= PAIRS:
         return "all"
-    return f"every:{math.ceil(nodes / SAMPLED_ROUNDS)}"
+    played = max(FEWEST_ROUNDS, 2 * PAIRS // nodes)
+    return f"every:{nodes // played}"
 
 
 def fillings(
@@ -150,7 +152,7 @@ def fillings(
         "burn_s": BURN_S,
         "dcgm_level": dcgm_level,
         "gpu_model": gpu_model,
-        "path": path,
+        "path": shlex.quote(path),
         "mib": mib,
     }
 

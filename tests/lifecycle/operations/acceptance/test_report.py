@@ -83,6 +83,13 @@ def test_what_is_missing_makes_it_incomplete_for_the_nodes_it_is_missing_of() ->
     assert [c.verdict for c in report.certificates] == ["pass", "pass", "incomplete"]
 
 
+def test_a_cluster_of_which_nothing_was_tested_has_no_pass() -> None:
+    gaps = {("node", name): Gap(nodes=name, why="measure isn't on it") for name in NODES}
+    report = composed(judge_results(TESTS, [], gaps, {}, {}, frozenset(), {}))
+    assert report.verdict == "incomplete"
+    assert {certificate.verdict for certificate in report.certificates} == {"incomplete"}
+
+
 def test_a_failure_is_on_the_certificates_of_its_nodes_alone() -> None:
     broken = msgspec.structs.replace(NODE_RESULTS[1], failures=("1 wrong results (data)",))
     report = composed(judged(NODE_RESULTS[0], broken, NODE_RESULTS[2], PAIRS))

@@ -75,8 +75,10 @@ def test_one_node_has_no_pair_and_no_collective() -> None:
 
 
 def test_large_clusters_play_a_sample_of_the_rounds() -> None:
-    assert rounds_of(512) == "all"
-    assert rounds_of(10_000) == "every:79"
+    assert rounds_of(283) == "all"
+    assert rounds_of(284) == "every:1"
+    assert rounds_of(1_000) == "every:12"
+    assert rounds_of(10_000) == "every:1250"
 
 
 def test_each_rank_gets_a_part_of_each_message_of_parts() -> None:
