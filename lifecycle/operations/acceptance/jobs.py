@@ -21,7 +21,7 @@ from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
 from ...smoke.launch import Launch
-from .probe import PATH
+from .facts.probe import PATH
 
 FOLDER = "/var/lib/gcluster/acceptance"
 """On the controller: the outputs of jobs, by acceptance."""
@@ -96,6 +96,13 @@ def run_job(session: SshSession, controller: Host, job: Job, tick: Callable[[], 
     except BaseException:
         end_job(session, controller, job.name)
         raise
+
+
+def is_there(session: SshSession, controller: Host, name: str) -> bool:
+    """Return whether a job of this name goes on, or has ended and left its output."""
+    script = f"systemctl -q is-active {name} || grep -qs '^{ENDED}' {_file(name)}"
+    answer = session.run(controller, as_root(controller, ["sh", "-c", script]), timeout_s=_LIMIT_S)
+    return not isinstance(answer, Unreachable) and answer.returncode == 0
 
 
 def _follow(session: SshSession, controller: Host, job: Job, tick: Callable[[], None]) -> Output:

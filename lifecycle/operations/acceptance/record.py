@@ -5,7 +5,7 @@ A run that is killed has stored what it got; the next one goes on with what is m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -22,8 +22,8 @@ from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...state import StateStore
 from ..selection import chosen
-from .counters import Counters
-from .inventory import NodeParts
+from .facts.counters import Counters
+from .facts.inventory import NodeParts
 from .jobs import job_name
 from .reading.result import Figure
 from .table import acceptance_tests
@@ -142,13 +142,28 @@ class Record:
         """Write the plan, or the plan with an exclusion more."""
         self._write("plan", plan)
 
-    def results(self) -> dict[tuple[str, str, int], Result]:
-        """Return all results that are stored."""
+    def results(self, wants: Iterable[Want]) -> dict[tuple[str, str, int], Result]:
+        """Return the results that are stored of what is wanted.
+
+        One over other nodes is none: some were excluded since.
+        """
+        nodes = {want.key: fold(want.launch.nodes) for want in wants}
         found = {}
         for key in self._store.list(f"{self._at}/results"):
             for result in decode_json(self._store.get(key) or b"[]", list[Result]):
-                found[result.key] = result
+                if nodes.get(result.key) == result.nodes:
+                    found[result.key] = result
         return found
+
+    def begun(self) -> Iterator[list[Want]]:
+        """Yield what each job was begun for: one of a run that was killed may still go on."""
+        for key in self._store.list(f"{self._at}/begun"):
+            yield decode_json(self._store.get(key) or b"[]", list[Want])
+
+    def keep_begun(self, wave: Sequence[Want]) -> None:
+        """Store what a job is about to be begun for."""
+        name = job_name(f"{self.number:06d}", *wave[0].key).rpartition("-")[2]
+        self._write(f"begun/{name}", wave)
 
     def keep_results(self, first: Want, results: list[Result]) -> None:
         """Store the results of one job; of a job over many nodes they are one object."""

@@ -12,8 +12,8 @@ from ....schemas.derived.hostlist import expand, fold
 from ....schemas.structure.decoding import decode_json
 from ...secrets.vault import SecretVault
 from ..gitops.pull.bundle import signers, signing_key, ssh_signature
-from .counters import BER, Counters, Growth, growth
-from .inventory import NodeParts, differing_firmware, shared_serials
+from .facts.counters import BER, Counters, Growth, growth
+from .facts.inventory import NodeParts, differing_firmware, shared_serials
 from .judge import Finding, Gap, Judged, TestSummary
 from .record import Exclusion, Plan
 

@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
-from ....schemas.catalog import Machine
-from ....schemas.derived.floor import FloorFigure
 from ....schemas.derived.hostlist import expand, fold
 from ....schemas.spec import ClusterSpec, LocalSite
 from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
-from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession
-from ...smoke.domains import fabric_of, machine_of
-from ...smoke.judging.verdict import Expectation, Wire
-from ...smoke.launch import Launch, launches
-from ...smoke.launching.slurm import FREE
-from ...smoke.run import floor_of
-from ...smoke.saved import wire_of
+from ...smoke.domains import machine_of
+from ...smoke.launch import launches
 from ...state import acquire
-from ...status.slurm import ask_controller
 from ...up.run import Run
 from ..selection import chosen, controller_of, refuse_kubernetes
 from . import report as reports
-from .counters import read_counters
-from .inventory import read_parts
-from .jobs import Job, forget_jobs, job_name, run_job
+from .execute import STAGE, Execution
+from .facts.counters import read_counters
+from .facts.inventory import read_parts
+from .facts.probe import NodeHas, choose_way, probe
+from .jobs import forget_jobs
 from .judge import Gap, judge_results
-from .probe import NodeHas, choose_way, probe
-from .reading.output import read_output
 from .record import Options, Plan, Record, Result, now, plan_of, refuse_other
 from .table import AcceptanceTest, Way, acceptance_tests
 from .targets import (
-    NO_FLOOR,
     Want,
-    collective_of,
-    fillings,
     named,
-    nic_floor,
     programs_of,
-    sizes_of,
     wanted,
 )
 
-STAGE = "acceptance"
-WAVE = 512
-"""Nodes of one job in which each works by itself: one srun starts so many within seconds."""
 _SIMULATED = "GPUs are simulated: {}"
 _SHARED = "nodes are containers of one machine: they share its processors, memory and disk"
 
@@ -138,7 +122,6 @@ class Acceptance:
         self._everyone = nodes.with_role("compute")
         self._controller = controller_of(nodes, session)
         self._inventory = nodes
-        self._domains: dict[str, tuple[Host, ...]] = {}
 
     def go(self, options: Options) -> Accepted:
         """Do what is missing and return the report."""
@@ -168,14 +151,17 @@ class Acceptance:
         ways, untested = self._ways(wants, tests, has, plan)
         runnable = [want for want in wants if want.key in ways]
         self._report(StageStarted(name=STAGE, total=len(runnable)))
-        busy = self._run_missing(record, plan, tests, runnable, ways)
-        stored = record.results()
+        execution = Execution(
+            cluster, self._session, self._controller, self._everyone, self._folder, self._report
+        )
+        busy = execution.run_missing(record, plan, tests, runnable, ways)
+        stored = record.results(wants)
         missing = {
             (want.test, want.target): Gap(nodes=fold(want.launch.nodes), why=busy[want.key])
             for want in runnable
             if want.key not in stored
         }
-        accepted = self._judged(record, plan, tests, hosts, untested, missing)
+        accepted = self._judged(record, plan, tests, hosts, stored, untested, missing)
         left = len({want.key for want in runnable} - stored.keys())
         summary = f"{accepted.report.verdict}: {len(runnable) - left} of {len(runnable)} results"
         self._report(
@@ -236,150 +222,13 @@ class Acceptance:
                 ways[want.key] = way
         return ways, untested
 
-    def _run_missing(
-        self,
-        record: Record,
-        plan: Plan,
-        tests: Sequence[AcceptanceTest],
-        wants: Sequence[Want],
-        ways: Mapping[tuple[str, str, int], Way],
-    ) -> dict[tuple[str, str, int], str]:
-        """Run what has no result; return why some still have none."""
-        by_name = {test.name: test for test in tests}
-        stored = set(record.results())
-        left: dict[tuple[str, str, int], str] = {}
-        done = len(stored)
-        for group in _groups(wants, by_name):
-            test, missing = by_name[group[0].test], [w for w in group if w.key not in stored]
-            if not missing:
-                continue
-            idle = self._idle()
-            ready = [want for want in missing if set(want.launch.nodes) <= idle]
-            for want in missing:
-                if want not in ready:
-                    waits = fold(sorted(set(want.launch.nodes) - idle))
-                    left[want.key] = f"{waits} is not idle"
-            for wave in _jobs(test, ready, ways):
-                first = wave[0]
-                detail = f"{test.name} {fold(_nodes(wave))}, repetition {first.repetition}"
-                self._report(StageProgress(name=STAGE, done=done, total=len(wants), detail=detail))
-                results, why = self._run(plan, test, wave, ways[first.key])
-                if results:
-                    record.keep_results(first, results)
-                done += len(results)
-                left.update({want.key: why for want in wave if why})
-        return left
-
-    def _idle(self) -> set[str]:
-        view = ask_controller(self._session, self._controller)
-        return {name for name, state in view.states.items() if state.rstrip("-+$") in FREE}
-
-    def _run(
-        self, plan: Plan, test: AcceptanceTest, wave: Sequence[Want], way: Way
-    ) -> tuple[list[Result], str]:
-        """Run one job; return the results of its targets, or why there is none."""
-        first, nodes = wave[0], tuple(_nodes(wave))
-        launch = msgspec.structs.replace(first.launch, nodes=nodes)
-        given = fillings(
-            test,
-            launch,
-            path=plan.path,
-            mib=plan.mib,
-            dcgm_level=plan.dcgm_level,
-            machine=self._machine(launch),
-        )
-        line = way.command.format(**given).strip()
-        name = job_name(f"{plan.number:06d}", *first.key, fold(nodes))
-        job = Job(
-            name=name,
-            launch=launch,
-            command=line,
-            limit_s=test.minutes * 60,
-            most_s=self._partition_limit_s(launch.partition),
-            user="" if test.root else plan.account,
-            by_node=test.scope == "node",
-            mpi=test.scope not in {"node", "fabric"},
-            soak_s=plan.soak_s if test.soak else 0,
-        )
-        began = time.monotonic()
-        output = run_job(self._session, self._controller, job, lambda: None)
-        seconds = time.monotonic() - began
-        log = self._folder / f"{test.name}-{first.repetition}-{name.rpartition('-')[2]}.log"
-        log.write_text(f"# {line}\n{output.text}", encoding="utf-8", errors="replace")
-        if not output.started:
-            return [], output.problem
-        floor = self._floor(test, launch)
-        expected = self._expectation(test, launch, floor, output.status)
-        readings = read_output(test, way.reader, [want.target for want in wave], output, expected)
-        return [
-            Result(
-                test=test.name,
-                target=want.target,
-                repetition=want.repetition,
-                nodes=fold(want.launch.nodes),
-                ended=now(),
-                seconds=seconds,
-                command=line,
-                figures=each.figures,
-                failures=each.failures,
-                remarks=each.remarks,
-                floor=floor.gbytes_per_s,
-                floor_reason=floor.reason,
-                stands_in=way.stands_in,
-            )
-            for want, each in zip(wave, readings, strict=True)
-        ], ""
-
-    def _floor(self, test: AcceptanceTest, launch: Launch) -> FloorFigure:
-        if test.floor is None:
-            return NO_FLOOR
-        spec, catalog = self._cluster.spec, self._cluster.catalog
-        if test.floor.of == "nic":
-            fabric = fabric_of(spec, catalog, self._first(launch))
-            return nic_floor(test.floor.share, self._machine(launch), fabric)
-        return floor_of(launch, spec, catalog, self._everyone)
-
-    def _partition_limit_s(self, name: str) -> float:
-        partition = self._cluster.spec.scheduler.partitions.get(name)
-        limit = partition.max_time if partition else None
-        return math.inf if limit is None else limit.value
-
-    def _first(self, launch: Launch) -> Host:
-        return next(host for host in self._everyone if host.name == launch.nodes[0])
-
-    def _machine(self, launch: Launch) -> Machine | None:
-        return machine_of(self._cluster.catalog, self._first(launch))
-
-    def _expectation(
-        self, test: AcceptanceTest, launch: Launch, floor: FloorFigure, status: int
-    ) -> Expectation:
-        spec, catalog = self._cluster.spec, self._cluster.catalog
-        fabric, machine = fabric_of(spec, catalog, self._first(launch)), self._machine(launch)
-        wire = Wire(fabric="ethernet", simulated=True)
-        if launch.gpus:
-            unknown = Wire(fabric="an unknown fabric")
-            wire = wire_of(fabric, machine, simulated=False) if fabric else unknown
-        least, most = sizes_of(test, launch)
-        return Expectation(
-            ranks=launch.ranks,
-            collective=collective_of(test),
-            min_bytes=least,
-            max_bytes=most,
-            nodes=launch.nodes,
-            node_count=len(launch.nodes),
-            gpu=machine.gpu.model if machine and machine.gpu and launch.gpus else "",
-            wire=wire,
-            floor=floor.gbytes_per_s,
-            floor_reason=floor.reason,
-            exit_status=status,
-        )
-
     def _judged(  # noqa: PLR0917  # all that is known
         self,
         record: Record,
         plan: Plan,
         tests: Sequence[AcceptanceTest],
         hosts: Sequence[Host],
+        stored: Mapping[tuple[str, str, int], Result],
         untested: Mapping[tuple[str, str], Gap],
         missing: Mapping[tuple[str, str], Gap],
     ) -> Accepted:
@@ -390,7 +239,7 @@ class Acceptance:
         shared = frozenset(simulated.get(_SHARED, ()))
         judged = judge_results(
             tests,
-            record.results().values(),
+            stored.values(),
             untested,
             missing,
             reports.values_of(last) if last else {},
@@ -419,32 +268,6 @@ class Acceptance:
         return Accepted(
             report=report, content=content, signature=signature, allowed_signers=allowed
         )
-
-
-def _groups(wants: Sequence[Want], tests: Mapping[str, AcceptanceTest]) -> Iterator[list[Want]]:
-    """Yield what runs together: of a test on each node all nodes of a domain, else one target."""
-    found: defaultdict[tuple[object, ...], list[Want]] = defaultdict(list)
-    for want in wants:
-        alone = "" if tests[want.test].scope == "node" else want.target
-        found[want.test, want.repetition, want.launch.label, alone].append(want)
-    yield from found.values()
-
-
-def _jobs(
-    test: AcceptanceTest, ready: Sequence[Want], ways: Mapping[tuple[str, str, int], Way]
-) -> Iterator[Sequence[Want]]:
-    if test.scope != "node":
-        yield from ([want] for want in ready)
-        return
-    alike: defaultdict[str, list[Want]] = defaultdict(list)
-    for want in ready:
-        alike[ways[want.key].command].append(want)
-    for wants in alike.values():
-        yield from (wants[at : at + WAVE] for at in range(0, len(wants), WAVE))
-
-
-def _nodes(wave: Sequence[Want]) -> list[str]:
-    return [name for want in wave for name in want.launch.nodes]
 
 
 def _simulated(

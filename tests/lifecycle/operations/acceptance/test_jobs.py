@@ -11,7 +11,7 @@ import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.lifecycle.operations.acceptance import jobs
-from gcluster.lifecycle.operations.acceptance.jobs import Job, by_node, job_name, run_job
+from gcluster.lifecycle.operations.acceptance.jobs import Job, by_node, is_there, job_name, run_job
 from gcluster.lifecycle.smoke.launch import Launch
 
 LAUNCH = Launch(
@@ -56,7 +56,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_job_that_has_ended_is_read_again_and_not_started_again(tmp_path: Path) -> None:
     controller = Controller(tmp_path)
+    assert not is_there(controller, HEAD, JOB.name)
     outputs = [run_job(controller, HEAD, JOB, lambda: None) for _ in range(2)]
+    assert is_there(controller, HEAD, JOB.name)
     assert [(one.text, one.status, one.problem) for one in outputs] == [
         ("hello from srun\n", 0, "")
     ] * 2

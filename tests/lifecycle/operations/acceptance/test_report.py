@@ -11,13 +11,15 @@ from tests.lifecycle.sample_cluster import SampleCluster
 from gcluster.cli.console import Console
 from gcluster.cli.render.operate.acceptance import acceptance_text, verify_line, write_files
 from gcluster.lifecycle.operations.acceptance import report as reports
-from gcluster.lifecycle.operations.acceptance.counters import Counters
-from gcluster.lifecycle.operations.acceptance.inventory import NodeParts
+from gcluster.lifecycle.operations.acceptance.facts.counters import Counters
+from gcluster.lifecycle.operations.acceptance.facts.inventory import NodeParts
 from gcluster.lifecycle.operations.acceptance.judge import Finding, Gap, Judged, judge_results
 from gcluster.lifecycle.operations.acceptance.reading.result import Figure
 from gcluster.lifecycle.operations.acceptance.record import Exclusion, Plan, Record, Result
 from gcluster.lifecycle.operations.acceptance.run import Accepted, last_accepted
 from gcluster.lifecycle.operations.acceptance.table import acceptance_tests
+from gcluster.lifecycle.operations.acceptance.targets import Want
+from gcluster.lifecycle.smoke.launch import Launch
 
 NODES = ("gpu001", "gpu002", "gpu003")
 MACHINES = dict.fromkeys(NODES, "dgx-h100")
@@ -157,6 +159,25 @@ def test_the_files_hold_the_report_and_its_signature_verifies_until_a_byte_chang
     assert "http" not in html, "the report needs no network"
     (folder / "report.json").write_bytes(content.replace(b"pass", b"past", 1))
     assert subprocess.run(["sh", "-c", line], cwd=folder, check=False).returncode != 0
+
+
+def test_a_result_over_nodes_of_which_some_were_excluded_since_is_none(
+    sample: SampleCluster,
+) -> None:
+    store = sample.open().store
+    sample.open().identify()
+    launch = Launch(
+        job="j", label="main-1", partition="main", nodes=NODES, min_bytes=8, max_bytes=8,
+        iterations=1,
+    )  # fmt: skip
+    want = Want(test="pairs", target="all of main-1", repetition=1, launch=launch)
+    record = Record(store, 1)
+    record.keep_begun([want])
+    record.keep_results(want, [PAIRS])
+    assert list(record.begun()) == [[want]]
+    assert record.results([want]) == {want.key: PAIRS}
+    fewer = msgspec.structs.replace(want, launch=msgspec.structs.replace(launch, nodes=NODES[:2]))
+    assert record.results([fewer]) == {}
 
 
 def test_the_text_says_before_the_findings_what_was_not_real_and_not_tested() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.lifecycle.operations.acceptance.probe import NodeHas, choose_way
+from gcluster.lifecycle.operations.acceptance.facts.probe import NodeHas, choose_way
 from gcluster.lifecycle.operations.acceptance.reading.output import READERS
 from gcluster.lifecycle.operations.acceptance.table import AcceptanceTest, Way, acceptance_tests
 from gcluster.lifecycle.operations.acceptance.targets import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ....inventory.hosts import Host
-from ...nodes.ssh import SshSession, Unreachable
+from .....inventory.hosts import Host
+from ....nodes.ssh import SshSession, Unreachable
 
 _LIMIT_S = 60
 _ASK = """

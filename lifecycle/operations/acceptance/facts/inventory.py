@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ....inventory.hosts import Host
-from ....schemas.derived.hostlist import fold
-from ...nodes.ssh import SshSession, Unreachable
-from ...nodes.ssh.arguments import AS_ROOT
+from .....inventory.hosts import Host
+from .....schemas.derived.hostlist import fold
+from ....nodes.ssh import SshSession, Unreachable
+from ....nodes.ssh.arguments import AS_ROOT
 
 _LIMIT_S = 120
 _ASK = f"""

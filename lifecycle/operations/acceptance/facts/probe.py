@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ....inventory.hosts import Host
-from ....schemas.catalog import Catalog
-from ....schemas.derived.hostlist import fold
-from ...nodes.ssh import SshSession, Unreachable
-from ...smoke.domains import machine_of
-from .table import Needs, Way
+from .....inventory.hosts import Host
+from .....schemas.catalog import Catalog
+from .....schemas.derived.hostlist import fold
+from ....nodes.ssh import SshSession, Unreachable
+from ....smoke.domains import machine_of
+from ..table import Needs, Way
 
 PATH = (
     "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build:$PATH"
