@@ -53,6 +53,9 @@ def command(  # noqa: PLR0917  # typer passes them by name
     accepted_by: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --exclude: who answers for it.")
     ] = None,
+    wait: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Wait so long for nodes that jobs hold.")
+    ] = None,
     new: Annotated[
         bool, typer.Option("--new", help="Begin another one, whatever is unfinished.")
     ] = False,
@@ -75,7 +78,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
         tests=tuple(test) if test else None,
         nodes=tuple(nodes) if nodes else None,
         repetitions=repetitions,
-        soak_s=_seconds(soak),
+        soak_s=_seconds("--soak", soak),
+        wait_s=_seconds("--wait", wait) or 0,
         path=path,
         mib=mib,
         account=user,
@@ -98,13 +102,13 @@ def command(  # noqa: PLR0917  # typer passes them by name
     return accepted.exit_code
 
 
-def _seconds(soak: str | None) -> float | None:
-    if soak is None:
+def _seconds(option: str, time: str | None) -> float | None:
+    if time is None:
         return None
     try:
-        return Duration.parse(soak).value
+        return float(Duration.parse(time).value)
     except ValueError as error:
-        raise _usage(f"--soak {soak}: {error}") from error
+        raise _usage(f"{option} {time}: {error}") from error
 
 
 def _exclusion(nodes: str | None, reason: str | None, accepted_by: str | None) -> Exclusion | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -32,8 +33,24 @@ from .table import AcceptanceTest, Way
 from .targets import NO_FLOOR, Want, collective_of, fillings, nic_floor, sizes_of
 
 STAGE = "acceptance"
+AGAIN_S = 30.0
+"""Seconds between two looks at nodes that jobs hold."""
 WAVE = 512
 """Nodes of one job in which each works by itself: one srun starts so many within seconds."""
+
+
+Left: TypeAlias = dict[tuple[str, str, int], str]
+"""Key of what still has no result -> why."""
+
+
+def repeat_until_done(run: Callable[[], Left], wait_s: float) -> Left:
+    """Run what is missing again and again until nothing is, or the time is over."""
+    ends = time.monotonic() + wait_s
+    while left := run():
+        if time.monotonic() >= ends:
+            break
+        time.sleep(AGAIN_S)
+    return left
 
 
 class Execution:
@@ -59,10 +76,10 @@ class Execution:
         tests: Sequence[AcceptanceTest],
         wants: Sequence[Want],
         ways: Mapping[tuple[str, str, int], Way],
-    ) -> dict[tuple[str, str, int], str]:
+    ) -> Left:
         """Run what has no result; return why some still have none."""
         by_name = {test.name: test for test in tests}
-        left: dict[tuple[str, str, int], str] = {}
+        left: Left = {}
         stored = set(record.results(wants))
         known = {want.key: want for want in wants}
         for begun in tuple(record.begun()):
@@ -92,7 +109,7 @@ class Execution:
 
     def _take(
         self, record: Record, plan: Plan, test: AcceptanceTest, wave: Sequence[Want], way: Way
-    ) -> dict[tuple[str, str, int], str]:
+    ) -> Left:
         """Run one job, or go on with it, and store its results; return why there is none."""
         results, why = self._run(plan, test, wave, way)
         if results:

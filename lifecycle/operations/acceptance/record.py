@@ -79,6 +79,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None = None
     dcgm_level: int | None = None
     exclude: Exclusion | None = None
+    wait_s: float = 0
+    """Seconds to wait for nodes that jobs hold."""
     new: bool = False
     """Whether an unfinished one is left as it is and another is begun."""
 

@@ -23,7 +23,7 @@ from ...state import acquire
 from ...up.run import Run
 from ..selection import chosen, controller_of, refuse_kubernetes
 from . import report as reports
-from .execute import STAGE, Execution
+from .execute import STAGE, Execution, repeat_until_done
 from .facts.counters import read_counters
 from .facts.inventory import read_parts
 from .facts.probe import NodeHas, choose_way, probe
@@ -154,7 +154,9 @@ class Acceptance:
         execution = Execution(
             cluster, self._session, self._controller, self._everyone, self._folder, self._report
         )
-        busy = execution.run_missing(record, plan, tests, runnable, ways)
+        busy = repeat_until_done(
+            lambda: execution.run_missing(record, plan, tests, runnable, ways), options.wait_s
+        )
         stored = record.results(wants)
         missing = {
             (want.test, want.target): Gap(nodes=fold(want.launch.nodes), why=busy[want.key])

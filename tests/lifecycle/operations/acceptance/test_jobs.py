@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
-from gcluster.lifecycle.operations.acceptance import jobs
+from gcluster.lifecycle.operations.acceptance import execute, jobs
+from gcluster.lifecycle.operations.acceptance.execute import Left, repeat_until_done
 from gcluster.lifecycle.operations.acceptance.jobs import Job, by_node, is_there, job_name, run_job
 from gcluster.lifecycle.smoke.launch import Launch
 
@@ -121,3 +122,14 @@ def test_the_lines_of_many_nodes_are_told_apart_and_a_node_without_an_end_is_see
 def test_the_same_test_has_the_same_name_and_another_one_another() -> None:
     assert job_name("000001", "node", "gpu001", 1) == job_name("000001", "node", "gpu001", 1)
     assert job_name("000001", "node", "gpu001", 1) != job_name("000001", "node", "gpu001", 2)
+
+
+def test_what_is_missing_is_run_again_until_its_nodes_are_idle_or_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execute, "AGAIN_S", 0)
+    busy: Left = {("node", "gpu002", 1): "gpu002 is not idle"}
+    answers = [busy, busy, {}]
+    assert repeat_until_done(lambda: answers.pop(0), wait_s=60) == {}
+    assert answers == []
+    assert repeat_until_done(lambda: busy, wait_s=0) == busy
