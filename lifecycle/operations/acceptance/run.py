@@ -212,8 +212,8 @@ class Acceptance:
         ways, untested = {}, {}
         for want in wants:
             test = by_name[want.test]
-            named = [named(way, test, plan.path) for way in test.ways]
-            way = choose_way(named, want.launch.nodes, has, directory=bool(plan.path))
+            filled = [named(way, test, plan.path) for way in test.ways]
+            way = choose_way(filled, want.launch.nodes, has, directory=bool(plan.path))
             if isinstance(way, str):
                 gap = Gap(nodes=fold(want.launch.nodes), why=way)
                 untested[want.test, want.target] = gap
