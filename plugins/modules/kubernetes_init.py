@@ -58,6 +58,7 @@ from ..module_utils.node import run, system_path
 from ..module_utils.state import Failed, exit_with_progress
 
 KUBECTL = ("kubectl", f"--kubeconfig={ADMIN}")
+SUPER_ADMIN = "/etc/kubernetes/super-admin.conf"
 DONE = "initialised the control plane"
 ARGUMENTS: dict[str, Any] = {"timeout": {"type": "int", "default": 120}}
 
@@ -96,6 +97,8 @@ def initialise(timeout_s: int, *, act: bool) -> Iterator[str]:
         delete_tokens()
         apply_manifests()
         place_static_pods()
+        # It passes every rule of the API server's and can't be taken back; kubeadm makes another.
+        system_path(SUPER_ADMIN).unlink(missing_ok=True)
         mark.unlink()
         yield DONE
 

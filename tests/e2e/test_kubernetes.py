@@ -225,6 +225,20 @@ def test_an_account_that_the_spec_drops_keeps_its_work_and_goes_when_that_ended(
     until(lambda: "NotFound" in live.kubectl("get", "namespace", "biology", expect=None))
 
 
+def test_renewed_certificates_are_read_by_a_control_plane_that_is_ready_again(
+    live: KubernetesCluster,
+) -> None:
+    head = ["podman", "exec", f"gcluster-{live.name}-head"]
+    subprocess.run([*head, "touch", "/etc/kubernetes/pki/apiserver.crt"], check=True)
+    program = "/usr/local/libexec/gcluster/kubernetes-certificates.py"
+    done = subprocess.run([*head, program, "--renew"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("restarted, to read their certificates: etcd, kube-apiserver")
+    again = subprocess.run([*head, program, "--renew"], capture_output=True, text=True, check=True)
+    assert again.stdout == ""
+    until(lambda: all(live.ready().values()), seconds=60)
+
+
 def test_a_killed_node_comes_back(live: KubernetesCluster) -> None:
     subprocess.run(
         ["podman", "kill", f"gcluster-{live.name}-gpu001"], check=True, capture_output=True

@@ -161,8 +161,10 @@ def test_the_first_control_plane_has_the_rights_of_the_first_minutes_until_it_is
 ) -> None:
     manifest = node.root / "etc/kubernetes/manifests/vip.yaml"
     node.file(f"{SETTINGS}/static/vip.yaml", "path: /etc/kubernetes/super-admin.conf\n")
+    rights = node.file("etc/kubernetes/super-admin.conf", "")
     node.tool("kubeadm", f"cp {manifest} {node.root}/seen")
     assert not node.call("kubernetes_init", {})["failed"]
+    assert not rights.exists()
     assert "super-admin" in (node.root / "seen").read_text()
     assert "super-admin" not in manifest.read_text()
 

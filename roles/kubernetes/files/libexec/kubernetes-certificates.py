@@ -6,55 +6,109 @@ usage: kubernetes-certificates.py           prints {path: days left} of all but 
                                             restarts what reads them; prints what it did
 
 The timer kubernetes-certificates runs the second one each week: it needs no one's time, and an
-upgrade of Kubernetes renews them anyway.
+upgrade of Kubernetes renews them anyway. It may be killed at any point: what kubeadm had begun to
+write is put back first, what reads a certificate is restarted as long as its manifest is older,
+and a manifest is replaced whole, by one of which an annotation differs.
+
+GCLUSTER_KUBERNETES stands for /etc/kubernetes where a test has another folder.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-PKI = Path("/etc/kubernetes/pki")
+ROOT = Path(os.environ.get("GCLUSTER_KUBERNETES", "/etc/kubernetes"))
+PKI = ROOT / "pki"
 CONFIGS = ("admin.conf", "controller-manager.conf", "scheduler.conf")
 RENEWED_BELOW_DAYS = 60
-MANIFESTS = Path("/etc/kubernetes/manifests")
-READERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
-_DAY_S = 86400
+MANIFESTS = ROOT / "manifests"
+ASIDE = ROOT / "gcluster"
+"""On the same file system, and not looked at by the kubelet."""
+BEFORE = ASIDE / "certificates-before"
+"""Copies of what a renewal writes, while it lasts."""
+READERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-vip")
+RESTARTED = "gcluster.local/restarted"
+_READY_WITHIN_S = 240
+"""The kubelet looks at its manifests every 20 s, and waits for a pod that ends for 30 s."""
 
 
 def main() -> None:
     """Print the days left, or renew."""
-    left = days_left()
     if "--renew" not in sys.argv:
-        print(json.dumps(left))
+        print(json.dumps(days_left()))
         return
-    low = sorted(name for name, days in left.items() if days < RENEWED_BELOW_DAYS)
-    if not low:
-        return
+    put_back()
+    low = sorted(name for name, days in days_left().items() if days < RENEWED_BELOW_DAYS)
+    if low:
+        renew()
+        print(f"renewed, since they would have run out soon: {', '.join(low)}")
+    restarted = [name for name in READERS if restart(MANIFESTS / f"{name}.yaml")]
+    if restarted:
+        print(f"restarted, to read their certificates: {', '.join(restarted)}")
+        wait_until_ready()
+
+
+def renew() -> None:
+    """Have kubeadm renew everything, or leave everything as it was: it replaces no file whole."""
+    copying = BEFORE.with_suffix(".new")
+    shutil.rmtree(copying, ignore_errors=True)
+    copying.mkdir(mode=0o700)
+    for path in renewed_files():
+        kept = copying / path.relative_to(ROOT)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, kept)
+    copying.rename(BEFORE)
     done = subprocess.run(
         ["kubeadm", "certs", "renew", "all"], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
+        put_back()
         sys.exit(f"kubeadm certs renew failed: {done.stderr.strip()[-400:]}")
-    for reader in READERS:
-        restart(MANIFESTS / f"{reader}.yaml")
-    print(f"renewed, since they would have run out soon: {', '.join(low)}")
+    shutil.rmtree(BEFORE)
+
+
+def renewed_files() -> list[Path]:
+    """Return the files that kubeadm writes: certificates, their keys, and kubeconfigs."""
+    configs = [ROOT / name for name in (*CONFIGS, "super-admin.conf")]
+    return [p for p in (*PKI.rglob("*.crt"), *PKI.rglob("*.key"), *configs) if p.exists()]
+
+
+def put_back() -> None:
+    """Put back what was there before a renewal that came to no end.
+
+    Of an older version of this program that may be a manifest.
+    """
+    for kept in BEFORE.rglob("*") if BEFORE.exists() else ():
+        if kept.is_file():
+            made = ASIDE / ".certificate.new"
+            shutil.copy2(kept, made)
+            made.rename(ROOT / kept.relative_to(BEFORE))
+    shutil.rmtree(BEFORE, ignore_errors=True)
+    for name in READERS:
+        away, manifest = ASIDE / f"{name}.yaml", MANIFESTS / f"{name}.yaml"
+        if away.exists() and not manifest.exists():
+            away.rename(manifest)
 
 
 def days_left() -> dict[str, int]:
     """Return path -> whole days left of this host's certificates, but not the authorities'."""
+    found = {p: p.read_text() if p.suffix == ".crt" else embedded(p) for p in holders()}
+    return {str(path): remaining(text) for path, text in found.items()}
+
+
+def holders() -> list[Path]:
+    """Return the files that hold a certificate of this host, but not the authorities'."""
     files = [p for p in sorted(PKI.rglob("*.crt")) if not p.name.endswith("ca.crt")]
-    found = {str(p): p.read_text() for p in files}
-    for name in CONFIGS:
-        path = Path("/etc/kubernetes") / name
-        if path.exists():
-            found[str(path)] = embedded(path)
-    return {name: remaining(text) for name, text in found.items()}
+    return files + [path for name in CONFIGS if (path := ROOT / name).exists()]
 
 
 def embedded(config: Path) -> str:
@@ -83,14 +137,63 @@ def remaining(certificate: str) -> int:
     return max(0, (ends - datetime.now(timezone.utc)).days)
 
 
-def restart(manifest: Path) -> None:
-    """Restart a static pod: the kubelet does so when its manifest goes and comes back."""
-    if not manifest.exists():
-        return
-    away = Path("/etc/kubernetes/gcluster") / manifest.name
-    manifest.rename(away)
-    time.sleep(22)  # the kubelet looks every 20 s
-    away.rename(manifest)
+def restart(manifest: Path) -> bool:
+    """Restart a static pod whose manifest is older than a certificate; return whether that is so.
+
+    The kubelet replaces the pod, since its manifest has another annotation.
+    """
+    newest = max((path.stat().st_mtime for path in holders()), default=0.0)
+    if not manifest.exists() or manifest.stat().st_mtime > newest:
+        return False
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    made = ASIDE / f".{manifest.name}.new"
+    made.touch(mode=0o600)
+    made.write_text(annotated(manifest.read_text(), now))
+    made.chmod(manifest.stat().st_mode)
+    made.rename(manifest)
+    return True
+
+
+def annotated(manifest: str, now: str) -> str:
+    """Return the text of a pod's manifest with the annotation, written as its metadata are."""
+    if RESTARTED in manifest:
+        return re.sub(rf"{RESTARTED}: \"[^\"]*\"", f'{RESTARTED}: "{now}"', manifest)
+    entry = f'{RESTARTED}: "{now}"'
+    for pattern, text in (
+        (r"^metadata: \{", f"metadata: {{annotations: {{{entry}}}, "),
+        (r"^  annotations:\n", f"  annotations:\n    {entry}\n"),
+        (r"^metadata:\n", f"metadata:\n  annotations:\n    {entry}\n"),
+    ):
+        changed, count = re.subn(pattern, text, manifest, count=1, flags=re.MULTILINE)
+        if count:
+            return changed
+    sys.exit("a manifest has no metadata: it was left as it is")
+
+
+def wait_until_ready() -> None:
+    """Wait until the API server has restarted and is ready; the unit fails where it is not."""
+    began = time.monotonic()
+    while time.monotonic() - began < _READY_WITHIN_S:
+        spent = time.monotonic() - began
+        if younger("kube-apiserver", spent) and younger("etcd", spent) and is_ready():
+            return
+        time.sleep(1)
+    sys.exit(f"the API server was not ready within {_READY_WITHIN_S} s: journalctl -u kubelet")
+
+
+def younger(program: str, seconds: float) -> bool:
+    """Return whether each process of a program started within so many seconds, or none runs."""
+    done = subprocess.run(
+        ["ps", "-C", program, "-o", "etimes="], capture_output=True, text=True, check=False
+    )
+    return all(int(age) <= seconds + 1 for age in done.stdout.split())
+
+
+def is_ready() -> bool:
+    """Return whether the API server here says so."""
+    command = ["kubectl", f"--kubeconfig={ROOT}/admin.conf", "get", "--raw=/readyz"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() == "ok"
 
 
 main()
