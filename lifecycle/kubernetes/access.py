@@ -111,11 +111,16 @@ def grant(  # each is a choice of the person
         certificate = sign(kubectl, request, user=user, lifetime_s=lifetime_s)
     except (ApiSilent, ApiRefused, ValueError) as error:
         raise _refused(f"the API of {spec.name} gives no access: {error}") from error
+    name_there, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
+    # Only nodes know a control plane by its name.
+    address = next((h.address for h in hosts.hosts if h.name == name_there), "") or name_there
+    server = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
     cluster: dict[str, Any] = {"server": server, "certificate-authority-data": authority}
-    address, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
+    if address != name_there:
+        cluster["tls-server-name"] = name_there
     line = ""
     if tunnel_port is not None:
-        cluster |= {"server": f"https://127.0.0.1:{tunnel_port}", "tls-server-name": address}
+        cluster |= {"server": f"https://127.0.0.1:{tunnel_port}", "tls-server-name": name_there}
         forward = f"127.0.0.1:{tunnel_port}:{address}:{port}"
         login = (*hosts.with_role("login"), *hosts.with_role("controller"))[0]
         argv = session.argv(login)

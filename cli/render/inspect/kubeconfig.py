@@ -20,5 +20,6 @@ def access_text(access: Access) -> str:
             f"{access.server} does not answer from this machine: "
             "run it again with --tunnel 6443 to go through SSH"
         )
-    lines.append(f"  export KUBECONFIG={shlex.quote(access.path)}; kubectl get nodes")
+    first = "nodes" if access.account is None else "jobs"
+    lines.append(f"  export KUBECONFIG={shlex.quote(access.path)}; kubectl get {first}")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from gcluster.inventory.hosts import ClusterInventory
+from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes import access
 from gcluster.lifecycle.kubernetes.kubectl import Kubectl
@@ -50,7 +50,7 @@ class SignerDouble(Kubectl):
         self.arguments += arguments
         match arguments[:2]:
             case ("config", "view"):
-                return self._said(f"https://127.0.0.1:9 {base64.b64encode(b'authority').decode()}")
+                return self._said(f"https://head:9 {base64.b64encode(b'authority').decode()}")
             case ("create", _):
                 made = json.loads(stdin or "")
                 self.requests[made["metadata"]["name"]] = made
@@ -103,7 +103,16 @@ def signer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignerDouble:
 
 
 def grant(spec: ClusterSpec, folder: Path, **options: Any) -> access.Access:
-    hosts = ClusterInventory(cluster=spec.name, hosts=())
+    head = Host(
+        name="head",
+        pool="head",
+        role="controller",
+        site="here",
+        machine=None,
+        address="127.0.0.1",
+        ssh=SshTarget(user="root"),
+    )
+    hosts = ClusterInventory(cluster=spec.name, hosts=(head,))
     return access.grant(spec, hosts, SshSession(folder), folder, **{"user": "ada", **options})
 
 
@@ -122,6 +131,8 @@ def test_the_certificate_names_a_member_or_the_account_and_fits_the_key(
     key = serialization.load_pem_private_key(base64.b64decode(user["client-key-data"]), None)
     assert certificate.subject.rfc4514_string() == subject
     assert key.public_key() == certificate.public_key()
+    cluster = config["clusters"][0]["cluster"]
+    assert (cluster["server"], cluster["tls-server-name"]) == ("https://127.0.0.1:9", "head")
     assert config["contexts"][0]["context"]["namespace"] == account
     assert made.ends is not None
     assert timedelta(minutes=59) < made.ends - datetime.now(UTC) <= timedelta(hours=1)
