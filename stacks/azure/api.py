@@ -16,6 +16,8 @@ from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
 from azure.core.exceptions import (
     ClientAuthenticationError,
+    DecodeError,
+    DeserializationError,
     HttpResponseError,
     ServiceRequestError,
     ServiceResponseError,
@@ -200,6 +202,12 @@ def refusals(resource: str = "") -> Iterator[None]:
             "GC966",
             f"Azure can't be reached: {error.message}",
             hint="check the network and the proxy of this machine, then run the same command again",
+        ) from error
+    except (DecodeError, DeserializationError, msgspec.MsgspecError) as error:
+        raise provider_error(
+            "GC966",
+            f"what Azure answered can't be read: {error.__cause__ or error}",
+            hint="does a proxy answer in its place? Then run the same command again",
         ) from error
     except HttpResponseError as error:
         if error.status_code == _LOGGED_OUT:

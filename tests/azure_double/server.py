@@ -48,7 +48,7 @@ class Subscription:
         self.machines = Machines(nodes, self.things)
         self._lock = threading.RLock()
 
-    def answer(self, verb: str, path: str, asked: Json) -> Json:
+    def answer(self, verb: str, path: str, asked: Json) -> Any:
         """Answer one question; `asked` has query, body and match. Raises Refused."""
         if verb == "POST" and path.endswith("/runCommand"):  # takes long, and changes nothing
             return self.machines.run(path.removesuffix("/runCommand"), asked["body"])
@@ -188,7 +188,7 @@ def _arm_type(path: str) -> str:
     return own if "/providers/" in path else "Microsoft.Resources/resourceGroups"
 
 
-_ALWAYS: dict[str, Json] = {
+_ALWAYS: dict[str, Any] = {
     "": {"state": "Enabled", "displayName": "a double of Azure"},
     "/providers/Microsoft.Authorization/permissions": {
         "value": [{"actions": ["*"], "notActions": []}]
@@ -206,12 +206,12 @@ _ALWAYS: dict[str, Json] = {
         ]
     },
     "/providers/[^/]+": {"registrationState": "Registered"},
-    ".*/artifacttypes/vmimage/.*": {"value": [{"name": "1.0.0", "location": "eastus"}]},
+    ".*/artifacttypes/vmimage/.*": [{"name": "1.0.0", "location": "eastus"}],
 }
 """Path below the subscription -> an answer that only says that all is well."""
 
 
-def _always(path: str) -> Json | None:
+def _always(path: str) -> Any:
     """Return such an answer; None: something else is asked."""
     rest = path.removeprefix(_ROOT)
     return next((told for known, told in _ALWAYS.items() if re.fullmatch(known, rest)), None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
+from gcluster.stacks.azure.api import refusals
 from gcluster.stacks.azure.elastic import fill, grow, shrink, trim
 from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.azure.plan.types import PoolPlan
 from gcluster.stacks.azure.scale_sets import ScaleSets
 from gcluster.stacks.provider import ProviderError
 
-from .azure_double import AzureDouble, KilledError, ScaleSetDouble
+from .azure_double import SUBSCRIPTION, AzureDouble, KilledError, ScaleSetDouble
 from .recorded_cases import CASES, parsed, spec_of
 
 TOKEN = "intent-7"  # noqa: S105  # an id
@@ -218,6 +219,20 @@ def test_a_login_that_has_expired_says_what_to_do(azure: AzureDouble) -> None:
         sets(azure)
     assert caught.value.diagnostics[0].code == "GC963"
     assert "az login" in caught.value.diagnostics[0].hint
+
+
+def test_an_answer_of_another_form_is_no_traceback(azure: AzureDouble) -> None:
+    images = "locations/eastus/publishers/P/artifacttypes/vmimage/offers/O/skus/S/versions"
+    below = f"/subscriptions/{SUBSCRIPTION}"
+    azure.answers |= {
+        f"{below}/providers/Microsoft.Compute/{images}": {"value": []},
+        f"{below}/resources": {"value": "signed out"},
+    }
+    api = azure.api()
+    with pytest.raises(ProviderError, match="can't be read"), refusals():
+        api.compute.virtual_machine_images.list("eastus", "P", "O", "S")
+    with pytest.raises(ProviderError, match="can't be read"):
+        list(api.tagged("gcluster-cluster", "research"))
 
 
 def test_azure_is_asked_where_the_engines_provider_asks_it(
