@@ -96,7 +96,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not torture" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not torture" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -109,6 +109,10 @@ test-cloud-like: environment ## bring Slurm up on nodes that start as machines o
 .PHONY: test-aws-up
 test-aws-up: environment ## bring Slurm up on an AWS of doubles and local nodes, killed ten times, and down
 	@pytest -q -n0 -m aws_up tests/e2e/test_aws.py $(REPORT)
+
+.PHONY: test-azure-up
+test-azure-up: environment ## bring Slurm up on an Azure of doubles and local nodes, killed ten times, and down
+	@pytest -q -n0 -m azure_up tests/e2e/test_azure.py $(REPORT)
 
 .PHONY: test-gcp-up
 test-gcp-up: environment ## bring Slurm up on a Google of doubles and local nodes, killed ten times, and down

@@ -116,9 +116,12 @@ class Subscription:
         if before is None:
             made["properties"]["ipAddress"] = self.machines.nodes.new_public_address()
 
-    def _made_networkinterface(self, made: Json, _before: Json | None) -> None:
-        for part in made["properties"]["ipConfigurations"]:
+    def _made_networkinterface(self, made: Json, before: Json | None) -> None:
+        kept = before["properties"]["ipConfigurations"] if before else ()
+        for number, part in enumerate(made["properties"]["ipConfigurations"]):
             own = part["properties"]
+            if number < len(kept):
+                own["privateIPAddress"] = kept[number]["properties"]["privateIPAddress"]
             public = own.get("publicIPAddress", {}).get("id", "")
             for other in self._using(public, made["id"]):
                 raise Refused(400, "PublicIPAddressInUse", f"{public} is of {other}")
@@ -148,16 +151,20 @@ class Subscription:
         return [thing for key, thing in self.things.items() if key.startswith(start)]
 
     def _delete(self, path: str, token: str) -> Json:
-        self._found(path)
-        below = [] if token.endswith(":ResourceGroup") else self._below(path)
-        if token.endswith(":PrivateZone") and any("Links" in one["type"] for one in below):
+        gone = [*self._below(path), self._found(path)]
+        if not token.endswith(":ResourceGroup"):  # with a group goes all that is in it
+            self._check_use(path, token)
+        for thing in gone:
+            self.machines.gone(self.things.pop(thing["id"].casefold()))
+        return {}
+
+    def _check_use(self, path: str, token: str) -> None:
+        links = f"{path}/virtualNetworkLinks/".casefold()
+        if any(key.startswith(links) for key in self.things):
             raise Refused(409, "CannotDeleteResource", f"{path} has links")
         if token.split(":")[1] not in _GONE_ANY_TIME:
-            for other in self._using(path, path) if not token.endswith(":ResourceGroup") else ():
+            for other in self._using(path, path):
                 raise Refused(400, "InUseCannotBeDeleted", f"{path} is in use by {other}")
-        for gone in [*self._below(path), self._found(path)]:  # with a group goes all that is in it
-            self.machines.gone(self.things.pop(gone["id"].casefold()))
-        return {}
 
     def _tagged(self, path: str, wanted: str) -> Iterator[Json]:
         key, value = wanted.split("'")[1::2]
