@@ -1,18 +1,24 @@
-"""What still carries a site's tags in Azure."""
+"""What still carries a site's tags in Azure, and what a killed run had begun to make there.
+
+Azure makes that all the same, so the stack takes it up. Made again it would be there, and be
+billed, twice; and some of it is in the way of its successor: a subnet of its addresses, a machine
+of its network interface, an account of its name.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from functools import cache
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
+from ..pulumi.data import read_data
+from ..pulumi.engine.checkpoint import Begun, StackResource
 from ..pulumi.hosts import usd_on_demand
 from ..pulumi.names import CLUSTER, POOL, SITE
 from ..pulumi.plan import STORAGE_TAG
+from .api import Answer, Api, Tagged
 from .plan.types import SitePlan
-
-if TYPE_CHECKING:
-    from .api import Api, Tagged
 
 _DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}
 """What holds data."""
@@ -64,3 +70,54 @@ def _price(item: Tagged, plan: SitePlan, catalog: Catalog) -> float | None:
 def _group(identifier: str) -> str:
     """Return the resource group of an id, in small letters: Azure spells it in several ways."""
     return "/".join(identifier.casefold().split("/")[:5])
+
+
+_PROVIDER = "azure-native:"
+
+
+class _There(Answer, frozen=True):
+    tags: dict[str, str] | None = None
+
+
+@cache
+def addresses() -> dict[str, str]:
+    """Return kind (compute.Disk) -> its address, by the names of its inputs."""
+    return read_data("azure", "addresses", dict[str, str])
+
+
+def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
+    """Return URN -> id of what is there of what was begun.
+
+    The provider fills names and API versions into the inputs before it makes anything
+    (pulumi-azure-native, provider.go, applyDefaults, November 2026). What carries tags of
+    somebody else is left to them.
+
+    Args:
+        api: the site's subscription.
+        plan: the site.
+        begun: what the stack has as begun.
+        known: ids of what the stack has.
+
+    Raises:
+        ProviderError: Azure can't be asked.
+    """
+    stack = {identifier.casefold() for identifier in known}
+    found: dict[str, str] = {}
+    for one in begun:
+        if not one.type.startswith(_PROVIDER):
+            continue
+        where = address(plan.subscription, one)
+        there = api.find(_There, where, str(one.inputs["azureApiVersion"]))
+        if there is None or where.casefold() in stack:
+            continue
+        if "tags" not in one.inputs or plan.labels.found_by().items() <= (there.tags or {}).items():
+            found[one.urn] = where
+    return found
+
+
+def address(subscription: str, begun: StackResource) -> str:
+    """Return where a resource stands; KeyError for a kind that is not in addresses.yaml."""
+    template = addresses()[begun.type.removeprefix(_PROVIDER).replace(":", ".")]
+    name = begun.inputs.get("resourceGroupName", "")
+    group = f"/subscriptions/{subscription}/resourceGroups/{name}"
+    return template.format_map({**begun.inputs, "group": group})

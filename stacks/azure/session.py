@@ -13,10 +13,9 @@ from ..pulumi.elastic import refuse_fixed
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
-from .begun import begun_ids
 from .elastic import fill, grow, is_left, shrink, trim
 from .hosts import host_keys, nodes, seen
-from .leftovers import leftovers
+from .leftovers import begun_ids, leftovers
 from .offers import offers
 from .plan.layout import site_plan
 from .plan.storage import FSNAME, data_names

@@ -8,7 +8,7 @@ import pytest
 from tests.azure_double.addresses import SUBSCRIPTION, templates
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.azure.begun import addresses, begun_ids
+from gcluster.stacks.azure.leftovers import addresses, begun_ids
 from gcluster.stacks.azure.plan.layout import site_plan
 from gcluster.stacks.pulumi.engine.checkpoint import StackResource
 
