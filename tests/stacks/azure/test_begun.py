@@ -10,6 +10,7 @@ from tests.azure_double.addresses import SUBSCRIPTION, templates
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.leftovers import addresses, begun_ids
 from gcluster.stacks.azure.plan.layout import site_plan
+from gcluster.stacks.pulumi.data import read_data
 from gcluster.stacks.pulumi.engine.checkpoint import StackResource
 
 from .azure_double import AzureDouble
@@ -35,6 +36,8 @@ def test_each_kind_stands_where_the_invented_cloud_has_it() -> None:
         )
         for kind, address in addresses().items()
     } == templates()
+    permissions = read_data("azure", "permissions", dict[str, Any])
+    assert addresses().keys() == permissions["resources"].keys()
 
 
 @pytest.mark.parametrize(
