@@ -97,7 +97,8 @@ def _made_here(context: CheckContext) -> bool:
 
 
 def _networks(context: CheckContext) -> bool:
-    return _sites(context) or any(site.networks for site in context.sites.values())
+    named = any(site.networks for site in context.sites.values())
+    return named or _sites(context) or _rdma(context)
 
 
 def _listed(context: CheckContext) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 from itertools import pairwise
 
 from ...diagnostics import PathTuple, listing
 from ...spec import Pool
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
+from ..network.cidrs import parsed
 from ..registry import Finding, check
 
 MANAGERS = 2
@@ -150,8 +151,8 @@ def _networks_of(context: CheckContext, name: str, pool: Pool) -> Iterator[Findi
             hint=f"write {rails} networks, in the rails' order",
             relies_on=(path, _path(name, "devices"), *needs),
         )
-    known = sorted(ipaddress.ip_network(each, strict=False) for each in networks)
-    for one, other in pairwise(known):
+    known = [n for n in map(parsed, networks) if isinstance(n, IPv4Network)]
+    for one, other in pairwise(sorted(known)):
         if one.overlaps(other):
             yield Finding(
                 summary=f'pool "{name}": {one} and {other} of two rails overlap',

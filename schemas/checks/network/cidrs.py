@@ -78,6 +78,17 @@ def kubernetes_networks(context: CheckContext) -> Iterator[Written]:
             yield Written(f'the rails of pool "{name}"', pool.rdma.pods.network, path)
 
 
+def rail_networks(context: CheckContext) -> Iterator[Written]:
+    """Yield the networks in which nodes have addresses on their rails."""
+    for name, pool in context.pools.items():
+        path: PathTuple = ("pools", name, "rdma")
+        for index, text in enumerate(pool.rdma.networks):
+            yield Written(f'the rails of pool "{name}"', text, (*path, "networks", index))
+        if pool.rdma.ipoib is not None:
+            text = pool.rdma.ipoib.network
+            yield Written(f'IPoIB of pool "{name}"', text, (*path, "ipoib", "network"))
+
+
 def readable(written: Iterator[Written]) -> Iterator[Placed]:
     """Yield those that are networks."""
     for one in written:
@@ -99,9 +110,17 @@ def admin_networks(context: CheckContext) -> Iterator[Written]:
 def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
     """A network is written as its first address and its prefix length: 10.42.0.0/24.
 
-    Networks of local and cloud sites are IPv4; those of admins and existing hosts may be IPv6 as
-    well.
+    Networks of local and cloud sites and of rails are IPv4; those of admins and existing hosts may
+    be IPv6 as well.
     """
+    for one in rail_networks(context):
+        if problem := _problem(one, only_v4=True):
+            yield Finding(
+                summary=f'{one.who}: "{one.text[:60]}" is not a network: {problem}',
+                path=one.path,
+                hint="write a network such as 10.200.0.0/16",
+                fix=_around_host(one),
+            )
     for one in (*site_networks(context), *kubernetes_networks(context)):
         site = context.sites.get(one.site or "")
         problem = _problem(one, only_v4=site is not None and site.makes_machines)
