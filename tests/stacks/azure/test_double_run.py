@@ -110,3 +110,15 @@ def test_what_a_killed_run_made_and_did_not_write_down_is_there_once_and_goes(
         provider.destroy(context)
     provider.destroy(context)
     assert azure.standing() == []
+
+
+def test_down_takes_away_what_a_killed_run_made_and_did_not_write_down(
+    azure: AzureProcess, double: PulumiDouble, context: SiteContext
+) -> None:
+    provider = AzureProvider()
+    double.plant({"moment": "made", "match": "compute:VirtualMachineScaleSet::", "do": "kill"})
+    with pytest.raises(ProviderError):
+        provider.apply(context)
+    assert machines(azure) == ["virtualMachineScaleSets"]
+    provider.destroy(context)
+    assert azure.standing() == []
