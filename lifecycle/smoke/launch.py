@@ -19,7 +19,7 @@ from .domains import fabric_domains, machine_of
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""
 
-RAILS = Path(__file__).with_name("rails.sh")
+RAILS = Path(__file__).parent / "launching" / "rails.sh"
 """Runs the ranks' program, found on nodes with GPUs where role nccl builds it, and counts what each
 rail carries meanwhile."""
 

@@ -18,7 +18,6 @@ from ..cluster.sites import open_sites
 from ..down.data import kept_data
 from ..down.expiry.due import lifetime
 from ..kubernetes import kubectl
-from ..kubernetes import upkeep as keeping
 from ..nodes.ssh import SshSession
 from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
@@ -26,6 +25,7 @@ from ..planning.plan import pending_for
 from ..smoke.gate import last_certificate, note_drift, reasons_against
 from ..state import DamagedObjectError
 from ..up.compiled import compile_for
+from . import control_planes as keeping
 from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
-from gcluster.lifecycle.kubernetes.upkeep import (
+from gcluster.lifecycle.status.control_planes import (
     Keeping,
     Watched,
     judged,

@@ -11,7 +11,7 @@ from ...inventory.hosts import Host
 from ...schemas.structure.decoding import decode_json
 from ..nodes.ssh import SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
-from ..status.conditions import Cause, Condition
+from .conditions import Cause, Condition
 
 FEWEST_DAYS = 30
 """Below this somebody must look: the timer renews what has less than 60 days left, each week."""
