@@ -96,7 +96,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not torture" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not oci_up and not torture" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -117,6 +117,10 @@ test-azure-up: environment ## bring Slurm up on an Azure of doubles and local no
 .PHONY: test-gcp-up
 test-gcp-up: environment ## bring Slurm up on a Google of doubles and local nodes, killed ten times, and down
 	@pytest -q -n0 -m gcp_up tests/e2e/test_google.py $(REPORT)
+
+.PHONY: test-oci-up
+test-oci-up: environment ## bring Slurm up on an OCI of doubles and local nodes, killed ten times, and down
+	@pytest -q -n0 -m oci_up tests/e2e/test_oci.py $(REPORT)
 
 .PHONY: test-pull
 test-pull: environment ## have nodes converge themselves, and wait for their jobs

@@ -33,6 +33,8 @@ class Kind(msgspec.Struct, frozen=True):
     """Parameter of the path -> input that it is; what is in none is the id."""
     names: dict[str, str] = {}
     """Input -> what the API calls it, where that is neither case nor a plural."""
+    inside: dict[tuple[str, str], str] = {}
+    """(input, member of it) -> what the API calls the member."""
     fixed: Json = {}
     """What the provider gives where nothing is said."""
     wrap: tuple[str, str] | None = None
@@ -80,6 +82,10 @@ def request(type_: str, act: Act, inputs: Json, *, identifier: str = "", name: s
 
 def _body(kind: Kind, one: Operation, inputs: Json, name: str) -> Json:
     body = {kind.names.get(k, k): v for k, v in inputs.items() if k not in kind.beside}
+    for (outer, member), theirs in kind.inside.items():
+        if member in body.get(outer, {}):
+            inner = dict(body[outer])
+            body[outer] = {theirs: inner.pop(member), **inner}
     body = {**({"name": name} if kind.autonamed else {}), **kind.fixed, **body}
     if kind.wrap is None:
         return as_named(one.service, one.body, body)
@@ -116,6 +122,7 @@ KINDS: dict[str, Kind] = {
     "oci:Core/instance:Instance": Kind(
         _COMPUTE, "instance", create="launch_{}", delete="terminate_{}",
         beside=frozenset({"preserveBootVolume"}),
+        inside={("sourceDetails", "sourceId"): "imageId"},  # of the source type "image"
     ),
     "oci:Core/instanceConfiguration:InstanceConfiguration": Kind(
         _MANAGEMENT, "instance_configuration"

@@ -109,8 +109,9 @@ def begun(exported: bytes) -> Begun:
 def taken_up(exported: bytes, ids: Mapping[str, str]) -> bytes:
     """Return the export with what was begun as made: URN -> the provider's id.
 
-    What is known of it beyond its id the next refresh reads. The engine drops all that is pending
-    from what it imports (pulumi/pulumi, `stack import`, November 2026).
+    What is known of it beyond its id the next refresh reads. What it replaces goes, as the engine
+    would have it. The engine drops all that is pending from what it imports (pulumi/pulumi, `stack
+    import`, November 2026).
     """
     raw = decode_json(exported, dict[str, Any])
     deployment = raw["deployment"]
@@ -119,7 +120,11 @@ def taken_up(exported: bytes, ids: Mapping[str, str]) -> bytes:
         for one in deployment.pop("pending_operations")
         if one["type"] == "creating" and one["resource"]["urn"] in ids
     }
-    deployment["resources"] = [*(deployment.get("resources") or ()), *made.values()]
+    there = deployment.get("resources") or []
+    for old in there:
+        if old["urn"] in made:
+            old["delete"] = True
+    deployment["resources"] = [*there, *made.values()]
     return msgspec.json.encode(raw)
 
 

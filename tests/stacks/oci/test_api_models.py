@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from oci_cases import SITE, spec_of, with_pool
 from tests.oci_double.cloud import OciCloud
 from tests.oci_double.operations import complaints, operations
 from tests.oci_double.requests import KINDS
@@ -19,7 +20,11 @@ from tests.pulumi_double.clouds import type_of
 from tests.pulumi_double.replay import replay
 from tests.pulumi_double.sites import CloudSite, cloud_sites
 
-SITES = [site for site in cloud_sites() if site.cloud == "oci"]
+OWN_IMAGE = with_pool(spec_of("BM.GPU.B200.8"), "head", image="ocid1.image.oc1.iad.own")
+SITES = [
+    *(site for site in cloud_sites() if site.cloud == "oci"),
+    CloudSite("image of one's own", OWN_IMAGE, SITE, "oci"),
+]
 
 
 @pytest.fixture

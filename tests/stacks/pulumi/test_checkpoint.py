@@ -8,7 +8,14 @@ import socket
 import msgspec
 import pytest
 
-from gcluster.stacks.pulumi.engine.checkpoint import guarded, resource_key, resources, staying
+from gcluster.stacks.pulumi.engine.checkpoint import (
+    begun,
+    guarded,
+    resource_key,
+    resources,
+    staying,
+    taken_up,
+)
 from gcluster.stacks.pulumi.engine.command import is_left_behind
 
 
@@ -53,6 +60,21 @@ def test_what_is_protected_stays_with_all_that_it_needs() -> None:
 def test_a_stack_that_was_never_updated_has_nothing() -> None:
     assert resources(b'{"version": 3, "deployment": {}}') == ()
     assert guarded(b'{"version": 3, "deployment": {}}', {"x": True}) is None
+
+
+def test_what_a_killed_run_made_is_taken_up_and_what_it_replaces_goes() -> None:
+    made = {"urn": urn("vpc"), "type": "aws:ec2/vpc:Vpc", "id": ""}
+    raw = msgspec.json.decode(exported({**made, "id": "vpc-old"}))
+    raw["deployment"]["pending_operations"] = [
+        {"resource": made, "type": "creating"},
+        {"resource": {**made, "urn": urn("lost")}, "type": "creating"},
+    ]
+    told = msgspec.json.encode(raw)
+    assert [one.name for one in begun(told)] == ["vpc", "lost"]
+    changed = msgspec.json.decode(taken_up(told, {urn("vpc"): "vpc-new"}))["deployment"]
+    kept = {one["id"]: one.get("delete", False) for one in changed["resources"] if "id" in one}
+    assert kept == {"vpc-old": True, "vpc-new": False}
+    assert "pending_operations" not in changed
 
 
 def test_freeing_lifts_retention_too_and_changes_nothing_else() -> None:
