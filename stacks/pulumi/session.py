@@ -297,6 +297,7 @@ class SiteSession(ABC):
         engine.up()
 
     @abstractmethod
+    @abstractmethod
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
         """Take up what a killed run made and did not write down, or end it: it'd be there twice.
 
