@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import kubernetes, slurm
 from .checks import CheckRun, run_checks
 from .expected import Expected, load
 from .finding import CheckIncomplete, Finding, note, reason_of, report_of, write_report
 from .parts import check_parts, parts_of
 from .probe import Probe
 from .rails import record_rails
+from .scheduler import kubernetes, slurm
 from .state import (
     STATES,
     NodeState,

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .finding import CheckIncomplete
+from ..finding import CheckIncomplete
 
 if TYPE_CHECKING:
-    from .probe import Probe
+    from ..probe import Probe
 
 PREFIX = "gcluster-health: "
 """Every drain of ours begins with it; no other is ever lifted or overwritten."""

@@ -10,11 +10,11 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from .finding import CheckIncomplete
+from ..finding import CheckIncomplete
 from .slurm import MOST_REASON, PREFIX
 
 if TYPE_CHECKING:
-    from .probe import Probe
+    from ..probe import Probe
 
 KUBECONFIG = "/etc/kubernetes/kubelet.conf"
 """It is there once the node has joined."""
