@@ -51,7 +51,9 @@ NO_TESTS = 5
 PREPARE = """
 sed 's/^deb /deb-src /' /etc/apt/sources.list > /etc/apt/sources.list.d/src.list
 apt-get update -q
-apt-get install -y -q dpkg-dev expect gcc libc6-dev libslurm-dev make bc sudo python3-pytest
+apt-get install -y -q dpkg-dev expect gcc libc6-dev libslurm-dev make bc sudo
+apt-get install -y -q python3-pexpect python3-pytest python3-requests
+echo "ada ALL=(ALL) NOPASSWD: ALL" > /etc/sudoers.d/ada
 cd /shared && apt-get source --download-only --tar-only slurm-wlm && mkdir src tmp
 tar xf slurm-wlm_*.orig.tar.gz --strip-components=1 -C src
 cat > src/testsuite/expect/globals.local <<EOF
@@ -121,7 +123,16 @@ class Suite:
         command = f"./{test}" if is_expect else f"{PYTEST} {test}"
         shell = f"cd /shared/src/testsuite/{folder} && exec timeout -k 9 {LONGEST_S} {command}"
         done = self._on_head(
-            *("runuser", "-u", "ada", "--", "env", "TERM=dumb", "sh", "-c", f"{shell} </dev/null"),
+            *(
+                "runuser",
+                "-u",
+                "ada",
+                "--",
+                "env",
+                "TERM=dumb",
+                "PYTEST_DEBUG_TEMPROOT=/shared/tmp",
+            ),
+            *("sh", "-c", f"{shell} </dev/null"),
             check=False,
         )
         (LOGS / f"{test}.log").write_text(done.stdout, encoding="utf-8")

@@ -55,6 +55,9 @@ def take_over(live: LiveCluster) -> None:
     live.gcluster("up", str(live.spec), "--yes")
     assert live.on("head", STATE.format(runs)) == before
     assert live.on("head", STATE.format(waits)).startswith("PENDING")
+    live.on("head", "scancel --user=ada")
+    until(lambda: not live.on("head", "squeue --noheader").strip())
+    live.gcluster("up", str(live.spec), "--yes")  # the AllReduce, on the node that was busy too
     assert live.json("up", str(live.spec), "--yes")["changed"] is False
     assert live.json("drift", str(live.spec))["drifts"] == []
 
