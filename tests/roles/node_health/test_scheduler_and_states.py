@@ -155,3 +155,12 @@ def test_a_state_that_can_not_be_read_keeps_the_node_from_jobs(slurm: Path, chec
     check()
     (slurm / "state/state.json").write_text('{"state": "rm')
     assert check()[1].startswith("not-looked-at")
+
+
+def test_every_module_of_the_check_is_copied_to_nodes() -> None:
+    root = Path(__file__).parents[3]
+    copied = (root / "tests/cases/roles/node_health.yaml").read_text()
+    files = root / "roles/node_health/files"
+    modules = [path.relative_to(files) for path in files.rglob("*.py")]
+    assert len(modules) > 15
+    assert [str(m) for m in modules if f"/usr/libexec/gcluster/{m}" not in copied] == []
