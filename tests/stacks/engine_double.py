@@ -137,6 +137,7 @@ class EngineDouble:
 
     def settle(self, take_up: object) -> None:
         """Have begun nothing that isn't written down."""
+        del take_up
         self._begin("settle")
 
     def replace(self, exported: bytes) -> None:
