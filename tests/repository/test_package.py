@@ -108,6 +108,8 @@ RUNS = {
     "rotate munge sim.yaml": 1,
     "rotate encryption sim.yaml": 0,
     "ssh sim.yaml train001 true": 1,
+    "kubeconfig sim.yaml": 1,
+    "acceptance sim.yaml": 1,
     "image sim.yaml --out images": 0,
     "unlock sim.yaml --lock lab/1": 1,
     "expire sim.yaml": 0,
