@@ -129,7 +129,10 @@ def pass_gate(
     document = certificate(cluster.spec_hash, nodes, result, session)
     document["deviations"] = {node: what for node, what in different.items() if what}
     cluster.store.put(CERTIFICATE_KEY, msgspec.json.format(msgspec.json.encode(document)))
-    cluster.events.append(SmokeFinished(verdict=result.verdict.verdict, busbw=result.verdict.busbw))
+    verdict = result.verdict
+    cluster.events.append(
+        SmokeFinished(verdict=verdict.verdict, busbw=verdict.busbw, simulated=verdict.simulated)
+    )
     return result
 
 

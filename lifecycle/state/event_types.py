@@ -92,6 +92,8 @@ class SmokeFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Bus bandwidth at the largest size, in the unit of the certificate; None: not measured."""
     nodes: int | None = None
     summary: str = ""
+    simulated: bool = False
+    """The GPUs are no real ones: what the nodes' one machine carries is no fabric's bandwidth."""
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):

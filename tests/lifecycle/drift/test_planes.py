@@ -99,3 +99,10 @@ def test_the_newest_bandwidth_is_held_against_what_the_cluster_went_live_with(
 
 def test_a_cluster_that_was_never_certified_has_no_bandwidth_to_lose() -> None:
     assert bandwidth_drift("demo", _events(SmokeFinished(verdict="fail"))) == ()
+
+
+def test_the_bandwidth_of_simulated_gpus_is_no_drift_but_a_failure_is() -> None:
+    slow = SmokeFinished(verdict="pass", busbw=0.2, simulated=True)
+    assert bandwidth_drift("demo", _events(*LIVE, slow)) == ()
+    failed = SmokeFinished(verdict="fail", busbw=0.2, simulated=True)
+    assert len(bandwidth_drift("demo", _events(*LIVE, failed))) == 1
