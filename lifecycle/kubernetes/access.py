@@ -32,7 +32,7 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.io import atomic
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..nodes.ssh import SshSession
-from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubeconfig_document, kubectl_of
 
 ADMIN_GROUP = "kubeadm:cluster-admins"
 """The group that kubeadm binds to cluster-admin, since 1.29."""
@@ -65,7 +65,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """The line that opens a way there through SSH, where one is needed."""
 
 
-def grant(  # each is a choice of the person
+def grant(
     spec: ClusterSpec,
     hosts: ClusterInventory,
     session: SshSession,
@@ -111,38 +111,18 @@ def grant(  # each is a choice of the person
         certificate = sign(kubectl, request, user=user, lifetime_s=lifetime_s)
     except (ApiSilent, ApiRefused, ValueError) as error:
         raise _refused(f"the API of {spec.name} gives no access: {error}") from error
-    name_there, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
-    # Only nodes know a control plane by its name.
-    address = next((h.address for h in hosts.hosts if h.name == name_there), "") or name_there
-    server = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
-    cluster: dict[str, Any] = {"server": server, "certificate-authority-data": authority}
-    if address != name_there:
-        cluster["tls-server-name"] = name_there
-    line = ""
+    cluster = _reached(server, hosts) | {"certificate-authority-data": authority}
+    server, line = cluster["server"], ""
     if tunnel_port is not None:
+        at = urlsplit(server)
+        name_there = cluster.get("tls-server-name", at.hostname or "")
         cluster |= {"server": f"https://127.0.0.1:{tunnel_port}", "tls-server-name": name_there}
-        forward = f"127.0.0.1:{tunnel_port}:{address}:{port}"
-        login = (*hosts.with_role("login"), *hosts.with_role("controller"))[0]
-        argv = session.argv(login)
-        line = shlex.join([argv[0], "-N", "-L", forward, *(w for w in argv[1:] if w != "-t")])
-    context = {"cluster": name, "user": user} | ({} if account is None else {"namespace": account})
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": cluster}],
-        "users": [
-            {
-                "name": user,
-                "user": {
-                    "client-certificate-data": base64.b64encode(certificate).decode(),
-                    "client-key-data": base64.b64encode(key).decode(),
-                },
-            }
-        ],
-        "contexts": [{"name": name, "context": context}],
-        "current-context": name,
+        line = _forwarding(session, hosts, f"127.0.0.1:{tunnel_port}:{at.netloc}")
+    credentials = {
+        "client-certificate-data": base64.b64encode(certificate).decode(),
+        "client-key-data": base64.b64encode(key).decode(),
     }
-    _write(path, config)
+    _write(path, kubeconfig_document(name, cluster, user, credentials, space=account or ""))
     return Access(
         cluster=spec.name,
         path=str(path),
@@ -150,9 +130,23 @@ def grant(  # each is a choice of the person
         account=account,
         ends=x509.load_pem_x509_certificate(certificate).not_valid_after_utc,
         server=server,
-        reachable=_answers(address, port),
+        reachable=_answers(server),
         tunnel=line,
     )
+
+
+def _reached(server: str, hosts: ClusterInventory) -> dict[str, str]:
+    """Return where the API is asked from outside: only nodes know a control plane by its name."""
+    name_there, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
+    address = next((h.address for h in hosts.hosts if h.name == name_there), "") or name_there
+    found = {"server": f"https://{f'[{address}]' if ':' in address else address}:{port}"}
+    return found if address == name_there else found | {"tls-server-name": name_there}
+
+
+def _forwarding(session: SshSession, hosts: ClusterInventory, forward: str) -> str:
+    """Return the ssh line of a tunnel through a login node, else a control plane."""
+    argv = session.argv((*hosts.with_role("login"), *hosts.with_role("controller"))[0])
+    return shlex.join([argv[0], "-N", "-L", forward, *(w for w in argv[1:] if w != "-t")])
 
 
 def sign(
@@ -261,7 +255,6 @@ def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, u
     config = msgspec.json.decode(text)
     _write(path, config)
     server = config["clusters"][0]["cluster"]["server"]
-    at = urlsplit(server)
     return Access(
         cluster=spec.name,
         path=str(path),
@@ -269,7 +262,7 @@ def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, u
         account=None,
         ends=None,
         server=server,
-        reachable=_answers(at.hostname or "", at.port or 443),
+        reachable=_answers(server),
     )
 
 
@@ -280,9 +273,12 @@ def _write(path: Path, config: dict[str, Any]) -> None:
         raise _refused(f"{path} can't be written: {error.strerror}") from error
 
 
-def _answers(address: str, port: int) -> bool:
+def _answers(server: str) -> bool:
+    at = urlsplit(server)
     try:
-        with socket.create_connection((address, port), timeout=_CONNECTS_WITHIN_S):
+        with socket.create_connection(
+            (at.hostname or "", at.port or 443), timeout=_CONNECTS_WITHIN_S
+        ):
             return True
     except OSError:
         return False

@@ -122,6 +122,34 @@ class Kubectl:
         return msgspec.json.decode(self.text("get", *what, "--output=json", timeout_s=timeout_s))
 
 
+def kubeconfig_document(
+    name: str,
+    cluster: Mapping[str, str],
+    user: str,
+    credentials: Mapping[str, Any],
+    *,
+    space: str = "",
+) -> dict[str, Any]:
+    """Return a kubeconfig of one cluster, one user, and one context that is the current one.
+
+    Args:
+        name: of cluster and context.
+        cluster: where its API is, and who signs for it.
+        user: the user's name.
+        credentials: what the API lets them in with.
+        space: namespace of the context; "": the default one.
+    """
+    context = {"cluster": name, "user": user} | ({"namespace": space} if space else {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": dict(cluster)}],
+        "users": [{"name": user, "user": dict(credentials)}],
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+    }
+
+
 def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
     """Return the API of a cluster whose control planes are in `inventory`, first one first.
 

@@ -20,12 +20,13 @@ import msgspec
 from ....schemas.derived.control_planes import Managed, managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import load
+from ....stacks.io import atomic
 from ....stacks.provider import ControlPlaneAt
 from ....stacks.registry import managed_kubernetes
 from ...cluster.cluster import SpecError
 from ...nodes.ssh import Answer, SshResult, Unreachable
 from ...planning.preflight.doctor import Need
-from ..kubectl import Kubectl
+from ..kubectl import Kubectl, kubeconfig_document
 
 KUBECTL = "kubectl"
 FILE = "kubeconfig"
@@ -67,24 +68,13 @@ def refusal(managed: Managed, missing: tuple[str, ...]) -> Diagnostic:
 def kubeconfig(managed: Managed, plane: ControlPlaneAt) -> dict[str, Any]:
     """Return a kubeconfig whose user is the cloud's login (pure)."""
     cluster = {"server": plane.endpoint, "certificate-authority-data": plane.authority}
-    name = plane.name
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": cluster}],
-        "users": [{"name": name, "user": {"exec": _exec(managed, plane)}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-    }
+    return kubeconfig_document(plane.name, cluster, plane.name, {"exec": _exec(managed, plane)})
 
 
 def write_kubeconfig(folder: Path, managed: Managed, plane: ControlPlaneAt) -> Path:
     """Write it into the cluster's folder, for this user alone; return the file."""
-    path, scratch = folder / FILE, folder / f".{FILE}.{os.getpid()}"
-    scratch.unlink(missing_ok=True)
-    scratch.touch(mode=0o600)
-    scratch.write_bytes(msgspec.json.encode(kubeconfig(managed, plane)))  # JSON is YAML
-    scratch.replace(path)
+    path = folder / FILE
+    atomic.write(path, msgspec.json.encode(kubeconfig(managed, plane)))  # JSON is YAML
     return path
 
 

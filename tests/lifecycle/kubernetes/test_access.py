@@ -141,6 +141,16 @@ def test_the_certificate_names_a_member_or_the_account_and_fits_the_key(
     assert not made.reachable
 
 
+def test_a_tunnel_begins_here_and_ends_at_the_control_plane_that_is_named_as_there(
+    spec: ClusterSpec, signer: SignerDouble, tmp_path: Path
+) -> None:
+    made = grant(spec, tmp_path, tunnel_port=6443)
+    cluster = json.loads(Path(made.path).read_text())["clusters"][0]["cluster"]
+    assert (cluster["server"], cluster["tls-server-name"]) == ("https://127.0.0.1:6443", "head")
+    assert made.tunnel.startswith("ssh -N -L 127.0.0.1:6443:127.0.0.1:9 ")
+    assert signer.requests == {}
+
+
 def test_without_an_account_it_is_the_administrators_group(
     spec: ClusterSpec, signer: SignerDouble, tmp_path: Path
 ) -> None:
