@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 import yaml
 from tests.pulumi_double.install import PulumiDouble
@@ -23,11 +23,37 @@ NODES = ["door", "head", "train001", "train002", "train003"]
 """What each cloud's spec asks for."""
 
 
+SOFTWARE = """\
+software: {{distribution: debian-13, slurm: distribution}}
+scheduler:
+  type: slurm
+  partitions:
+    train: {{pools: [train], default: true, max_time: 1h}}
+users:
+  - {{name: ada, uid: 2001}}
+smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
+"""
+"""What each cloud's spec ends with."""
+
+
+class OwnDouble(Protocol):
+    """The process that stands for a cloud."""
+
+    def standing(self) -> list[str]:
+        """Return what exists there."""
+        ...
+
+    def end(self) -> None:
+        """End it."""
+        ...
+
+
 class CloudDouble:
     """The cluster, and what is under it: local nodes for machines, a double for the engine."""
 
     engine: PulumiDouble
-    """Set by whoever starts the cloud's own double."""
+    cloud: OwnDouble
+    """Both are set by whoever starts the cloud's own double."""
 
     def __init__(self, live: LiveCluster, folder: Path, cloud: str) -> None:
         """Lay the networks of the machines."""
@@ -46,7 +72,7 @@ class CloudDouble:
         """Write the spec, with a machine of its catalog as a simulated one, and the environment.
 
         Args:
-            spec: text with {name} and {private}.
+            spec: text with {name} and {private}; SOFTWARE is added.
             machine: CLOUD/NAME of gcluster's own catalog.
             engine: the double of the command `pulumi`.
             environment: how the cloud's double is found.
@@ -54,7 +80,9 @@ class CloudDouble:
         self.engine = engine
         path = f"{engine.bin}{os.pathsep}{self.live.environment['PATH']}"
         self.live.environment |= {"PATH": path, **environment}
-        self.live.spec.write_text(spec.format(name=self.live.name, private=self.given["private"]))
+        self.live.spec.write_text(
+            (spec + SOFTWARE).format(name=self.live.name, private=self.given["private"])
+        )
         file = ROOT / f"schemas/catalog/machines/{machine}.yaml"
         catalog: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
         catalog["machines"][0]["simulated"] = True
@@ -62,7 +90,16 @@ class CloudDouble:
 
     def standing(self) -> list[str]:
         """Return what exists in the cloud."""
-        raise NotImplementedError
+        return self.cloud.standing()
+
+    def __enter__(self) -> Self:
+        """Give it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the double and all machines, whatever happened."""
+        self.cloud.end()
+        self.machines.clear()
 
     def comes_up_in_spite_of_kills(self) -> None:
         """Kill `up` as nodes start, in roles and in the AllReduce; then let it come to its end."""

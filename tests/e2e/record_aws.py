@@ -25,8 +25,7 @@ def main() -> None:
         live.name = "aws-on-doubles"
         del live.environment["NO_COLOR"]
         live.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        amazon = Amazon(live, Path(folder))
-        try:
+        with Amazon(live, Path(folder)):
             record = [sys.executable, str(ROOT / "bench/record.py"), str(out)]
             subprocess.run(
                 [*record, "gcluster up cluster.yaml --yes"],
@@ -35,8 +34,6 @@ def main() -> None:
                 env=live.environment,
             )
             live.gcluster("down", str(live.spec), "--yes")
-        finally:
-            amazon.end()
 
 
 if __name__ == "__main__":

@@ -38,14 +38,6 @@ pools:
   head: {{site: east, role: controller}}
   door: {{site: east, role: login, public_address: true}}
   train: {{site: east, machine: p5.48xlarge, count: 3}}
-software: {{distribution: debian-13, slurm: distribution}}
-scheduler:
-  type: slurm
-  partitions:
-    train: {{pools: [train], default: true, max_time: 1h}}
-users:
-  - {{name: ada, uid: 2001}}
-smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
 
 
@@ -55,20 +47,11 @@ class Amazon(CloudDouble):
     def __init__(self, live: LiveCluster, folder: Path) -> None:
         """Start AWS' double and write the spec."""
         super().__init__(live, folder, "aws")
-        self.moto = MotoProcess(folder / "moto", nodes=self.given)
-        url, region = self.moto.url, self.moto.region
+        self.cloud = MotoProcess(folder / "moto", nodes=self.given)
+        url, region = self.cloud.url, self.cloud.region
         engine = PulumiDouble(folder / "pulumi", cloud="moto", endpoint=url, region=region)
         login = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
         self.write(SPEC, "aws/p5.48xlarge", engine, AWS_ENDPOINT_URL=url, **login)
-
-    def standing(self) -> list[str]:
-        """Return what exists in moto."""
-        return self.moto.standing()
-
-    def end(self) -> None:
-        """Remove all of it."""
-        self.moto.end()
-        self.machines.clear()
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +62,8 @@ def amazon(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch_module.setenv(name, "testing")
     folder = tmp_path_factory.mktemp("aws")
-    made = Amazon(LiveCluster(folder), folder)
-    try:
+    with Amazon(LiveCluster(folder), folder) as made:
         yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture(scope="module")

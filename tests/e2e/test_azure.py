@@ -41,14 +41,6 @@ pools:
   head: {{site: east, role: controller}}
   door: {{site: east, role: login, public_address: true}}
   train: {{site: east, machine: Standard_ND96isr_H100_v5, count: 3}}
-software: {{distribution: debian-13, slurm: distribution}}
-scheduler:
-  type: slurm
-  partitions:
-    train: {{pools: [train], default: true, max_time: 1h}}
-users:
-  - {{name: ada, uid: 2001}}
-smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
 ).replace("SUBSCRIPTION", SUBSCRIPTION)
 MACHINE, SCALE_SET = "compute:VirtualMachine::.*", "compute:VirtualMachineScaleSet::.*"
@@ -69,21 +61,13 @@ class Azure(CloudDouble):
         machine = "azure/Standard_ND96isr_H100_v5"
         self.write(SPEC, machine, engine, **self.cloud.environment())
 
-    def standing(self) -> list[str]:
-        """Return what exists at Azure's double."""
-        return self.cloud.standing()
-
 
 @pytest.fixture(scope="module")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     """Give the doubles, and remove them and all machines whatever happens."""
     folder = tmp_path_factory.mktemp("azure")
-    made = Azure(LiveCluster(folder), folder)
-    try:
+    with Azure(LiveCluster(folder), folder) as made:
         yield made
-    finally:
-        made.cloud.end()
-        made.machines.clear()
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(azure: Azure) -> None:

@@ -40,14 +40,6 @@ pools:
   head: {{site: central, role: controller}}
   door: {{site: central, role: login, public_address: true}}
   train: {{site: central, machine: a3-megagpu-8g, count: 3}}
-software: {{distribution: debian-13, slurm: distribution}}
-scheduler:
-  type: slurm
-  partitions:
-    train: {{pools: [train], default: true, max_time: 1h}}
-users:
-  - {{name: ada, uid: 2001}}
-smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
 INSTANCE = "InstanceFromTemplate::.*"
 """Type and name, as faults match them."""
@@ -63,21 +55,13 @@ class Google(CloudDouble):
         engine = PulumiDouble(folder / "pulumi", cloud="google", endpoint=self.cloud.url)
         self.write(SPEC, "gcp/a3-megagpu-8g", engine, **self.cloud.environment())
 
-    def standing(self) -> list[str]:
-        """Return what exists at Google's double."""
-        return self.cloud.standing()
-
 
 @pytest.fixture(scope="module")
 def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Google]:
     """Give the doubles, and remove them and all machines whatever happens."""
     folder = tmp_path_factory.mktemp("google")
-    made = Google(LiveCluster(folder), folder)
-    try:
+    with Google(LiveCluster(folder), folder) as made:
         yield made
-    finally:
-        made.cloud.end()
-        made.machines.clear()
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google) -> None:

@@ -40,14 +40,6 @@ pools:
   head: {{site: ashburn, role: controller}}
   door: {{site: ashburn, role: login, public_address: true}}
   train: {{site: ashburn, machine: BM.GPU.H100.8, count: 3}}
-software: {{distribution: debian-13, slurm: distribution}}
-scheduler:
-  type: slurm
-  partitions:
-    train: {{pools: [train], default: true, max_time: 1h}}
-users:
-  - {{name: ada, uid: 2001}}
-smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
 INSTANCE = "instance:Instance::.*"
 """Type and name, as faults match them."""
@@ -63,21 +55,13 @@ class Oracle(CloudDouble):
         engine = PulumiDouble(folder / "pulumi", cloud="oci", endpoint=self.cloud.url)
         self.write(SPEC, "oci/BM.GPU.H100.8", engine, **self.cloud.environment())
 
-    def standing(self) -> list[str]:
-        """Return what exists at OCI's double."""
-        return self.cloud.standing()
-
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     """Give the doubles, and remove them and all machines whatever happens."""
     folder = tmp_path_factory.mktemp("oci")
-    made = Oracle(LiveCluster(folder), folder)
-    try:
+    with Oracle(LiveCluster(folder), folder) as made:
         yield made
-    finally:
-        made.cloud.end()
-        made.machines.clear()
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(oracle: Oracle) -> None:
