@@ -22,6 +22,7 @@ class DockerEngine(Engine):
     """docker's command line; it has no systemd mode, and lists come from `inspect`."""
 
     name: Literal["podman", "docker"] = "docker"
+    start_options = ()  # its nodes may make namespaces
 
     def _ask_facts(self) -> EngineFacts:
         answer = self._json("info", "--format", "{{json .}}")

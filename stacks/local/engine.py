@@ -87,6 +87,8 @@ class Engine:
     """podman's command line. docker.py holds what docker does otherwise."""
 
     name: Literal["podman", "docker"] = "podman"
+    start_options: tuple[str, ...] = (f"--hooks-dir={Path(__file__).with_name('hooks')}",)
+    """Options of the program itself wherever a container starts (`system_container_flags`)."""
 
     def __init__(self, executable: str) -> None:
         """Use the program at `executable`; nothing is run yet."""
@@ -100,9 +102,10 @@ class Engine:
             ProviderError: GC911 with the engine's own words, or that it took too long.
         """
         verb = " ".join(arguments[:2])
+        options = self.start_options if arguments[0] in {"run", "start"} else ()
         try:
             done = subprocess.run(
-                [self.executable, *arguments],
+                [self.executable, *options, *arguments],
                 input=stdin,
                 capture_output=True,
                 check=False,
@@ -201,7 +204,9 @@ class Engine:
 
         Without SYS_NICE slurmd can't set the affinity of jobs that are not root's, and without
         SYS_PTRACE it can't read /proc/PID/io of these: then it books nothing of what a job used.
-        MKNOD makes simulated GPU devices.
+        MKNOD makes simulated GPU devices. Such a container may make no namespaces, in which slurmd
+        reads the environment of a job's user; it ends where that fails, and does without where the
+        kernel's limit says that there are none: so it says to the annotation's containers (hooks/).
         """
         return [
             *runtime_flags(self.facts),
@@ -212,6 +217,7 @@ class Engine:
             "--cap-add=MKNOD",
             "--cap-add=SYS_NICE",
             "--cap-add=SYS_PTRACE",
+            "--annotation=gcluster.namespaces=none",
         ]
 
     def kubernetes_container_flags(self) -> list[str]:

@@ -120,6 +120,16 @@ def test_a_job_of_a_user_gets_gpus_on_two_nodes(live: LiveCluster) -> None:
     assert seen == ["0,1,2,3,4,5,6,7"] * 2
 
 
+def test_a_job_that_names_its_variables_has_the_login_environment_of_its_user(
+    live: LiveCluster,
+) -> None:
+    """That is read in namespaces, which a container may not make, and slurmd ended there."""
+    sbatch = "runuser -u ada -- sbatch --wait --export=COLOUR=red --output=/tmp/given"
+    job = f"cd /tmp && timeout 60 {sbatch} --nodelist=gpu001"
+    live.on("head", f"{job} --wrap 'echo $COLOUR $HOME; which scontrol'")
+    assert live.on("gpu001", "cat /tmp/given").split() == ["red", "/home/ada", "/usr/bin/scontrol"]
+
+
 def test_a_job_with_a_task_on_each_cpu_ends(live: LiveCluster) -> None:
     # Its step holds more than 1,024 files: a node that allows no more never gets rid of it.
     ran = live.on("head", "cd /tmp && timeout 60 srun --nodelist=gpu002 --ntasks=192 hostname")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
@@ -247,6 +248,8 @@ class SshSession:
         stderr = errors.read()
         if returncode == _SSH_FAILED:
             return Unreachable(reason=describe_reason(stderr, host))
+        if returncode < 0:
+            return Unreachable(reason=f"its ssh was ended by {signal.Signals(-returncode).name}")
         if returncode and (refused := sudo_refused(stderr, host)):
             return Unreachable(reason=refused)
         return SshResult(returncode=returncode, stdout=stdout, stderr=stderr)

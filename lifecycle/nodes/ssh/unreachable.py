@@ -73,7 +73,10 @@ def describe_reason(stderr: str, host: Host) -> str:
     if known_reason:
         return known_reason
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else "ssh failed and said nothing"
+    if lines:
+        return lines[-1]
+    # As a client ends whose shared connection is lost: with 255, and its reason is not its own.
+    return f"{_where(host)}: the connection was lost (ssh ended with 255 and without a word)"
 
 
 def sudo_refused(stderr: str, host: Host) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import time
 from collections.abc import Callable
 
 from ....inventory.accounting.records import SMOKE_UID, SMOKE_USER
@@ -18,8 +19,11 @@ from .launcher import Ended
 LONGEST_MINUTES = 15
 """Slurm ends a job after this or what it is given, should nobody be left to cancel it."""
 _LIMIT_S = 30
+_ATTEMPTS, RETRY_S = 5, 2.0
+"""How often a log that brings no new line is asked for, and the seconds between two times."""
 END_EARLIER = (
-    f"root={AS_ROOT}; ids=$(squeue --user=\"{SMOKE_UID},$(id -u)\" --noheader --format='%i %j' | "
+    f"root={AS_ROOT}; $root rm -rf /tmp/gcluster-smoke-*; "
+    f"ids=$(squeue --user=\"{SMOKE_UID},$(id -u)\" --noheader --format='%i %j' | "
     r"sed -n 's/^ *\([0-9]*\) gcluster-smoke-.*/\1/p'); "
     '[ -z "$ids" ] || '
     '{ $root pkill -f -- "[-]-job-name=gcluster-smoke-"; $root scancel $ids; sleep 2; }'
@@ -47,22 +51,35 @@ class SlurmLauncher:
         return choose_idle(ask_controller(self._session, self._controller), compute)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
-        """Run one AllReduce as a job step of its own; see `Launcher`."""
-        ended, state = False, ""
+        """Run one AllReduce as a job step of its own; see `Launcher`.
+
+        A connection that breaks doesn't end it: the log goes on from the line after the last one.
+        """
+        ended, state, lines = False, "", _Lines(take)
+        until, attempts = time.monotonic() + limit_s, 0
         try:
-            answer = self._session.stream(
-                self._controller, command(launch, limit_s), take, timeout_s=limit_s
-            )
-            ended = not isinstance(answer, Unreachable)
+            while not ended:
+                known, remaining_s = lines.count, until - time.monotonic()
+                line = followed(launch, limit_s, known + 1)
+                answer = self._session.stream(
+                    self._controller, line, lines.add, timeout_s=max(0.0, remaining_s)
+                )
+                ended = not isinstance(answer, Unreachable)
+                attempts = attempts + 1 if lines.count == known else 1
+                if not ended and (attempts >= _ATTEMPTS or time.monotonic() >= until):
+                    break
+                if not ended:
+                    time.sleep(RETRY_S)
         finally:
+            lines.end()
             if not ended:
                 state = self._cancel(launch)
         if not isinstance(answer, Unreachable):
             return Ended(status=answer.returncode)
-        if state.startswith("PENDING"):
-            why = state.partition(" ")[2]
+        word, _, why = state.partition(" ")
+        if word == "PENDING":
             return Ended(status=1, problem=f"the job did not start ({why})", started=False)
-        message = f"; Slurm said {state}" if state else ""
+        message = f"; job {launch.job} was {word} in Slurm" if word else ""
         return Ended(status=1, problem=f"{answer.reason}{message}")
 
     def reaches_nics(self, launch: Launch) -> bool:
@@ -77,12 +94,53 @@ class SlurmLauncher:
         return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
 
 
+class _Lines:
+    """Hands on whole lines and counts them; a part of one is kept back, for it may come again."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take, self._part = take, ""
+        self.count = 0
+
+    def add(self, line: str) -> None:
+        if not line.endswith("\n"):
+            self._part = line
+            return
+        self.count, self._part = self.count + 1, ""
+        self._take(line)
+
+    def end(self) -> None:
+        """Hand on the last line, which may lack its end."""
+        if self._part:
+            self._take(self._part)
+
+
+def followed(launch: Launch, limit_s: float, first: int) -> str:
+    """Return the line that starts the AllReduce where it doesn't run yet, and prints its log.
+
+    It runs apart from the session, so that the log can be followed again after one that broke off.
+    Its exit status is the AllReduce's own, but for 255, which is ssh's.
+
+    Args:
+        launch: what to start, and where.
+        limit_s: see `command`.
+        first: number of the log's line to print first, from 1.
+    """
+    folder = f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where somebody else made it
+    inner = f"{{ {command(launch, limit_s)}; }} >{folder}/log; echo $? >{folder}/status"
+    return (
+        f"d={folder}; if mkdir -m 700 $d 2>/dev/null; then : >$d/log; "
+        f"setsid sh -c {shlex.quote(inner)} </dev/null >/dev/null 2>&1 & echo $! >$d/pid; fi; "
+        f"[ -O $d ] || exit 1; tail -s 0.2 -n +{first} -f --pid=$(cat $d/pid) $d/log; "
+        "read -r code <$d/status || code=1; rm -r $d; [ $code != 255 ] || code=254; exit $code"
+    )
+
+
 _PLAIN_USER = ("setpriv", f"--reuid={SMOKE_UID}", f"--regid={SMOKE_UID}", "--clear-groups", "env")
 _LOGIN = {"HOME": "/", "SHELL": "/bin/sh", "USER": SMOKE_USER, "LOGNAME": SMOKE_USER}
 
 
 def command(launch: Launch, limit_s: float = 0) -> str:
-    """Return the line for the shell on the controller; stderr joins stdout in one log.
+    """Return the line that runs it on the controller; stderr joins stdout in one log.
 
     It is a job of a plain user as any other, with a job's limits and rights: what root may do, such
     as pinning memory beyond its limit or opening a device, proves nothing.
@@ -141,4 +199,4 @@ def _cancel(launch: Launch) -> str:
     """
     root = f"root={AS_ROOT}"
     ended = f"$root pkill -f -- '[-]-job-name={launch.job}'"
-    return f"{root}; {ended}; sleep 1; $root scancel --name={launch.job}"
+    return f"{root}; {ended}; sleep 1; $root scancel --name={launch.job}; rm -rf /tmp/{launch.job}"

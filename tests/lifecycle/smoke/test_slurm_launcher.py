@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
-from gcluster.lifecycle.nodes.ssh import Answer
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, Unreachable
 from gcluster.lifecycle.smoke.launch import Launch
+from gcluster.lifecycle.smoke.launching import slurm
+from gcluster.lifecycle.smoke.launching.launcher import Ended
 from gcluster.lifecycle.smoke.launching.slurm import SlurmLauncher
 
 LAUNCH = Launch(
@@ -28,8 +32,9 @@ class Interrupted(LocalShell):
     ) -> Answer:
         """Begin, and be interrupted."""
         del host, take, timeout_s
-        words = [word for word in command.split() if word.startswith("--job-name=")]
-        self.srun = subprocess.Popen(["sh", "-c", "sleep 60; true", *words])
+        assert f"--job-name={LAUNCH.job}" in command
+        words = ["sh", "-c", "sleep 60; true", f"--job-name={LAUNCH.job}"]
+        self.srun = subprocess.Popen(words)
         raise KeyboardInterrupt
 
 
@@ -52,3 +57,64 @@ def test_an_allreduce_of_an_earlier_run_is_ended_and_nobody_elses_job(tmp_path: 
     shell.has("sleep", "true")
     SlurmLauncher(shell, HEAD).idle(())
     assert (tmp_path / "cancelled").read_text() == "7 12\n"
+
+
+class Breaking(LocalShell):
+    """A controller that is lost so often while a log is followed, each time in a line."""
+
+    def __init__(self, programs: Path, breaks: int) -> None:
+        super().__init__(programs)
+        self.breaks = breaks
+
+    def stream(
+        self, host: object, command: str, take: Callable[[str], None], *, timeout_s: float
+    ) -> Answer:
+        """Run it here; a connection that breaks leaves what it started alone."""
+        del host
+        with subprocess.Popen(
+            ["sh", "-c", command], env={"PATH": f"{self._programs}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for line in process.stdout:
+                take(line if not self.breaks else line[:-1])
+                if self.breaks:
+                    self.breaks -= 1
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return Unreachable(reason="lost")
+        return SshResult(returncode=process.wait(timeout=timeout_s), stdout="", stderr="")
+
+
+def launched(folder: Path, breaks: int) -> tuple[Ended, list[str], str]:
+    """Run an AllReduce whose srun prints three lines; return its end, the log, and its starts."""
+    shell = Breaking(folder / "bin", breaks)
+    shell.has("squeue", "echo RUNNING None")
+    shell.has("scancel", "true")
+    shell.has("setpriv", 'while [ "$1" != env ]; do shift; done; exec "$@"')
+    shell.has(
+        "srun", f"echo x >>{folder}/starts; for n in 1 2 3; do echo $n; sleep 0.3; done; exit 7"
+    )
+    taken: list[str] = []
+    launch = msgspec.structs.replace(LAUNCH, job=f"gcluster-test-{os.getpid()}-{breaks}")
+    ended = SlurmLauncher(shell, HEAD).run(launch, taken.append, 60)
+    assert not Path("/tmp", launch.job).exists()  # noqa: S108  # it may not stay there
+    return ended, taken, (folder / "starts").read_text()
+
+
+def test_a_connection_that_breaks_neither_ends_the_allreduce_nor_starts_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "RETRY_S", 0)
+    ended, log, starts = launched(tmp_path, breaks=3)
+    assert ended == Ended(status=7)
+    assert "".join(log) == "1\n2\n3\n"
+    assert starts == "x\n"
+
+
+def test_one_that_never_comes_back_is_given_up_with_what_slurm_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "RETRY_S", 0)
+    ended, _, _ = launched(tmp_path, breaks=99)
+    assert ended.problem.startswith("lost; job gcluster-test-")
+    assert ended.problem.endswith("was RUNNING in Slurm")

@@ -48,7 +48,7 @@ ops@10.0.0.1: Permission denied (publickey).
         ("sudo: a password is required", "user ops may not become root there"),
         ("Connection closed by 10.0.0.1 port 22", "closed before the login"),
         ("something new\n", "something new"),
-        ("", "said nothing"),
+        ("", "port 22: the connection was lost (ssh ended with 255 and without a word)"),
     ],
 )
 def test_a_reason_is_one_line_in_words(stderr: str, words: str) -> None:
