@@ -19,9 +19,10 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.spec.secrets import Secrets
+from ...stacks.io.process import is_running
 from ..cluster.outcome import LifecycleError, failure
 from ..state.bucket import AlreadyExists
-from ..state.process import is_running, pid_namespace, this_process
+from ..state.process import pid_namespace, this_process
 from ..state.store import StateStore
 from . import ciphertexts
 from .age import AgeIdentity

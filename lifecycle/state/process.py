@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from ...stacks.io.process import is_running, start_time
+
 _PROC = Path("/proc")
 
 
@@ -52,35 +54,6 @@ def this_process() -> ProcessIdentity:
         pid=pid,
         started=start_time(pid) or "",
     )
-
-
-def is_running(pid: int, started: str) -> bool:
-    """Say whether the process with this pid and start time runs in this pid namespace."""
-    if _PROC.joinpath("self/stat").exists():
-        now = start_time(pid)
-        return now is not None and (now == started or not started)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def start_time(pid: int) -> str | None:
-    """Return a process's start time in clock ticks since boot; None when it doesn't run.
-
-    A zombie doesn't run: its parent has only not asked for its exit code yet.
-    """
-    try:
-        stat = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    # proc_pid_stat(5): the name stands in parentheses and may hold any character; the fields
-    # after it are counted from 3 (state), 22 is starttime.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X", "x"} else fields[19]
 
 
 def pid_namespace() -> str:

@@ -297,7 +297,6 @@ class SiteSession(ABC):
         engine.up()
 
     @abstractmethod
-    @abstractmethod
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
         """Take up what a killed run made and did not write down, or end it: it'd be there twice.
 
@@ -324,9 +323,8 @@ class SiteSession(ABC):
         engine.settle(self._settle)  # first: a stack that is changed forgets what was begun
         if owned:
             free = freed(owned, self._context.delete_data)
-            changed = guarded(engine.export(), {key: key not in free for key in owned})
-            if changed is not None:
-                engine.replace(changed)
+            guard = {key: key not in free for key in owned}
+            engine.change(lambda exported: guarded(exported, guard))
         engine.destroy(keep_protected=True)
         if resources(engine.export()):
             return False

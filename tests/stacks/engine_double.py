@@ -140,9 +140,12 @@ class EngineDouble:
         del take_up
         self._begin("settle")
 
-    def replace(self, exported: bytes) -> None:
+    def change(self, edit: Callable[[bytes], bytes | None]) -> None:
         """Let the stack know something else."""
-        self._begin("replace")[:] = msgspec.json.decode(exported)["deployment"]["resources"]
+        stack = self._begin("change")
+        edited = edit(self._json())
+        if edited is not None:
+            stack[:] = msgspec.json.decode(edited)["deployment"]["resources"]
 
     def remove(self) -> None:
         """Remove the stack, which is empty."""

@@ -5,10 +5,11 @@ Everything said by the engine comes back as our own values: events, changes, dia
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from pulumi import automation
@@ -16,10 +17,10 @@ from pulumi import automation
 from ...provider import ProviderError, ResourceChange, SiteEvent
 from ..recording.graph import Values
 from .checkpoint import Begun, begun, resources, taken_up
-from .command import StackPlace, find_command, is_left_behind, make_backend
+from .command import StackPlace, find_command, left_behind_by, make_backend
 from .events import EventFold, translate
 
-T = TypeVar("T")
+_LOOKED_EVERY_S = 0.5
 
 
 class Existing(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +45,14 @@ class Engine:
         emit: Callable[[SiteEvent], None],
         total: int = 0,
         command: automation.PulumiCommand | None = None,
+        patience_s: float = 600.0,
     ) -> None:
         """Hold what is needed; nothing is run before the first call.
 
         `passphrase` reads what encrypts secrets in the stack, when the engine is first started;
         only the engine's processes see it, in their environment. `total` is the number of
-        resources of the recorded graph, for progress.
+        resources of the recorded graph, for progress. `patience_s` is the longest wait for the
+        engine of a killed run to end: a call that it is at may take the cloud minutes.
         """
         self._place = place
         self._program = program
@@ -58,6 +61,7 @@ class Engine:
         self._emit = emit
         self._total = total
         self._command = command
+        self._patience_s = patience_s
         self._opened: automation.Stack | None = None
 
     def preview(self) -> tuple[ResourceChange, ...]:
@@ -132,24 +136,37 @@ class Engine:
         `take_up` gets it, and the ids of all that the stack has; what it returns (URN -> id of the
         provider) the stack owns from now on. Raises ProviderError.
         """
-        exported = self.export()
-        if open_ := begun(exported):
-            ids = take_up(open_, {one.id for one in resources(exported)})
-            if ids:
-                self.replace(taken_up(exported, ids))
 
-    def replace(self, exported: bytes) -> None:
-        """Let the stack know what a changed export says; see `checkpoint.guarded`.
+        def edit(exported: bytes) -> bytes | None:
+            open_ = begun(exported)
+            ids = take_up(open_, {one.id for one in resources(exported)}) if open_ else {}
+            return taken_up(exported, ids) if ids else None
+
+        self.change(edit)
+
+    def change(self, edit: Callable[[bytes], bytes | None]) -> None:
+        """Let the stack know what `edit` makes of an export; None: it is right as it is.
 
         It is how Pulumi fixes a stack ("Editing state files", Pulumi docs, November 2026). The
-        Automation API's own export would show secrets, so the command is called here.
+        Automation API's own export would show secrets, so the command is called here. What the
+        engine of a killed run writes meanwhile is read and edited too.
         """
         make_backend(self._place)
+        while (edited := edit(exported := self.export())) is not None:
+            if self.export() == exported and self._imported(edited):
+                return
+
+    def _imported(self, edited: bytes) -> bool:
+        """Return whether the stack knows it now; False: it was locked, and may have changed."""
         with self._folding(), NamedTemporaryFile(dir=self._place.workdir, suffix=".json") as file:
-            file.write(exported)
+            file.write(edited)
             file.flush()
-            named = ("--file", file.name, "--stack", self._place.stack)
-            self._freed(lambda _: self._ask("stack", "import", *named))
+            try:
+                self._ask("stack", "import", "--file", file.name, "--stack", self._place.stack)
+            except automation.ConcurrentUpdateError as error:
+                self._free(error)
+                return False
+        return True
 
     def remove(self) -> None:
         """Remove the stack itself, which has no resources any more, and its history."""
@@ -181,10 +198,25 @@ class Engine:
         try:
             call(self._stack())
         except automation.ConcurrentUpdateError as error:
-            if not is_left_behind(str(error)):
-                raise
-            self._stack().cancel()
+            self._free(error)
             call(self._stack())
+
+    def _free(self, refusal: automation.ConcurrentUpdateError) -> None:
+        """Free the stack of a killed run when its engine has ended; else raise the refusal.
+
+        The engine outlives a gcluster that was killed alone, until it has nobody to report to.
+        """
+        until = time.monotonic() + self._patience_s
+        owners = left_behind_by(str(refusal))
+        if owners:
+            what = f"waits for the engine of a killed run to end: process {owners[0]}"
+            self._emit(SiteEvent(site=self._place.site, done=0, total=self._total, what=what))
+        while owners and time.monotonic() < until:
+            time.sleep(_LOOKED_EVERY_S)
+            owners = left_behind_by(str(refusal))
+        if owners != ():
+            raise refusal
+        self._stack().cancel()
 
     def _ask(self, *arguments: str) -> str:
         """Run a command of the engine on the stack and return what it says."""

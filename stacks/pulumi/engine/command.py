@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 
 from ....schemas.derived.state_url import parse_state_url
+from ...io.process import is_running, started_at
 from ...provider import ProviderError, provider_error
 
 if TYPE_CHECKING:
@@ -200,25 +201,29 @@ def make_backend(place: StackPlace) -> None:
     place.workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-_OWNER = re.compile(r"created by \S+@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
+_OWNER = re.compile(r"created by \S+@(?P<host>\S+) \(pid (?P<pid>\d+)\)(?: at (?P<when>\S+))?")
+_UNSURE_S = 60.0
+"""A process that started so long after a lock was taken is not its owner, but another with its
+number: after a restart of the machine most are. Clocks are set by less."""
 
 
-def is_left_behind(refusal: str) -> bool:
-    """Say whether every lock that the refusal names is of a process of this machine that is gone.
+def left_behind_by(refusal: str) -> tuple[int, ...] | None:
+    """Return the processes that must end before the locks which the refusal names may be freed.
 
-    A lock of another machine is never taken to be left behind: `gcluster unlock` is for a person
-    who knows.
+    (): each is of a process of this machine that is gone. None: one is of another machine, and is
+    never taken to be left behind: `gcluster unlock` is for a person who knows.
     """
     owners = _OWNER.findall(refusal)
-    here = socket.gethostname()
-    return bool(owners) and all(host == here and not _runs(int(pid)) for host, pid in owners)
+    if not owners or any(host != socket.gethostname() for host, _, _ in owners):
+        return None
+    return tuple(int(pid) for _, pid, when in owners if _holds(int(pid), when))
 
 
-def _runs(pid: int) -> bool:
+def _holds(pid: int, when: str) -> bool:
+    """Say whether the process runs that took a lock then."""
+    since = started_at(pid)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is there, and another's
-        return True
-    return True
+        taken = datetime.fromisoformat(when).timestamp()
+    except ValueError:
+        since = None
+    return is_running(pid) and (since is None or since < taken + _UNSURE_S)

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 
-from gcluster.lifecycle.state.process import is_running, start_time, this_process, user_at_host
+from gcluster.lifecycle.state.process import this_process, user_at_host
+from gcluster.stacks.io.process import is_running, start_time
 
 
 def test_this_process_runs_and_knows_who_it_is() -> None:

@@ -22,7 +22,7 @@ LOCKED = (
     "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to "
     "end or delete the lock file with `pulumi cancel`.\n"
     "  file:///x/.pulumi/locks/organization/p/s/1.json: created by ops@{host} (pid {pid}) at "
-    "2026-11-21T00:00:00Z"
+    "{when}"
 )
 
 

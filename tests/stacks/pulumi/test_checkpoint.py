@@ -16,7 +16,7 @@ from gcluster.stacks.pulumi.engine.checkpoint import (
     staying,
     taken_up,
 )
-from gcluster.stacks.pulumi.engine.command import is_left_behind
+from gcluster.stacks.pulumi.engine.command import left_behind_by
 
 
 def urn(name: str) -> str:
@@ -90,19 +90,23 @@ def test_freeing_lifts_retention_too_and_changes_nothing_else() -> None:
 
 
 OWN = f"by ops@{socket.gethostname()}"
+EARLIER, LATER = "2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (f"a: created {OWN} (pid 99999999) at x", True),
-        (f"a: created {OWN} (pid {os.getpid()}) at x", False),
-        (f"a: created {OWN} (pid 1) at x", False),
-        ("a: created by ops@elsewhere (pid 99999999) at x", False),
-        (f"a: created {OWN} (pid 99999999) at x\nb: created {OWN} (pid 1) at x", False),
-        ("[409] Conflict: Another update is currently in progress.", False),
+        (f"a: created {OWN} (pid 99999999) at x", ()),
+        (f"a: created {OWN} (pid {os.getpid()}) at {LATER}", (os.getpid(),)),
+        (f"a: created {OWN} (pid {os.getpid()}) at {EARLIER}", ()),
+        (f"a: created {OWN} (pid 1) at x", (1,)),
+        ("a: created by ops@elsewhere (pid 99999999) at x", None),
+        (f"a: created {OWN} (pid 99999999) at x\nb: created {OWN} (pid 1) at x", (1,)),
+        ("[409] Conflict: Another update is currently in progress.", None),
     ],
-    ids=["gone", "own", "another-alive", "elsewhere", "one-of-two-gone", "no-lock"],
+    ids=["gone", "own", "another-with-its-pid", "alive", "elsewhere", "one-of-two", "no-lock"],
 )
-def test_only_locks_of_processes_that_are_gone_are_left_behind(said: str, expected: bool) -> None:
-    assert is_left_behind(said) is expected
+def test_locks_are_left_behind_by_processes_of_this_machine_that_are_gone(
+    said: str, expected: tuple[int, ...] | None
+) -> None:
+    assert left_behind_by(said) == expected

@@ -99,9 +99,7 @@ def test_a_site_is_previewed_made_found_unchanged_and_removed(
     unchanged = {"keep": len(recorded)}
     assert effects(again.refresh()) == effects(again.up()) == unchanged
     assert effects(again.preview()) == unchanged
-    free = guarded(again.export(), {r.key: False for r in resources(again.export()) if r.protect})
-    if free is not None:
-        again.replace(free)
+    again.change(lambda e: guarded(e, {r.key: False for r in resources(e) if r.protect}))
     assert effects(again.destroy()) == {"delete": len(recorded)}
     assert stacks.double.things() == {}
     assert resources(again.export()) == ()
@@ -144,10 +142,7 @@ def test_up_and_destroy_that_are_killed_over_and_over_come_through(
             stacks.open(site.program(), site.name).destroy(keep_protected=False)
     engine = stacks.open(site.program(), site.name)
     engine.refresh()
-    exported = engine.export()
-    freed = guarded(exported, {r.key: False for r in resources(exported) if r.protect})
-    if freed is not None:
-        engine.replace(freed)
+    engine.change(lambda e: guarded(e, {r.key: False for r in resources(e) if r.protect}))
     engine.destroy()
     assert stacks.double.things() == {}
     assert len(stacks.double.struck()) == 2 * kills

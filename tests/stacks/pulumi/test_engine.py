@@ -194,9 +194,7 @@ def test_protected_data_outlives_a_destroy_until_it_is_freed(tmp_path: Path) -> 
     left = resources(opened().export())
     assert {r.key.rpartition("::")[2] for r in left} >= {"network", "data"}
     [data] = [r for r in left if r.protect]
-    freed = guarded(opened().export(), {data.key: False})
-    assert freed is not None
-    opened().replace(freed)
+    opened().change(lambda exported: guarded(exported, {data.key: False}))
     assert {change.effect for change in opened().destroy()} == {"delete"}
     assert resources(opened().export()) == ()
     opened().remove()

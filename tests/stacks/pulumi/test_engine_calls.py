@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ import pulumi_command
 import pytest
 from pulumi.automation import PulumiCommand
 
-from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.provider import ProviderError, SiteEvent
 from gcluster.stacks.pulumi.engine import checkpoint
 from gcluster.stacks.pulumi.engine.automation import Engine
 from gcluster.stacks.pulumi.engine.command import StackPlace
@@ -46,7 +47,8 @@ class Command:
 
     def lock(self, *, host: str, pid: int) -> None:
         """Let the stack be locked."""
-        text = pulumi_command.LOCKED.format(host=host, pid=pid)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        text = pulumi_command.LOCKED.format(host=host, pid=pid, when=when)
         (self.folder / "lock").write_text(text, encoding="utf-8")
 
 
@@ -56,10 +58,10 @@ def command(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def engine(command: Command, tmp_path: Path) -> Callable[[], Engine]:
+def engine(command: Command, tmp_path: Path) -> Callable[..., Engine]:
     """Give what opens the stack again."""
 
-    def open_it() -> Engine:
+    def open_it(emit: Callable[[SiteEvent], None] = lambda _: None, **given: float) -> Engine:
         place = StackPlace(
             cluster="demo", site="east", state=f"file://{tmp_path}/state", workdir=tmp_path / "work"
         )
@@ -67,8 +69,9 @@ def engine(command: Command, tmp_path: Path) -> Callable[[], Engine]:
             place,
             lambda: None,
             passphrase=lambda: SECRET,
-            emit=lambda _: None,
+            emit=emit,
             command=PulumiCommand(root=str(command.root)),
+            **given,
         )
 
     return open_it
@@ -91,11 +94,19 @@ def test_a_stack_is_made_once_and_read_back_before_it_is_changed(
     assert command.calls() == ["stack init", "refresh", "up", "refresh", "up"]
 
 
+def zombie() -> int:
+    """Return the number of a process that has ended, which nobody has asked for its exit code."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, done.pid, os.WEXITED | os.WNOWAIT)
+    return done.pid
+
+
+@pytest.mark.parametrize("ended", [gone, zombie])
 def test_the_lock_of_a_killed_run_of_this_machine_is_freed_then_it_goes_on(
-    command: Command, engine: Callable[[], Engine]
+    command: Command, engine: Callable[[], Engine], ended: Callable[[], int]
 ) -> None:
     engine().refresh()
-    command.lock(host=socket.gethostname(), pid=gone())
+    command.lock(host=socket.gethostname(), pid=ended())
     stack = engine()
     stack.refresh()
     stack.up()
@@ -104,15 +115,38 @@ def test_the_lock_of_a_killed_run_of_this_machine_is_freed_then_it_goes_on(
 
 @pytest.mark.parametrize("whose", ["a process that runs", "another machine"])
 def test_the_lock_of_anybody_else_is_left_and_told(
-    command: Command, engine: Callable[[], Engine], whose: str
+    command: Command, engine: Callable[..., Engine], whose: str
 ) -> None:
     engine().refresh()
     host = socket.gethostname() if whose == "a process that runs" else "elsewhere"
     command.lock(host=host, pid=os.getpid() if host == socket.gethostname() else gone())
     with pytest.raises(ProviderError) as refused:
-        engine().refresh()
+        engine(patience_s=0.0).refresh()
     assert refused.value.diagnostics[0].code == "GC964"
     assert "cancel" not in command.calls()
+
+
+def test_what_the_engine_of_a_killed_run_writes_as_it_ends_is_waited_for_and_kept(
+    command: Command, engine: Callable[..., Engine]
+) -> None:
+    written = b'{"version": 3, "deployment": {"resources": [{"urn": "late", "type": "a:b:C"}]}}'
+    told: list[str] = []
+
+    def hear(event: SiteEvent) -> None:
+        told.append(event.what)
+        (command.folder / "stack.json").write_bytes(written)
+        outliving.communicate()
+
+    def edit(exported: bytes) -> bytes:
+        return exported.replace(b"[", b'[{"urn": "mine", "type": "a:b:C"}, ').replace(b", ]", b"]")
+
+    stack = engine(hear)
+    stack.refresh()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as outliving:
+        command.lock(host=socket.gethostname(), pid=outliving.pid)
+        stack.change(edit)
+    assert told == [f"waits for the engine of a killed run to end: process {outliving.pid}"]
+    assert [one.urn for one in checkpoint.resources(stack.export())] == ["mine", "late"]
 
 
 def test_an_export_is_changed_and_read_again(
@@ -122,11 +156,10 @@ def test_an_export_is_changed_and_read_again(
     urn = "urn:pulumi:east::gcluster-demo::aws:s3/bucket:Bucket::b"
     item = {"urn": urn, "type": "aws:s3/bucket:Bucket", "id": "b", "protect": True,
             "inputs": {"x": {"ciphertext": "v1:abc"}}}  # fmt: skip
-    stack.replace(msgspec.json.encode({"version": 3, "deployment": {"resources": [item]}}))
+    made = msgspec.json.encode({"version": 3, "deployment": {"resources": [item]}})
+    stack.change(lambda _: made)
     key = checkpoint.resource_key(urn)
-    changed = checkpoint.guarded(stack.export(), {key: False})
-    assert changed is not None
-    stack.replace(changed)
+    stack.change(lambda exported: checkpoint.guarded(exported, {key: False}))
     [found] = checkpoint.resources(engine().export())
     assert (found.protect, found.retain_on_delete) == (False, False)
     assert b"v1:abc" in engine().export()
@@ -165,7 +198,7 @@ def test_the_passphrase_is_in_no_argument_and_in_no_file(
     stack = engine()
     stack.refresh()
     stack.up()
-    stack.replace(stack.export())
+    stack.change(lambda exported: exported)
     stack.outputs()
     stack.cancel()
     stack.destroy()
