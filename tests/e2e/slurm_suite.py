@@ -34,7 +34,7 @@ users: [{{name: ada, uid: 2001}}]
 scheduler:
   type: slurm
   accounting: {{}}
-  partitions: {{train: {{pools: [gpu], default: true, max_time: 1h}}}}
+  partitions: {{train: {{pools: [gpu], default: true, max_time: 1d}}}}
 """
 NODES = ("head", "gpu001", "gpu002", "gpu003", "gpu004")
 EXPECTED: dict[str, str] = yaml.safe_load(

@@ -119,8 +119,11 @@ class Soak:
 
     def controller_killed(self) -> None:
         """Kill slurmctld under a job; systemd or the next `up` starts it, the job goes on."""
-        job = self.bursting.send("sleep 20")
-        time.sleep(8)  # slurmctld writes new jobs down within 5 s: a kill before that loses them
+        job = self.bursting.send("sleep 45")
+        self.bursting.until(lambda: self.bursting.state(job) == "RUNNING", within_s=LONGEST_S)
+        # It writes down within 5 s that a job runs. A kill before that has it start the job again,
+        # on a node that has it ("Duplicate jobid", drained).
+        time.sleep(12)
         self.bursting.on_head("sudo systemctl kill --signal=KILL slurmctld")
         self.live.gcluster("up", str(self.live.spec), "--yes", expect=None)
         self.finished(job)

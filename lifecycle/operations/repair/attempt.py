@@ -199,6 +199,7 @@ _BY_ITSELF = (
     "Node unexpectedly rebooted",
     "ResumeTimeout reached",
     "Kill task failed",
+    "Duplicate jobid",
     "Low socket",
     "Low RealMemory",
     "gres/",

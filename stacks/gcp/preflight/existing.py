@@ -62,6 +62,10 @@ class _Image(Answer, frozen=True):
     architecture: str = ""
 
 
+class _Account(Answer, frozen=True):
+    description: str = ""
+
+
 def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield the rights that the login lacks in the project; Google answers for all at once."""
     wanted = [*facts().up_permissions, *(p for need in _needs(plan) for p in need.permissions)]
@@ -188,6 +192,27 @@ def check_identity(api: Api, email: str) -> Iterator[Diagnostic]:
     """Yield a finding where a service account that is named does not exist."""
     if api.find(Answer, f"projects/-/serviceAccounts/{email}", service="iam") is None:
         yield finding("GC985", f"service account {email} does not exist")
+
+
+def check_own_identities(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
+    """Yield an account of somebody else that has the name of one that the site makes.
+
+    The engine takes up an account that is there (`program/access.py`): one of a killed run of this
+    site, and no other's, for it would get the site's rights and go with the site.
+    """
+    access = plan.access
+    made = [*([] if access.node else ["node"]), *(["burst"] if access.needs_burst else [])]
+    domain = ".".join(reversed(plan.project.split(":")))
+    for what in made:
+        email = f"{plan.names(what, kind='service-account')}@{domain}.iam.gserviceaccount.com"
+        path = f"projects/{plan.project}/serviceAccounts/{email}"
+        found = api.find(_Account, path, service="iam")
+        if found is not None and found.description != plan.names.description:
+            yield finding(
+                "GC985",
+                f"service account {email} exists, and is not gcluster's",
+                hint=f"name it with roles.{what} to use it as it is, or call the site otherwise",
+            )
 
 
 def check_peering(plan: SitePlan) -> Iterator[Diagnostic]:

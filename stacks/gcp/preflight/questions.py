@@ -51,6 +51,7 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     for pool in plan.pools:
         yield from _of_pool(api, plan, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
+    yield Question("the accounts to make", partial(existing.check_own_identities, api, plan))
     for email in dict.fromkeys((plan.access.node, plan.access.burst)):
         if email is not None:
             check_email = partial(existing.check_identity, api, email)

@@ -62,6 +62,7 @@ BUSY = NodeUse(out=False, jobs=("7", "8"))
         (NodeUse(out=True, reason="link 3 is off"), False,
          'somebody took it out of service: "link 3 is off"'),
         (NodeUse(out=True, reason="Not responding"), True, ""),
+        (NodeUse(out=True, reason="Duplicate jobid"), True, ""),
         (NodeUse(out=True, reason="gcluster-health: gpu-count: 7 of 8 GPUs"), True, ""),
         (NodeUse(out=True, reason=f"{MARK}run 7"), True, ""),
         (NodeUse(out=True), True, ""),

@@ -255,6 +255,18 @@ def test_what_exists_and_may_not_be_read_is_named(google: Google, path: str, wha
     assert any(summary.startswith(what) for summary in said)
 
 
+def test_an_account_of_somebody_else_with_the_name_of_ours_is_refused(google: Google) -> None:
+    spec = spec_of("a3-ultragpu-8g")
+    plan = site_plan(spec, site_of(spec), load_catalog())
+    account = plan.names("node", kind="service-account")
+    email = f"{account}@acme-ml.iam.gserviceaccount.com"
+    path = f"/iam/projects/acme-ml/serviceAccounts/{email}"
+    google.fixed[path] = (200, {"email": email, "description": plan.names.description})
+    assert "GC985" not in asked(google)  # a killed run of this site made it
+    google.fixed[path] = (200, {"email": email, "description": "of the web shop"})
+    assert one(google, "GC985").summary == f"service account {email} exists, and is not gcluster's"
+
+
 def test_a_reservation_that_may_not_be_read_is_named(google: Google) -> None:
     google.fixed[RESERVATION] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "no"}})
     said = [found.summary for found in asked(google, "a3-megagpu-8g")["GC988"]]
