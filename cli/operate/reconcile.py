@@ -186,7 +186,11 @@ def status(
         opened = open_cluster(cluster, running=True)
         followed = read_followed(opened.store)
         if followed is None:
-            raise failure("GC907", f"no controller follows {opened.name}")
+            raise failure(
+                "GC907",
+                f"no controller follows {opened.name}",
+                hint="gcluster reconcile status, without a cluster, shows those that are followed",
+            )
         answer(fmt, followed, lambda: followed_text(followed, stdout()))
         return Exit.OK if followed.condition.status == "true" else Exit.PENDING
     records = _records(state)

@@ -6,6 +6,7 @@ with an error that says what to do next.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -77,16 +78,25 @@ PLACES: dict[str, Callable[[Path], None]] = {
 """Name -> what is made in the place of the file."""
 
 VERBS: dict[str, tuple[str, ...]] = {
+    "init": (),
+    "adopt slurm": (),
+    "adopt ansible": (),
+    "adopt parallelcluster": (),
+    "adopt cluster-toolkit": (),
     "validate": (),
-    "migrate": ("--dry-run",),
     "cost": (),
     "compile": ("--out", "compiled"),
     "bundle": ("--out", "bundled"),
     "software": (),
+    "burst simulate": (os.devnull,),
+    "burst agent": ("--once",),
+    "burst explain": ("7",),
+    "burst dry-run": (os.devnull,),
     "plan": (),
     "up": ("--yes",),
     "image": ("--out", "images"),
     "smoke": (),
+    "acceptance": (),
     "repair": ("--yes",),
     "drain": ("gpu001", "--reason", "test"),
     "resume": ("gpu001",),
@@ -96,6 +106,10 @@ VERBS: dict[str, tuple[str, ...]] = {
     "state check": (),
     "state repair": ("--yes",),
     "rotate munge": (),
+    "rotate jwt": (),
+    "rotate database": (),
+    "rotate signer": (),
+    "rotate tunnels": (),
     "rotate encryption": (),
     "status": (),
     "history": (),
@@ -103,16 +117,24 @@ VERBS: dict[str, tuple[str, ...]] = {
     "drift": (),
     "ledger check": (),
     "ssh": ("gpu001", "true"),
+    "kubeconfig": (),
+    "doctor --spec": (),
     "down": ("--yes",),
     "expire": ("--yes",),
     "unlock": ("--lock", "lab/1"),
-    "burst agent": ("--once",),
-    "reconcile init": (),
+    "reconcile status": (),
+    "reconcile pause": (),
+    "reconcile resume": (),
 }
 """Verb -> what follows its input."""
+OF_NO_INPUT = {"explain", "schema", "machines", "reconcile", "reconcile unit"}
+"""Verbs that take no cluster and no file."""
 _SEEN_LATER = {"a state that can't be made"}
 """What only this machine can tell, and `validate` asks none."""
-_NO_FORMAT = {"ssh", "compile", "bundle", "image", "burst agent", "migrate", "reconcile init"}
+_NO_FORMAT = {
+    "ssh", "compile", "bundle", "image", "burst agent", "init", "reconcile pause",
+    "reconcile resume",
+}  # fmt: skip
 
 
 def broken(inputs: Iterator[tuple[str, str]] | None, folder: Path) -> list[str]:

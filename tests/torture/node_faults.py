@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from ..e2e.conftest import LiveCluster
@@ -58,6 +60,28 @@ def _on_network(command: str) -> Callable[[LiveCluster, str], None]:
     return act
 
 
+_SLOWED: dict[str, subprocess.Popen[str]] = {}
+"""Container -> what delays its packets."""
+
+
+def _slow(live: LiveCluster, node: str) -> None:
+    """Delay what a node sends by 200 ms and lose 5 % of it."""
+    pid = _call("podman", "inspect", "--format", "{{.State.Pid}}", _container(live, node))
+    program = [sys.executable, str(Path(__file__).with_name("slow_network.py")), "200", "5"]
+    slowed = subprocess.Popen(
+        ["nsenter", "-t", pid, "-n", *program], stdout=subprocess.PIPE, text=True
+    )
+    assert slowed.stdout is not None
+    assert slowed.stdout.readline() == "slow\n"
+    _SLOWED[node] = slowed
+
+
+def _fast_again(live: LiveCluster, node: str) -> None:
+    _SLOWED[node].kill()
+    _SLOWED.pop(node).wait()
+    _CALM(live, node)
+
+
 def _nothing(_: LiveCluster, __: str) -> None:
     """Leave it to gcluster."""
 
@@ -102,9 +126,7 @@ NODE_FAULTS: tuple[NodeFault, ...] = (
     NodeFault("munge stopped", "gpu002", _inside("systemctl stop munge"), _nothing),
     NodeFault("sshd stopped", "gpu001", _inside("systemctl stop ssh.socket ssh 2>/dev/null; true"),
               _inside("systemctl start ssh"), is_felt=False),
-    NodeFault("network slow and lossy", "gpu001",
-              _on_network("tc qdisc add dev eth0 root netem delay 200ms loss 5%"),
-              _on_network("tc qdisc del dev eth0 root"), is_felt=False),
+    NodeFault("network slow and lossy", "gpu001", _slow, _fast_again, is_felt=False),
     NodeFault("network lossy", "gpu001", _on_network(f"iptables -A INPUT {_DROP} 0.05 -j DROP"),
               _CALM, is_felt=False),
     NodeFault("network lost", "gpu002",
@@ -119,5 +141,5 @@ NODE_FAULTS: tuple[NodeFault, ...] = (
     NodeFault("state on a read-only disk", "", _small_disk("ro"), _own_disk_again, is_felt=False),
 )  # fmt: skip
 """What isn't felt at once: Slurm gives a silent slurmd its time (SlurmdTimeout), and connections
-that are open outlive their sshd. The slow network needs a kernel with sch_netem: without, it fails.
+that are open outlive their sshd.
 """

@@ -9,11 +9,14 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gcluster.cli.commands import VERBS as COMMANDS
+
 from . import faults
-from .bad_inputs import PLACES, TEXTS
+from .bad_inputs import OF_NO_INPUT, PLACES, TEXTS, VERBS
 
 ROOT = Path(__file__).parents[2]
 RUNS = 24
@@ -77,6 +80,20 @@ def test_forty_bad_inputs_end_every_verb_with_words() -> None:
     verbs, broken = _apart(_INPUTS)
     assert broken == []
     assert verbs > 15
+
+
+def test_every_verb_that_takes_a_cluster_or_a_file_is_given_them() -> None:
+    found = set(OF_NO_INPUT) & {"reconcile"}  # a group that is a verb itself
+    for verb in COMMANDS:
+        module = import_module(verb.module, "gcluster.cli")
+        group = getattr(module, "app", None)
+        if hasattr(module, "command") or group is None:
+            found.add(verb.name)
+            continue
+        for command in group.registered_commands:
+            name = command.name or command.callback.__name__
+            found.add(f"{verb.name} {name}")
+    assert {verb.partition(" --")[0] for verb in VERBS} | OF_NO_INPUT == found
 
 
 _NOTICES = f"""
