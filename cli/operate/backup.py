@@ -1,4 +1,4 @@
-"""`gcluster backup`: queue and accounts, saved for a controller that is lost or replaced."""
+"""`gcluster backup`: what only a controller has, saved for when it is lost or replaced."""
 
 from typing import Annotated
 
@@ -8,9 +8,11 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.operations.etcd_state import save_etcd, saved_etcd
 from ...lifecycle.operations.queue_state import save_queue, saved_queues
 from ...lifecycle.state import acquire
 from ...lifecycle.up.run import Run
+from ...schemas.spec import KubernetesScheduler
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
 from ..render.operate.operations import saved_text
@@ -23,13 +25,15 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Save the controller's queue and accounts, encrypted.
+    """Save the controller's queue and accounts, or Kubernetes' etcd, encrypted.
 
-    slurmctld pauses for the seconds that the copy takes; running jobs go on.
+    slurmctld pauses for the seconds that the copy takes; running jobs go on. With etcd go the
+    certificate authorities and the key of secrets at rest; nothing stands still.
     """
     opened = open_cluster(cluster, running=True)
+    kubernetes = isinstance(opened.spec.scheduler, KubernetesScheduler)
     if list_saved:
-        found = saved_queues(opened)
+        found = saved_etcd(opened) if kubernetes else saved_queues(opened)
         lines = "\n".join(map(saved_text, found)) or "nothing was saved"
         answer(fmt, list(found), lambda: lines)
         return Exit.OK
@@ -39,7 +43,8 @@ def command(
         acquire(opened.store, tuple(opened.spec.sites), reason="backup") as lock,
         Run(opened, "backup", lock) as run,
     ):
-        saved = save_queue(opened, existing_hosts(opened), session)
+        save = save_etcd if kubernetes else save_queue
+        saved = save(opened, existing_hosts(opened), session)
         run.finish(Exit.OK)
     answer(fmt, saved, lambda: saved_text(saved))
     return Exit.OK

@@ -23,7 +23,7 @@ from ..kubernetes.managed import release
 from ..kubernetes.managed.nodes import reach
 from ..nodes.ssh import SshSession
 from ..operations.burst.lock import LOCK as BURST_LOCK
-from ..operations.queue_state import saved_queue_objects
+from ..operations.etcd_state import saved_objects
 from ..operations.repair.queue import forget as forget_repairs
 from ..secrets import makers as passphrase
 from ..state import HeldLock, acquire
@@ -207,7 +207,7 @@ def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
         cluster.events.check_epochs(lock.epochs)
 
     store = cluster.store
-    to_delete = (*saved_queue_objects(store), *stored_host_keys(store), *stored_artifacts(store))
+    to_delete = (*saved_objects(store), *stored_host_keys(store), *stored_artifacts(store))
     cluster.vault.forget_all(go_on, but=passphrase.NAME if but_stacks else "")
     for key in to_delete:
         store.delete(key)

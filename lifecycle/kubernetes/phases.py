@@ -9,6 +9,7 @@ from ..cluster.outcome import Exit, LifecycleError
 from ..cluster.progress import Finding, Reporter, StageProgress
 from ..cluster.sites import OpenSite
 from ..nodes.ssh import SshSession
+from ..operations.etcd_state import bring_etcd
 from ..status.observe import Observation
 from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
@@ -103,6 +104,10 @@ def _await_nodes(state: UpState) -> None:
     )
 
 
+def _restore_etcd(state: UpState) -> None:
+    bring_etcd(state.cluster, state.after.existing, state.session, state.report)
+
+
 def _settle(state: UpState) -> None:
     state.settled(settle(state.cluster, state.after, state.session, state.report))
 
@@ -128,6 +133,13 @@ KUBERNETES_PHASES = SchedulerPhases(
     ),
     after_sites=(
         Phase("await nodes", _await_nodes, "Nodes that have joined are ready.", _is_managed),
+    ),
+    before_nodes=(
+        Phase(
+            "restore etcd",
+            _restore_etcd,
+            "The state names the backup to begin with until a control plane has it.",
+        ),
     ),
     after_nodes=(
         Phase("objects", _settle, "The API keeps what was applied, and what owns each field."),

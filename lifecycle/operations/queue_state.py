@@ -1,4 +1,4 @@
-"""`gcluster backup` and `restore`: the controller's queue and accounts, encrypted in the state.
+"""`gcluster backup` and `restore` of Slurm: queue and accounts, encrypted in the state.
 
 A queue is put back before slurmctld's first start on a new controller: a slurmctld that knew none
 of the jobs would have the nodes end them as soon as these register. So are the accounts that it
@@ -23,11 +23,10 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.ssh import SshResult, SshSession
 from ..nodes.ssh.arguments import AS_ROOT
-from ..state import StateStore
 from ..status.slurm import SchedulerView, report_of
 from . import database_state as database
 from .database_state import broken, checked, database_host, decoded, send
-from .selection import controller_of, refuse_kubernetes
+from .selection import controller_of
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""
@@ -94,10 +93,8 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
     """Save queue and accounts; slurmctld stands still for as long as that takes, and jobs run on.
 
     Raises:
-        LifecycleError: the controller can't be asked, or what it gave is no state (GC969); or
-            Kubernetes schedules (GC1031).
+        LifecycleError: the controller can't be asked, or what it gave is no state (GC969).
     """
-    _refuse_kubernetes(cluster)
     controller = controller_of(hosts, session)
     view = report_of(session, controller).view
     answer = session.run(controller, SAVE, timeout_s=_LIMIT_S)
@@ -151,7 +148,6 @@ def restore_queue(
         LifecycleError: nothing was saved, the queue is not empty or not known, Slurm is too old,
             or it failed and all is as before (GC969).
     """
-    _refuse_kubernetes(cluster)
     saved = _find(cluster, wanted)
     controller = controller_of(hosts, session) if hosts.with_role("controller") else None
     version = session.run(controller, VERSION, timeout_s=30) if controller is not None else None
@@ -226,19 +222,6 @@ def bring_queue(
     what = "queue" if keeper is None else "queue and the accounts"
     message = f"{controllers[0].name} begins with the {what} of {saved.taken_at}"
     report(StageProgress(name="nodes", done=0, total=0, detail=message))
-
-
-def saved_queue_objects(store: StateStore) -> list[str]:
-    """Return the objects of what was saved; the key that reads it ends with the cluster."""
-    return [*store.list(PREFIX), *([WISH] if store.get(WISH) is not None else ())]
-
-
-def _refuse_kubernetes(cluster: Cluster) -> None:
-    refuse_kubernetes(
-        cluster.spec,
-        "has no queue of Slurm: Kubernetes keeps its jobs in etcd",
-        hint="control planes save etcd every six hours, and kubernetes-restore.py puts it back",
-    )
 
 
 def _find(cluster: Cluster, wanted: str | None) -> SavedQueue:

@@ -12,8 +12,10 @@ from ...inventory.compile.slurm.accounting import accounting_hosts
 from ...inventory.hosts import Host
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, SlurmScheduler
 from ..cluster.cluster import Cluster
+from ..operations import etcd_state, queue_state
 from ..operations.database_state import owns_database
-from ..operations.queue_state import WISH, SavedQueue, saved_queues
+from ..operations.etcd_state import SavedEtcd, saved_etcd
+from ..operations.queue_state import SavedQueue, saved_queues
 from ..state import Journal
 from ..status.observe import Observation
 from .changes import Guard
@@ -27,19 +29,26 @@ def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard,
     `down`: that the data goes was said then.
     """
     before = cluster.applied_spec
-    if before is None or cluster.store.get(WISH) is not None or _was_taken_down(cluster):
+    wishes = (queue_state.WISH, etcd_state.WISH)
+    if before is None or _was_taken_down(cluster) or any(map(cluster.store.get, wishes)):
         return ()
     ever = ever_converged(cluster.events)
     hosts = [h for h in observation.desired.hosts if h.connection == "ssh"]
     lost = {host.name for host in hosts if host.name in ever and _is_lost(host, observation)}
     if not lost:
         return ()
-    saved = saved_queues(cluster)
+    kubernetes = isinstance(before.scheduler, KubernetesScheduler)
+    saved: tuple[SavedQueue | SavedEtcd, ...]
+    saved = saved_etcd(cluster) if kubernetes else saved_queues(cluster)
     return tuple(_guards(before, hosts, lost, cluster.name, saved[-1] if saved else None))
 
 
 def _guards(
-    spec: ClusterSpec, hosts: list[Host], lost: set[str], cluster: str, saved: SavedQueue | None
+    spec: ClusterSpec,
+    hosts: list[Host],
+    lost: set[str],
+    cluster: str,
+    saved: SavedQueue | SavedEtcd | None,
 ) -> Iterator[Guard]:
     controllers = [host.name for host in hosts if host.role == "controller"]
     database = {host.name for host in accounting_hosts(spec, hosts)[:1] if owns_database(spec)}
@@ -55,23 +64,24 @@ def _guards(
             yield Guard(
                 thing=thing,
                 reason=f"{name} is gone with {' and '.join(what)}, and would be made again empty",
-                hint=_hint(cluster, saved, spec),
+                hint=_hint(cluster, saved),
             )
 
 
-def _hint(cluster: str, saved: SavedQueue | None, spec: ClusterSpec) -> str:
-    if isinstance(spec.scheduler, KubernetesScheduler):
-        return "its snapshots of etcd were on it: bring its disk back, if that is there still"
+def _hint(cluster: str, saved: SavedQueue | SavedEtcd | None) -> str:
     if saved is None:
         return f"nothing was saved (gcluster backup {cluster})"
+    restored = (
+        f"gcluster restore {cluster}, then up, has it begin with the newest backup, "
+        f"of {saved.taken_at}: "
+    )
+    if isinstance(saved, SavedEtcd):
+        return f"{restored}etcd, authorities and key"
     jobs = "unknown jobs"
     if saved.running is not None:
         jobs = f"{saved.running} running and {saved.pending} pending jobs"
     accounts = "with" if saved.accounts else "without"
-    return (
-        f"gcluster restore {cluster}, then up, has it begin with the newest backup, "
-        f"of {saved.taken_at}: {jobs}, {accounts} accounts"
-    )
+    return f"{restored}{jobs}, {accounts} accounts"
 
 
 def _is_elsewhere(spec: ClusterSpec, controllers: list[str], lost: set[str]) -> bool:

@@ -20,8 +20,8 @@ from .key_record import KeyRecord
 from .keyring import Keyring
 
 PREFIX = "secrets"
-SEALED = ("queue",)
-"""Prefixes of what is encrypted and is no secret of a step: saved queues."""
+SEALED = ("queue", "etcd")
+"""Prefixes of what is encrypted and is no secret of a step: saved queues and control planes."""
 _PATH = re.compile(r"(?P<stem>.+?)\.(?P<key>\d{6})\.(age|json)")
 
 

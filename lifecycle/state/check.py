@@ -48,6 +48,7 @@ KINDS = (
     Kind("keyring/", "data key", "restored", "without it the secrets can't be read"),
     Kind("secrets/", "secret", "restored", "or set it aside, and up makes another"),
     Kind("queue/", "saved queue", "restored", "or set it aside, and save another: gcluster backup"),
+    Kind("etcd/", "saved etcd", "restored", "or set it aside, and save another: gcluster backup"),
     Kind("certificate.json", "certificate", "set aside", "gcluster smoke TARGET"),
     Kind("certificate-ended.json", "end of the certificate", "set aside", "gcluster drift TARGET"),
     Kind("acceptance/", "part of an acceptance", "set aside", "gcluster acceptance TARGET"),
@@ -57,7 +58,7 @@ KINDS = (
     Kind("", "record", "set aside", "gcluster up TARGET"),
 )
 """Every object of a state is of the first kind here whose prefix its key has."""
-ENCRYPTED = re.compile(r"(secrets|queue)/.+\.(?P<key>\d{6})\.(age|json)")
+ENCRYPTED = re.compile(r"(secrets|queue|etcd)/.+\.(?P<key>\d{6})\.(age|json)")
 """What is encrypted for a data key, and the key's number."""
 _ENGINES = ("pulumi/", f"{ASIDE}/")
 """Written by others, or damaged on purpose: no hash of ours is in there."""

@@ -20,6 +20,7 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.remains import find_remains
 from ..cluster.sites import OpenSite, open_sites
 from ..operations.burst.lock import LOCK as BURST_LOCK
+from ..secrets.ciphertexts import SEALED
 from .check import ENCRYPTED, Damage, check_state, damage_of, lost_epochs
 from .event_types import DamageAccepted
 from .events import EventLog, event_key, event_number
@@ -245,7 +246,7 @@ class _Repair:
                 self._note(key, f"moved to {self._store.set_aside(key)}")
 
     def _set_aside(self, given_up: Collection[str]) -> None:
-        there = [*self._store.list("secrets"), *self._store.list("queue")]
+        there = [key for prefix in ("secrets", *SEALED) for key in self._store.list(prefix)]
         for key in sorted(_with_secrets(given_up, there)):
             self._note(key, f"given up: moved to {self._store.set_aside(key)}")
         for key, item in self.damage.items():

@@ -1,4 +1,4 @@
-"""What keeps a control plane alive over months: certificates that hold, snapshots that are made."""
+"""What keeps a control plane alive over months: certificates, snapshots, and room in etcd."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ FEWEST_DAYS = 30
 LATE_S = 900
 """Seconds after its time that a snapshot may take: etcd's 8 GiB at most (its own limit), and what
 the timer delays."""
+FULLEST = 0.8
+"""Share of its quota above which somebody must look: at all of it etcd takes no more writes."""
+_METRICS = "http://127.0.0.1:2381/metrics"
+"""Where kubeadm has etcd tell its metrics, to the host alone (v1.35, listen-metrics-urls)."""
 _LIMIT_S = 30
 _SNAPSHOTS = "/var/lib/gcluster/etcd-snapshots"
 _TIMER = "kubernetes-snapshot.timer"
@@ -31,6 +35,9 @@ systemctl is-active {_TIMER}
 echo '=== due'
 due=$(systemctl show --property=LastTriggerUSec --value {_TIMER})
 [ -z "$due" ] || [ "$due" = n/a ] || date --date="$due" +%s
+echo '=== etcd'
+python3 -c 'import urllib.request as u; print(u.urlopen("{_METRICS}").read().decode())' \\
+    2>/dev/null | grep -E '^etcd_(mvcc_db_total_size_in|server_quota_backend)_bytes '
 echo '=== now'
 date +%s
 true
@@ -51,6 +58,10 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     due: float | None
     """When the timer last wanted one; None: never yet."""
     now: float
+    size: float | None = None
+    """Bytes of etcd's database; None: it did not say."""
+    quota: float | None = None
+    """Bytes that it may have."""
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +89,8 @@ def judged(cluster: str, seen: Iterable[Keeping]) -> Watched:
     planes = tuple(seen)
     late = [cause for one in planes if (cause := _certificates(cluster, one))]
     unsaved = [cause for one in planes if (cause := _snapshots(cluster, one))]
+    full = [cause for one in planes if (cause := _room(cluster, one))]
+    shares = [one.size / one.quota for one in planes if one.size is not None and one.quota]
     left = min((days for one in planes for days in one.days.values()), default=None)
     newest = max((one.snapshot for one in planes if one.snapshot is not None), default=None)
     age = f"the newest is {_hours(planes[0].now - newest)} old" if newest else "none is due yet"
@@ -87,8 +100,13 @@ def judged(cluster: str, seen: Iterable[Keeping]) -> Watched:
                 "CertificatesHold", late, f"{left} days" if left is not None else "not known"
             ),
             _condition("EtcdSnapshots", unsaved, age),
+            _condition("EtcdHasRoom", full, f"{max(shares):.0%} of its quota")
+            if shares
+            else Condition(
+                name="EtcdHasRoom", status="unknown", reason="etcd does not tell its size"
+            ),
         ),
-        causes=(*late, *unsaved),
+        causes=(*late, *unsaved, *full),
     )
 
 
@@ -100,8 +118,11 @@ def read_keeping(host: str, text: str) -> Keeping:
         days = decode_json(contents.get("certificates") or "{}", dict[str, int])
     except msgspec.DecodeError:
         days = {}
+    etcd = dict(line.split() for line in contents.get("etcd", "").splitlines())
     return Keeping(
         host=host,
+        size=_number(etcd.get("etcd_mvcc_db_total_size_in_bytes", "")),
+        quota=_number(etcd.get("etcd_server_quota_backend_bytes", "")),
         days=days,
         snapshot=_number(contents.get("snapshot", "")),
         timer=contents.get("timer", ""),
@@ -136,6 +157,19 @@ def _snapshots(cluster: str, one: Keeping) -> Cause | None:
         host=one.host,
         summary=f"etcd on {one.host} is not saved: {why}, the newest snapshot: {made}",
         next_step=f"gcluster ssh {cluster} {one.host} -- journalctl -u kubernetes-snapshot",
+    )
+
+
+def _room(cluster: str, one: Keeping) -> Cause | None:
+    if one.size is None or not one.quota or one.size <= FULLEST * one.quota:
+        return None
+    return Cause(
+        kind="etcd-size",
+        host=one.host,
+        summary=f"etcd on {one.host} has {one.size / one.quota:.0%} of its quota of "
+        f"{one.quota / 2**30:.0f} GiB; when it is full nothing can be changed any more",
+        next_step=f"gcluster ssh {cluster} {one.host} -- sudo"
+        " /usr/local/libexec/gcluster/kubernetes-defragment.sh; then find what makes so much",
     )
 
 

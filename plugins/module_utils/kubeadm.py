@@ -20,7 +20,9 @@ MANIFESTS = "/etc/kubernetes/manifests"
 LOCK = "/run/gcluster-kubeadm.lock"
 LOGS = "/var/log/gcluster"
 RUNTIME = "unix:///run/containerd/containerd.sock"
-RESTORE = "/usr/local/libexec/gcluster/kubernetes-restore.py"
+STATE = "/usr/local/libexec/gcluster/kubernetes-state.py"
+SEED = "/var/lib/gcluster/kubernetes-state.tar.gz"
+"""What the control plane that is made next begins with: a backup of one that was lost."""
 SHOWN_LINES, SEARCHED_LINES = 5, 60
 
 

@@ -10,6 +10,7 @@ description:
   - Runs kubeadm init with the configuration in /etc/kubernetes/gcluster, and applies the manifests there.
   - One runs at a time. A run that was cut off leaves a mark; the next one resets this host and begins again.
   - A control plane that was complete once is never reset; it is started and waited for.
+  - Where the backup of a lost control plane lies on the host, it begins with that one's authorities and objects.
 author: The gcluster authors
 options:
   timeout:
@@ -45,8 +46,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.kubeadm import (
     ADMIN,
     INIT_UNFINISHED,
-    RESTORE,
+    SEED,
     SETTINGS,
+    STATE,
     exclusive,
     kubeadm,
     log_path,
@@ -60,6 +62,8 @@ from ..module_utils.state import Failed, exit_with_progress
 KUBECTL = ("kubectl", f"--kubeconfig={ADMIN}")
 SUPER_ADMIN = "/etc/kubernetes/super-admin.conf"
 DONE = "initialised the control plane"
+SEED_S = 900
+"""Seconds for etcd's image and 8 GiB of data."""
 ARGUMENTS: dict[str, Any] = {"timeout": {"type": "int", "default": 120}}
 
 
@@ -80,17 +84,25 @@ def initialise(timeout_s: int, *, act: bool) -> Iterator[str]:
             if not becomes_ready(timeout_s):
                 raise Failed(
                     f"this control plane was complete and doesn't answer within {timeout_s} s:"
-                    f" see journalctl -u kubelet; {RESTORE} restores etcd from a snapshot"
+                    f" see journalctl -u kubelet; {STATE} restore begins again from a snapshot of etcd"
                 )
             apply_manifests()
             return
         mark.touch()
+        passed_over = ["DirAvailable--etc-kubernetes-manifests"]
+        seed = system_path(SEED)
+        if seed.exists():
+            code, text = run(STATE, "begin", timeout_s=SEED_S)
+            if code:
+                raise Failed(f"the backup that this control plane is to begin with: {text}")
+            passed_over.append("DirAvailable--var-lib-etcd-data")
+            yield "took up what a lost control plane had saved"
         use_common_name()
         place_static_pods(bootstrap=True)
         code, reason = kubeadm(
             "init",
             f"--config={SETTINGS}/kubeadm.yaml",
-            "--ignore-preflight-errors=DirAvailable--etc-kubernetes-manifests",
+            f"--ignore-preflight-errors={','.join(passed_over)}",
         )
         if code:
             raise Failed(f"kubeadm init failed ({log_path('init')}): {reason}")
@@ -100,6 +112,7 @@ def initialise(timeout_s: int, *, act: bool) -> Iterator[str]:
         # It passes every rule of the API server's and can't be taken back; kubeadm makes another.
         system_path(SUPER_ADMIN).unlink(missing_ok=True)
         mark.unlink()
+        seed.unlink(missing_ok=True)
         yield DONE
 
 

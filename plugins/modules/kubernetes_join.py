@@ -55,8 +55,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.kubeadm import (
     JOIN_UNFINISHED,
     KUBELET,
-    RESTORE,
     SETTINGS,
+    STATE,
     exclusive,
     is_member,
     kubeadm,
@@ -126,7 +126,7 @@ def refuse_own_name(config: str) -> None:
         raise Failed(
             "other control planes serve this cluster, and its address is the name of this host,"
             " which is new: give the spec a scheduler.virtual_address, or restore etcd here from"
-            f" a snapshot ({RESTORE})"
+            f" a snapshot ({STATE} restore)"
         )
 
 

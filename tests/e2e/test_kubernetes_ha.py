@@ -6,6 +6,7 @@ run in order on a cluster of three control planes and a node.
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 import subprocess
@@ -125,6 +126,33 @@ def test_its_successor_joins_what_it_left(live: Planes) -> None:
     members = json.loads(live.on(SECOND, MEMBERS))["members"]
     assert sorted(member["name"] for member in members) == sorted(HEADS)
     assert "configmap/kept" in live.kubectl("get configmap kept --output=name", on=FIRST)
+
+
+def test_a_backup_brings_back_what_was_deleted_on_all_three(live: Planes) -> None:
+    live.kubectl("create secret generic kept --from-literal=word=unmistakable")
+    live.json("backup", str(live.spec))
+    live.kubectl("delete secret,configmap kept")
+    assert "GC969" in live.gcluster("restore", str(live.spec), expect=4).stderr
+    restored = live.json("restore", str(live.spec), "--discard-queue")
+    assert restored["restored"] == list(HEADS)
+    for head in HEADS:
+        assert "configmap/kept" in live.kubectl("get configmap kept --output=name", on=head)
+    until(lambda: live.ready() == {*HEADS, "gpu001"}, seconds=120)
+    assert len(json.loads(live.on(SECOND, MEMBERS))["members"]) == len(HEADS)
+
+
+def test_all_control_planes_are_lost_and_come_back_with_the_backup(live: Planes) -> None:
+    names = [live.container(head) for head in HEADS]
+    gone = ["podman", "rm", "--force", "--volumes", "--time", "0", *names]
+    subprocess.run(gone, check=True, capture_output=True)
+    refused = live.gcluster("up", str(live.spec), "--yes", expect=4).stderr
+    assert "gcluster restore" in refused
+    live.gcluster("restore", str(live.spec))
+    live.up()
+    until(lambda: live.ready() == {*HEADS, "gpu001"}, seconds=120)
+    word = live.kubectl("get secret kept --output=jsonpath={.data.word}", on=FIRST)
+    assert base64.b64decode(word).decode() == "unmistakable"
+    assert len(json.loads(live.on(FIRST, MEMBERS))["members"]) == len(HEADS)
 
 
 def test_down_leaves_nothing(live: Planes) -> None:

@@ -96,8 +96,22 @@ def test_a_snapshot_brings_back_what_was_deleted_after_it(live: KubernetesCluste
     live.kubectl("create", "configmap", "kept")
     live.on("head", "systemctl start kubernetes-snapshot.service")
     live.kubectl("delete", "configmap", "kept")
-    assert "restored" in live.on("head", f"{LIBEXEC}/kubernetes-restore.py")
+    assert "restored" in live.on("head", f"{LIBEXEC}/kubernetes-state.py restore")
     until(lambda: "kept" in live.kubectl("get", "configmaps", expect=None), seconds=120)
+    live.on("head", f"{LIBEXEC}/kubernetes-check.py controller 90")
+
+
+def test_the_only_control_plane_is_lost_and_comes_back_with_the_backup(
+    live: KubernetesCluster,
+) -> None:
+    backup = live.json("backup", str(live.spec))
+    head = f"gcluster-{live.name}-head"
+    subprocess.run(["podman", "rm", "--force", "--volumes", head], check=True, capture_output=True)
+    assert backup["taken_at"] in live.gcluster("up", str(live.spec), "--yes", expect=4).stderr
+    live.gcluster("restore", str(live.spec))
+    live.up()
+    until(lambda: live.ready() == {"head": True, "gpu001": True, "gpu002": True}, seconds=120)
+    assert "kept" in live.kubectl("get", "configmaps")
     live.on("head", f"{LIBEXEC}/kubernetes-check.py controller 90")
 
 

@@ -47,6 +47,20 @@ class Node:
         )
         return done.returncode, done.stdout, done.stderr
 
+    def shell(self, line: str, stdin: str = "") -> tuple[int, str, str]:
+        """Run a line of the shell with its absolute paths in this folder."""
+        for path in ("/etc/kubernetes", "/var/lib/gcluster"):
+            line = line.replace(path, f"{self.root}{path}")
+        done = subprocess.run(
+            ["sh", "-c", line],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"},
+        )
+        return done.returncode, done.stdout, done.stderr
+
     def calls(self) -> list[str]:
         """Return how the doubles were called, in order."""
         path = self.root / "calls"

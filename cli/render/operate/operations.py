@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from ....lifecycle.nodes.images.ahead import Images
+from ....lifecycle.operations.etcd_state import EtcdRestored, SavedEtcd
 from ....lifecycle.operations.gitops.record import ControllerRecord, Followed
 from ....lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ....lifecycle.operations.reboot import Pace, RebootResult
@@ -67,8 +68,10 @@ def _node_text(node: ServiceChange) -> str:
     return ", ".join(facts)
 
 
-def saved_text(saved: SavedQueue) -> str:
-    """Return a saved queue on one line."""
+def saved_text(saved: SavedQueue | SavedEtcd) -> str:
+    """Return a backup on one line."""
+    if isinstance(saved, SavedEtcd):
+        return f"{saved.id}  etcd and keys, {saved.size:,} bytes, Kubernetes {saved.kubernetes}"
     known = saved.running is not None
     jobs = f"{saved.running} running and {saved.pending} pending jobs" if known else "unknown jobs"
     accounts = f"{saved.accounts:,} bytes" if saved.accounts else "not in it"
@@ -76,13 +79,16 @@ def saved_text(saved: SavedQueue) -> str:
     return f"{saved.id}  {jobs}, {saved.size:,} bytes, accounts {accounts}, Slurm {slurm}"
 
 
-def restored_text(result: RestoreResult) -> str:
-    """Return what became of a saved queue."""
+def restored_text(result: RestoreResult | EtcdRestored) -> str:
+    """Return what became of a backup."""
     if not result.restored:
         return (
             f"kept for the next host: {saved_text(result.saved)}\n"
             f"gcluster up {result.cluster} makes it"
         )
+    if isinstance(result, EtcdRestored):
+        names = ", ".join(result.restored)
+        return f"restored: {names} with etcd of {result.saved.taken_at}"
     if result.running is None:
         return "restored; slurmctld does not tell its jobs yet: gcluster status"
     accounts = {

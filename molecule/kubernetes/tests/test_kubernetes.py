@@ -112,7 +112,7 @@ def test_a_snapshot_brings_back_what_was_deleted_after_it() -> None:
     )
     host.check_output("systemctl start kubernetes-snapshot.service")
     host.check_output(f"{KUBECTL} delete configmap kept")
-    assert "restored" in host.check_output(f"{LIBEXEC}/kubernetes-restore.py")
+    assert "restored" in host.check_output(f"{LIBEXEC}/kubernetes-state.py restore")
     until(f"{KUBECTL} get configmap kept --output=name", "configmap/kept")
     until(f"{LIBEXEC}/kubernetes-check.py controller 90 && echo works", "works", seconds=150)
 

@@ -23,12 +23,12 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.operations import queue_state
+from gcluster.lifecycle.operations.etcd_state import saved_objects
 from gcluster.lifecycle.operations.queue_state import (
     WISH,
     bring_queue,
     restore_queue,
     save_queue,
-    saved_queue_objects,
     saved_queues,
 )
 from gcluster.lifecycle.status.conditions import QueueStatus
@@ -265,7 +265,7 @@ def test_accounts_are_saved_and_replaced_with_the_queue(
     assert controller.asked_of_database() == ["dump", "print"]
     assert restore_queue(cluster, HOSTS, controller, None, discard=True).accounts == "restored"
     assert controller.asked_of_database()[2:] == ["replace", "keep"]
-    doomed = saved_queue_objects(cluster.store)
+    doomed = saved_objects(cluster.store)
     assert len([key for key in doomed if "-accounts" in key]) == 1
 
 
@@ -342,7 +342,7 @@ def test_an_older_slurm_is_refused_the_state_of_a_newer_one(
 def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> None:
     save_queue(cluster, HOSTS, controller)
     restore_queue(cluster, NOBODY, controller, None)
-    doomed = saved_queue_objects(cluster.store)
+    doomed = saved_objects(cluster.store)
     assert WISH in doomed
     assert {*doomed} - {WISH} == {*cluster.store.list(queue_state.PREFIX)}
     for key in doomed:

@@ -25,6 +25,8 @@ WELL = Keeping(
     timer="active",
     due=NOW - 2 * HOUR - 60,
     now=NOW,
+    size=2e9,
+    quota=8e9,
 )
 
 
@@ -37,6 +39,7 @@ def test_a_control_plane_that_is_kept_well_says_how_long_and_how_old() -> None:
     assert [(c.name, c.status, c.reason) for c in watched.conditions] == [
         ("CertificatesHold", "true", "300 days"),
         ("EtcdSnapshots", "true", "the newest is 2 h old"),
+        ("EtcdHasRoom", "true", "25% of its quota"),
     ]
     assert watched.causes == ()
 
@@ -44,7 +47,11 @@ def test_a_control_plane_that_is_kept_well_says_how_long_and_how_old() -> None:
 def test_a_certificate_that_ends_soon_is_named_with_what_renews_it() -> None:
     soon = msgspec.structs.replace(WELL, days={**WELL.days, "/etc/kubernetes/admin.conf": 29})
     watched = judged("demo", [WELL, soon])
-    assert status(watched) == {"CertificatesHold": "false", "EtcdSnapshots": "true"}
+    assert status(watched) == {
+        "CertificatesHold": "false",
+        "EtcdSnapshots": "true",
+        "EtcdHasRoom": "true",
+    }
     (cause,) = watched.causes
     assert "/etc/kubernetes/admin.conf holds for 29 days" in cause.summary
     assert "--renew" in cause.next_step
@@ -54,6 +61,7 @@ def test_a_control_plane_that_can_not_tell_its_certificates_is_in_danger() -> No
     assert status(judged("demo", [msgspec.structs.replace(WELL, days={})])) == {
         "CertificatesHold": "false",
         "EtcdSnapshots": "true",
+        "EtcdHasRoom": "true",
     }
 
 
@@ -71,6 +79,17 @@ def test_a_snapshot_that_was_due_and_is_not_there_is_told(
 ) -> None:
     (cause,) = judged("demo", [msgspec.structs.replace(WELL, **changes)]).causes
     assert said in cause.summary
+
+
+def test_an_etcd_that_fills_up_is_told_before_it_takes_no_more_writes() -> None:
+    full = msgspec.structs.replace(WELL, size=7e9)
+    watched = judged("demo", [WELL, full])
+    assert status(watched)["EtcdHasRoom"] == "false"
+    (cause,) = watched.causes
+    assert "88% of its quota" in cause.summary
+    assert "kubernetes-defragment.sh" in cause.next_step
+    silent = msgspec.structs.replace(WELL, size=None, quota=None)
+    assert status(judged("demo", [silent]))["EtcdHasRoom"] == "unknown"
 
 
 @pytest.mark.parametrize("changes", [{"due": NOW - 60}, {"due": None, "snapshot": None}])

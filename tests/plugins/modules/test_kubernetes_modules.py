@@ -69,7 +69,7 @@ def test_a_control_plane_that_was_complete_and_is_silent_is_an_error(node: Node)
     node.tool("kubectl", "exit 1")
     done = node.call("kubernetes_init", {"timeout": 1})
     assert done["failed"]
-    assert "kubernetes-restore" in done["msg"]
+    assert "kubernetes-state.py restore" in done["msg"]
     assert node.kubeadm_commands() == []
 
 
