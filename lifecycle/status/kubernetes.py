@@ -16,6 +16,8 @@ from ..kubernetes.observe import NodeSeen, PodSeen, see_nodes, see_pods
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 from .slurm import SchedulerReport, SchedulerView
 
+LEFT = "unfit and left in service"
+"""Within minutes it is cordoned; it stays so where too many of its pool are."""
 _GPUS_OF = "requests."
 QUOTA_FIELDS = {
     "account": "{.metadata.namespace}",
@@ -67,7 +69,11 @@ def kubernetes_report(kubectl: Kubectl) -> SchedulerReport:
         return SchedulerReport(view=SchedulerView(problem=f"the API does not answer: {error}"))
     view = SchedulerView(
         states={name: _state(node) for name, node in nodes.items()},
-        reasons={name: node.why for name, node in nodes.items() if node.out},
+        reasons={
+            name: node.why or f"{LEFT}: {node.unfit}"
+            for name, node in nodes.items()
+            if node.out or node.unfit
+        },
         queue=queue_of(work, now=datetime.now(UTC)),
     )
     since = {name: node.not_ready_since or node.since for name, node in nodes.items() if node.out}
@@ -173,7 +179,9 @@ def in_short(why: str) -> str:
 def _state(node: NodeSeen) -> str:
     if not node.ready:
         return "not ready, cordoned" if node.cordoned else "not ready"
-    return "cordoned" if node.cordoned else "ready"
+    if node.cordoned:
+        return "cordoned"
+    return "ready, unfit" if node.unfit else "ready"
 
 
 def _pending_reasons(

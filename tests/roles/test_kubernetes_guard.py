@@ -1,4 +1,4 @@
-"""The guard of a control plane cordons what is unfit, silent or never looked at, and no more."""
+"""The guard of a control plane cordons what is unfit, silent or never looked at, up to a cap."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ shift
 printf '%s\\n' "$*" >>calls
 case "$*" in
   "get nodes --output=json") cat nodes.json ;;
+  "get configmap guard-stopped"*) [ ! -e stopped ] || echo configmap/guard-stopped ;;
   "get pods --all-namespaces --output=json") cat pods.json ;;
   *) cat >>given </dev/stdin ;;
 esac
@@ -55,15 +56,28 @@ def pod(name: str, owner: str, where: str = "bad") -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": where}}
 
 
-def guarded(folder: Path, nodes: list[dict[str, Any]], *pods: dict[str, Any]) -> list[str]:
-    """Run the guard on a cluster; return what it told the API."""
+def guarded(
+    folder: Path, nodes: list[dict[str, Any]], *pods: dict[str, Any], alarm: str = ""
+) -> list[str]:
+    """Run the guard on a cluster; return what it told the API.
+
+    Args:
+        folder: where its doubles lie.
+        nodes: as the API has them.
+        pods: likewise.
+        alarm: what it ends with; "": nothing.
+    """
     kubectl = folder / "kubectl"
     kubectl.write_text(KUBECTL)
     kubectl.chmod(0o755)
     (folder / "nodes.json").write_text(json.dumps({"items": nodes}))
     (folder / "pods.json").write_text(json.dumps({"items": list(pods)}))
     path = f"{folder}:{os.environ['PATH']}"
-    subprocess.run(["python3", GUARD], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(
+        ["python3", GUARD], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, alarm in done.stderr) == (1 if alarm else 0, True), done.stderr
     calls = (folder / "calls").read_text().splitlines()
     return [call for call in calls if not call.startswith("get ")]
 
@@ -133,3 +147,45 @@ def test_what_never_ends_is_moved_away_and_jobs_go_on(tmp_path: Path) -> None:
     assert told[1:] == ["create --raw=/api/v1/namespaces/nlp/pods/web/eviction --filename=-"]
     given = (tmp_path / "given").read_text()
     assert json.loads(given[given.index("{") :])["kind"] == "Eviction"
+
+
+def cordoned(calls: list[str]) -> list[str]:
+    return [call.split()[2] for call in calls if call.startswith("patch node")]
+
+
+def ours(name: str, minutes: float) -> dict[str, Any]:
+    """Return a node that the guard cordoned so many minutes ago."""
+    made = node(name, status="True", unschedulable=True)
+    made["metadata"]["annotations"] = {
+        "gcluster.local/drain-reason": "gcluster-health: gpu-count: 7 of 8 GPUs",
+        "gcluster.local/drained-at": stamp(minutes),
+    }
+    return made
+
+
+@pytest.mark.parametrize(
+    ("already", "more"), [([], 4), ([5] * 4, 0), ([90] * 4, 4), ([90] * 8, 2), ([90] * 10, 0)]
+)
+def test_a_check_that_finds_every_node_unfit_takes_a_share_of_a_pool_and_no_more_an_hour(
+    tmp_path: Path, already: list[float], more: int
+) -> None:
+    out = [ours(f"out{number}", minutes) for number, minutes in enumerate(already)]
+    bad = [node(f"bad{number:02}", status="True") for number in range(40 - len(out))]
+    left = f"unfit and left in service: {len(bad) - more} of 40 nodes of pool gpu"
+    calls = guarded(tmp_path, [*out, *bad], alarm=left)
+    assert cordoned(calls) == [f"bad{number:02}" for number in range(more)]
+
+
+def test_the_cap_is_each_pools_and_drains_by_hand_are_not_counted(tmp_path: Path) -> None:
+    other = {"gcluster.local/pool": "other"}
+    nodes = [
+        *(node(f"a{number}", unschedulable=True) for number in range(3)),
+        node("a3", status="True"),
+        node("b0", status="True", labels=other),
+    ]
+    assert cordoned(guarded(tmp_path, nodes)) == ["a3", "b0"]
+
+
+def test_a_stop_holds_it(tmp_path: Path) -> None:
+    (tmp_path / "stopped").touch()
+    assert guarded(tmp_path, [node("bad", status="True"), node("good")]) == []

@@ -29,6 +29,8 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "false": ("✘", "error"),
     "unknown": ("?", "warning"),
 }
+_ILL = {True: "not well", False: "not up"}
+"""Whether there are nodes -> what is said of a cluster of which a condition doesn't hold."""
 _MANY = 24
 """Above this many nodes only those that need somebody are listed, and the rest counted."""
 
@@ -41,9 +43,8 @@ def status_text(status: ClusterStatus, console: Console, *, now: datetime) -> st
         console: what it is written on.
         now: the moment that "since" is counted to; aware.
     """
-    well = (
-        console.paint("good", "healthy") if status.healthy else console.paint("error", "not well")
-    )
+    tone: Tone = "good" if status.healthy else "error"
+    well = console.paint(tone, "healthy" if status.healthy else _ILL[bool(status.nodes)])
     lines = [f"{console.paint('strong', status.cluster)}   {well}"]
     lines += [_condition(condition, console, now) for condition in status.conditions]
     if status.nodes:

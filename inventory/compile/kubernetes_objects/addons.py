@@ -318,6 +318,14 @@ def spans_sites(facts: KubernetesFacts) -> bool:
     return len(sites) > 1 or any(facts.spec.sites[name].is_cloud for name in sites)
 
 
+def on_one_segment(facts: KubernetesFacts) -> bool:
+    """Whether all nodes reach each other without a router: known of those made on this machine.
+
+    Elsewhere racks may be routed, and a route straight to a node of another rack leads nowhere.
+    """
+    return all(facts.spec.sites[pool.site].is_made_here for pool in facts.spec.pools.values())
+
+
 def api_endpoint(facts: KubernetesFacts) -> str:
     """Return what agents on nodes reach the API server by; "" while it isn't known."""
     if facts.scheduler.virtual_address is not None:
@@ -340,7 +348,7 @@ def cilium_values(facts: KubernetesFacts) -> dict[str, Json]:
         "operator": {"replicas": 1 if len(facts.inventory.with_role("controller")) < 2 else 2},  # noqa: PLR2004  # of two one may fail
         "hubble": {"enabled": facts.spec.monitoring is not None},
     }
-    if spans_sites(facts):
+    if not on_one_segment(facts):
         return values | {"routingMode": "tunnel", "tunnelProtocol": "vxlan"}
     return values | {
         "routingMode": "native",
@@ -350,7 +358,11 @@ def cilium_values(facts: KubernetesFacts) -> dict[str, Json]:
 
 
 def calico_values(facts: KubernetesFacts) -> dict[str, Json]:
-    """Return the values of Tigera's operator, which sets Calico up."""
+    """Return the values of Tigera's operator, which sets Calico up.
+
+    Its rules are of the kind that kube-proxy's are: role kubernetes has nftables there on every
+    kernel from 5.13 on (docs.tigera.io, getting-started/kubernetes/nftables, 3.32; read 2026-11).
+    """
     encapsulation = "VXLAN" if spans_sites(facts) else "VXLANCrossSubnet"
     return {
         "installation": {
@@ -358,6 +370,7 @@ def calico_values(facts: KubernetesFacts) -> dict[str, Json]:
             "cni": {"type": "Calico"},
             "calicoNetwork": {
                 "bgp": "Disabled",
+                "linuxDataplane": "Nftables",
                 "ipPools": [
                     {
                         "cidr": facts.scheduler.pod_cidr,

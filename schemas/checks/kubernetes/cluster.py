@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from ...derived.control_planes import OLDEST, has, release_of
 from ...diagnostics import PathTuple, Severity
 from ...spec.sites import SITE_TYPES
 from ..context import CheckContext
-from ..network.cidrs import parsed
+from ..network.cidrs import Network, parsed
 from ..registry import Finding, check
 from ..scheduler.services import controller_pools
 
@@ -21,7 +21,9 @@ _PROVIDERS = {site.managed_kubernetes: name for name, site in SITE_TYPES.items()
 def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
     """`virtual_address` is an address of the controllers' network that no host has.
 
-    One host after the other answers to it, so it lies in the network they are on.
+    One host after the other answers to it, so it lies in the network they are on. The first and
+    the last address of a network are no host's; where it isn't known, one that ends in 0 or 255 is
+    taken for such a one.
     """
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.virtual_address is None:
@@ -38,6 +40,15 @@ def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
             hint="write a free address such as 10.20.0.10",
         )
         return
+    networks = list(_controllers_networks(context))
+    if of_no_host(address, [network for _, _, network in networks]):
+        yield Finding(
+            summary=f"{written} is no host's address: it stands for a network or all of its hosts",
+            path=path,
+            hint="choose a free address that ends in 1 to 254",
+            relies_on=(path, *(("sites", name, "network", "cidr") for name, _, _ in networks)),
+        )
+        return
     for group in context.host_groups:
         if written in (group.addresses or ()):
             yield Finding(
@@ -47,19 +58,33 @@ def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
                 hint="choose a free address",
                 relies_on=(path, group.path),
             )
-    for name in dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)):
-        cidr = context.sites[name].networks.get(_CIDR) if context.exists(name) else None
-        try:
-            network = ip_network(cidr) if cidr is not None else None
-        except ValueError:
-            continue
-        if network is not None and address not in network:
+    for name, cidr, network in networks:
+        if address not in network:
             yield Finding(
                 summary=f'{written} is not in {cidr}, the network of site "{name}"',
                 path=path,
                 hint=f"choose a free address of {cidr}",
                 relies_on=(path, ("sites", name, "network", "cidr"), ("pools", "*", "role")),
             )
+
+
+def of_no_host(address: IPv4Address | IPv6Address, networks: Sequence[Network]) -> bool:
+    """Say whether no host can have an address: a network's own, all hosts', of a group, or none."""
+    if address.is_multicast or address.is_unspecified or address.is_loopback:
+        return True
+    within = [network for network in networks if address in network]
+    if within:
+        return any(address in {one.network_address, one.broadcast_address} for one in within)
+    return not networks and address.version == 4 and int(address) & 0xFF in {0, 0xFF}  # noqa: PLR2004  # IPv4
+
+
+def _controllers_networks(context: CheckContext) -> Iterator[tuple[str, str, Network]]:
+    """Yield the sites of control planes with their networks, as far as these are known."""
+    for name in dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)):
+        cidr = context.sites[name].networks.get(_CIDR) if context.exists(name) else None
+        network = parsed(cidr) if cidr is not None else ""
+        if cidr is not None and not isinstance(network, str):
+            yield name, cidr, network
 
 
 @check("GC533", summary="The cloud's control plane does not fit the sites or pools.")
@@ -168,7 +193,8 @@ _SERVICES: PathTuple = ("scheduler", "service_cidr")
 _PLANE: PathTuple = ("scheduler", "control_plane")
 _NODE_PREFIX = 24
 """Each node gets a network of this size for its pods: kube-controller-manager's default
-(node-cidr-mask-size-ipv4, kubernetes.io, read 2026-11)."""
+(node-cidr-mask-size-ipv4, kubernetes.io), GKE's for 110 pods a node (flexible-pod-cidr), and
+AKS' overlay's (azure-cni-overlay, "IP address planning"; all read 2026-11)."""
 _LARGEST_SERVICES, _SMALLEST_SERVICES = 12, 28
 """Prefixes: the API server takes 20 bits at most, and the tenth address is the DNS server's
 (kubeadm, MaximumBitsForServiceSubnet and MinimumAddressesInServiceSubnet; read 2026-11)."""
@@ -179,7 +205,7 @@ def pod_cidr_too_small(context: CheckContext) -> Iterator[Finding]:
     """Each node takes a /24 of `pod_cidr` for its pods, so a /16 is for 256 nodes.
 
     Networks of pods and services are IPv4, as the nodes' addresses are; that of the services is a
-    /12 to a /28. A cloud's own control plane has rules of its own for their sizes.
+    /12 to a /28. GKE and AKS give each node a /24 too; under EKS pods have addresses of the VPC.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
@@ -198,7 +224,7 @@ def pod_cidr_too_small(context: CheckContext) -> Iterator[Finding]:
                 hint="write an IPv4 network such as "
                 + ("10.244.0.0/16" if who == "pods" else "10.96.0.0/12"),
             )
-        elif kubernetes.control_plane == "self" and who == "pods":
+        elif kubernetes.control_plane != "eks" and who == "pods":
             yield from _pods(context, network.prefixlen)
         elif kubernetes.control_plane == "self":
             yield from _services(network.prefixlen)
@@ -206,8 +232,7 @@ def pod_cidr_too_small(context: CheckContext) -> Iterator[Finding]:
 
 def _pods(context: CheckContext, prefix: int) -> Iterator[Finding]:
     """Yield that some nodes would get no network for their pods."""
-    sizes = [context.size(name) for name in context.pools]
-    nodes = max(1, sum(size or 0 for size in sizes))
+    nodes = max(1, sum(context.size(name) or 0 for name in context.pools))
     have = 2 ** (_NODE_PREFIX - prefix) if prefix <= _NODE_PREFIX else 0
     if nodes > have:
         needed = _NODE_PREFIX - (nodes - 1).bit_length()

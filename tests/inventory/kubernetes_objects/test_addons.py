@@ -8,7 +8,13 @@ import msgspec
 import pytest
 import yaml
 
-from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_addons, flux_objects
+from gcluster.inventory.compile.kubernetes_objects.addons import (
+    ORDER,
+    calico_values,
+    chosen_addons,
+    cilium_values,
+    flux_objects,
+)
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.queues import configuration
@@ -40,6 +46,16 @@ def test_calicos_kinds_are_there_before_its_operator() -> None:
     releases = {one["metadata"]["name"]: one["spec"] for one in of_kind("cloud", "HelmRelease")}
     after = [one["name"] for one in releases["tigera-operator"]["dependsOn"]]
     assert after == ["calico-crds"]
+
+
+def test_pod_networks_of_machines_need_no_route_to_another_rack_and_no_other_rules() -> None:
+    facts = facts_of(spec_of("campus"))
+    cilium = cilium_values(facts)
+    assert cilium["routingMode"] == "tunnel"
+    assert "autoDirectNodeRoutes" not in cilium
+    network = calico_values(facts)["installation"]["calicoNetwork"]
+    assert network["linuxDataplane"] == "Nftables"
+    assert network["ipPools"][0]["encapsulation"] == "VXLANCrossSubnet"
 
 
 def test_what_comes_after_an_add_on_stands_after_it_in_the_order() -> None:

@@ -62,6 +62,14 @@ def test_a_cordon_without_a_reason_is_told_with_what_the_node_says_of_itself() -
     assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"
 
 
+def test_a_node_that_is_unfit_and_serves_is_told_with_what_is_wrong() -> None:
+    double = ApiDouble({"nodes": [{**READY, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}]})
+    view = kubernetes_report(double).view
+    assert view.states == {"gpu001": "ready, unfit"}
+    assert not view.is_fit("gpu001")
+    assert view.reasons == {"gpu001": "unfit and left in service: gpu-count: 7 of 8 GPUs"}
+
+
 def test_a_node_is_held_by_its_pods_but_not_by_those_that_belong_to_it() -> None:
     pods = see_pods(
         ApiDouble(

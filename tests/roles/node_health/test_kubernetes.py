@@ -1,4 +1,4 @@
-"""On a node of Kubernetes the check renews a condition, and cordons and lifts with its reason."""
+"""On a node of Kubernetes the check renews a condition, cordons nobody, and lifts our cordons."""
 
 from __future__ import annotations
 
@@ -82,14 +82,22 @@ def test_a_fit_node_says_so_and_takes_pods(node: Path, check: Check) -> None:
     assert len(seen(node)["status"]["conditions"]) == 2  # the kubelet's own stays
 
 
-def test_an_unfit_node_says_what_is_wrong_and_is_cordoned_with_it(node: Path, check: Check) -> None:
+def cordon(node: Path, reason: str) -> None:
+    held = seen(node)
+    held["spec"]["unschedulable"] = True
+    held["metadata"]["annotations"] = {"gcluster.local/drain-reason": reason}
+    (node / "node.json").write_text(json.dumps(held))
+
+
+def test_an_unfit_node_says_what_is_wrong_and_leaves_the_cordon_to_who_sees_all(
+    node: Path, check: Check
+) -> None:
     code, line = check("gpu-lost")
-    assert (code, line.endswith("[cordoned]")) == (0, True)
+    assert (code, line.endswith("[told to the control planes]")) == (0, True)
     assert condition(node)["status"] == "True"
     assert condition(node)["message"] in line
-    assert seen(node)["spec"] == {"unschedulable": True}
-    notes = seen(node)["metadata"]["annotations"]
-    assert notes["gcluster.local/drain-reason"].startswith("gcluster-health: ")
+    assert seen(node)["spec"] == {}
+    cordon(node, "gcluster-health: gpu-count: 7 of 8 GPUs")
     assert check("gpu-lost")[1].endswith("[is cordoned]")
 
 
@@ -107,10 +115,7 @@ def test_since_when_it_is_unfit_stays_while_it_is(node: Path, check: Check) -> N
 
 
 def test_a_cordon_of_somebody_else_keeps_its_reason(node: Path, check: Check) -> None:
-    held = seen(node)
-    held["spec"]["unschedulable"] = True
-    held["metadata"]["annotations"] = {"gcluster.local/drain-reason": "new cables"}
-    (node / "node.json").write_text(json.dumps(held))
+    cordon(node, "new cables")
     assert check("gpu-lost")[1].endswith("[was cordoned already: new cables]")
     assert check(resume=True) == (0, "fit")
     assert seen(node)["spec"]["unschedulable"]
@@ -120,7 +125,7 @@ def test_a_cordon_of_somebody_else_keeps_its_reason(node: Path, check: Check) ->
 def test_a_cordon_of_ours_is_lifted_only_where_the_role_says_so(
     node: Path, check: Check, resume: bool
 ) -> None:
-    check("gpu-lost")
+    cordon(node, "gcluster-health: gpu-count: 7 of 8 GPUs")
     code, line = check(resume=resume)
     assert (code, line.startswith("fit [cordon lifted: ")) == (0, resume)
     assert seen(node)["spec"].get("unschedulable", False) is not resume

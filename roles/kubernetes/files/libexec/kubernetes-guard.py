@@ -3,12 +3,17 @@
 
 usage: kubernetes-guard.py
 
-Nodes set the condition GclusterUnfit themselves (role node_health). One whose condition is True is
-cordoned with its message; one whose condition is missing or too old is cordoned too, for nobody
-knows what it is. A node whose kubelet is silent gets no pods anyway; when it comes back, its check
-has as long as that of a new one. What never ends by itself and comes again elsewhere is moved away
-from those; jobs go on to their end, as on a node that was drained by hand. A cordon of somebody
-else's keeps its reason, and none is lifted here.
+Nodes set the condition GclusterUnfit themselves (role node_health), and only this program cordons
+for it. One whose condition is True is cordoned with its message; one whose condition is missing or
+too old is cordoned too, for nobody knows what it is. A node whose kubelet is silent gets no pods
+anyway; when it comes back, its check has as long as that of a new one. What never ends by itself
+and comes again elsewhere is moved away from those; jobs go on to their end, as on a node that was
+drained by hand. A cordon of somebody else's keeps its reason, and none is lifted here.
+
+A health check that is wrong must not take the fleet: of a pool a quarter at most is out by this
+program, and a tenth comes to it within an hour, but one node always may. What is beyond is left in
+service and said, and the program ends with 1, so that its unit has failed: `gcluster status` shows
+the same. A ConfigMap guard-stopped in gcluster-system stops it, whatever it holds.
 """
 
 from __future__ import annotations
@@ -28,19 +33,22 @@ POOL = "gcluster.local/pool"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 SILENT_S = 1200
 """The check runs every five minutes and may take 90 s; counted from when a node got ready."""
+HOUR_S = 3600
+NO_TIME = "1970-01-01T00:00:00Z"
 NEVER = "its health check has never reported"
 MOST_REASON = 250
 SERVICES = ("ReplicaSet", "StatefulSet", "ReplicationController")
+MOST_SHARE, HOURLY_SHARE = 0.25, 0.1
+"""Of a pool's nodes: out by this program at once, and within an hour."""
+STOP = ("get", "configmap", "guard-stopped", "--namespace=gcluster-system", "--ignore-not-found")
 
 
 def main() -> None:
     """Look at every node once."""
-    unfit = {}
-    for node in kubectl_json("get", "nodes")["items"]:
-        labels = node["metadata"].get("labels", {})
-        why = hindrance(node) if POOL in labels and CONTROL_PLANE not in labels else ""
-        if why and not node["spec"].get("unschedulable"):
-            unfit[node["metadata"]["name"]] = why
+    if run(*STOP, "--output=name").strip():
+        print("stopped by the ConfigMap guard-stopped in gcluster-system: nothing was looked at")
+        return
+    unfit, left = chosen(kubectl_json("get", "nodes")["items"])
     for name, why in unfit.items():
         cordon(name, why)
         print(f"cordoned {name}: {why}")
@@ -48,6 +56,50 @@ def main() -> None:
         for pod in kubectl_json("get", "pods", "--all-namespaces")["items"]:
             if pod["spec"].get("nodeName") in unfit and comes_again(pod):
                 evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
+    if left:
+        sys.exit(
+            f"unfit and left in service: {', '.join(left)}. So many at once may be a mistake of "
+            "the health check: look at one of them, and cordon the others where they are unfit"
+        )
+
+
+def chosen(everyone: list[Resource]) -> tuple[dict[str, str], list[str]]:
+    """Return node -> why it is to be cordoned, and in words which others stay in service."""
+    pools: dict[str, list[Resource]] = {}
+    for node in everyone:
+        labels = node["metadata"].get("labels", {})
+        if POOL in labels and CONTROL_PLANE not in labels:
+            pools.setdefault(labels[POOL], []).append(node)
+    unfit, left = {}, []
+    for pool, nodes in sorted(pools.items()):
+        serving = [node for node in nodes if not node["spec"].get("unschedulable")]
+        found = {node["metadata"]["name"]: why for node in serving if (why := hindrance(node))}
+        # In one order, so that several control planes at once choose the same ones.
+        names = sorted(found)[: allowed(nodes)]
+        unfit |= {name: found[name] for name in names}
+        if len(names) < len(found):
+            left.append(f"{len(found) - len(names)} of {len(nodes)} nodes of pool {pool}")
+    return unfit, left
+
+
+def allowed(nodes: list[Resource]) -> int:
+    """Return how many more nodes of a pool may be cordoned now."""
+    out = [node for node in nodes if node["spec"].get("unschedulable") and is_ours(node)]
+    lately = [node for node in out if age_of(notes_of(node).get(SINCE, NO_TIME)) < HOUR_S]
+    at_once = max(1, int(MOST_SHARE * len(nodes))) - len(out)
+    hourly = max(1, int(HOURLY_SHARE * len(nodes))) - len(lately)
+    return max(0, min(at_once, hourly))
+
+
+def is_ours(node: Resource) -> bool:
+    """Say whether the cordon of a node is this program's, or one of an older health check."""
+    return str(notes_of(node).get(REASON, "")).startswith(PREFIX)
+
+
+def notes_of(node: Resource) -> Resource:
+    """Return a node's annotations."""
+    found: Resource = node["metadata"].get("annotations", {})
+    return found
 
 
 def hindrance(node: Resource) -> str:

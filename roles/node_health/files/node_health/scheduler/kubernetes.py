@@ -1,7 +1,7 @@
-"""Kubernetes' view of this node: a condition with what is wrong, and cordoned with that reason.
+"""Kubernetes' view of this node: a condition that says what is wrong with it.
 
-It speaks with the kubelet's own credentials, by which a node may change itself and nothing else. A
-control plane cordons nodes whose condition is not renewed: see kubernetes-guard.py.
+It speaks with the kubelet's own credentials, by which a node may change itself and see no other. So
+it cordons nobody: the control planes do, who see how many are out (kubernetes-guard.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..finding import CheckIncomplete
-from .slurm import MOST_REASON, PREFIX
+from .slurm import PREFIX
 
 if TYPE_CHECKING:
     from ..probe import Probe
@@ -33,11 +33,11 @@ def is_member(probe: Probe) -> bool:
 
 
 def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
-    """Renew the condition, then cordon the node or lift a cordon of ours; return what was done.
+    """Renew the condition, and lift a cordon of ours from a fit node; return what was done.
 
     Args:
         node: this one.
-        reason: all that drains it; "" when it is fit.
+        reason: all that is to cordon it; "" when it is fit.
         probe: runs kubectl.
         resume: whether cordons of ours are lifted when all is well again.
 
@@ -49,14 +49,11 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
     written = now["metadata"].get("annotations", {}).get(DRAIN_REASON, "")
     if not reason:
         return _lift(node, written, probe) if out and resume and written.startswith(PREFIX) else ""
-    if out and not written.startswith(PREFIX):
-        return f"was cordoned already: {written or 'no reason given'}"
-    ours = (PREFIX + " ".join(reason.split()))[:MOST_REASON]
-    if out and written == ours:
+    if not out:
+        return "told to the control planes"
+    if written.startswith(PREFIX):
         return "is cordoned"
-    notes = {DRAIN_REASON: ours, DRAINED_AT: _stamp()}
-    _patch(node, probe, {"metadata": {"annotations": notes}, "spec": {"unschedulable": True}})
-    return "cordoned"
+    return f"was cordoned already: {written or 'no reason given'}"
 
 
 def _ask(node: str, probe: Probe) -> dict[str, Any]:
