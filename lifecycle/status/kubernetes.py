@@ -31,6 +31,9 @@ JOB_FIELDS = {
     "queue": "{.metadata.labels." + QUEUE_LABEL.replace(".", "\\.") + "}",
     "created": "{.metadata.creationTimestamp}",
     "suspended": "{.spec.suspend}",
+    "wanted": "{.spec.parallelism}",
+    "completions": "{.spec.completions}",
+    "succeeded": "{.status.succeeded}",
     "ended": '{.status.conditions[?(@.type=="Complete")].status}'
     '{.status.conditions[?(@.type=="Failed")].status}',
 }
@@ -53,7 +56,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     runs: bool
     created: str
     why: str = ""
-    """Why none of its pods runs."""
+    """Why none of its pods runs, or not all of them."""
 
 
 def kubernetes_report(kubectl: Kubectl) -> SchedulerReport:
@@ -112,15 +115,28 @@ def jobs_of(
         key = job["namespace"], job["name"]
         own = of_jobs.get(key, [])
         waits = next((pod.pending for pod in own if pod.pending), "")
+        why = in_short(waits or held.get(key, ""))
+        running = sum(pod.phase == "Running" for pod in own)
+        wanted = _wanted(job)
+        if running and why and running < wanted:
+            why = f"only {running} of {wanted} pods run: {why}"
         found.append(
             Waiting(
                 partition=job["queue"],
-                runs=any(pod.phase == "Running" for pod in own),
+                runs=bool(running),
                 created=job["created"],
-                why=in_short(waits or held.get(key, "")),
+                why=why if running < wanted else "",
             )
         )
     return found
+
+
+def _wanted(job: Mapping[str, str]) -> int:
+    """Return how many pods of a job run at once when it runs as a whole."""
+    most = int(job.get("wanted") or "1")
+    if job.get("completions"):
+        return min(most, int(job["completions"]) - int(job.get("succeeded") or "0"))
+    return most
 
 
 def queue_of(work: Iterable[Waiting], *, now: datetime) -> QueueStatus:
@@ -134,7 +150,7 @@ def queue_of(work: Iterable[Waiting], *, now: datetime) -> QueueStatus:
             if not one.runs:
                 age = (now - datetime.fromisoformat(one.created)).total_seconds()
                 oldest[name] = max(oldest.get(name, 0.0), age)
-        if not one.runs:
+        if one.why or not one.runs:
             reasons[one.why or "its pods are being made"] += 1
     return QueueStatus(
         running=counts["", True],
@@ -187,12 +203,12 @@ def _state(node: NodeSeen) -> str:
 def _pending_reasons(
     kubectl: Kubectl, jobs: Iterable[Mapping[str, str]], pods: Iterable[PodSeen]
 ) -> dict[tuple[str, str], str]:
-    """Return why jobs have no pods: their queue, or what refused the pods."""
-    with_pods = {(pod.namespace, pod.owner_name) for pod in pods if pod.owner == "Job"}
+    """Return why jobs lack pods: their queue, or what refused the pods."""
+    made = Counter((pod.namespace, pod.owner_name) for pod in pods if pod.owner == "Job")
     without = {
         (job["namespace"], job["name"]): job["suspended"] == "true"
         for job in jobs
-        if "True" not in job["ended"] and (job["namespace"], job["name"]) not in with_pods
+        if "True" not in job["ended"] and made[job["namespace"], job["name"]] < _wanted(job)
     }
     if not without:
         return {}

@@ -11,7 +11,7 @@ from ..steps import Json
 from .fabric import host_access
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, units_per_gpu
 from .objects import (
-    DOMAIN,
+    ACCOUNT_LABEL,
     SYSTEM_NAMESPACE,
     Object,
     new,
@@ -20,8 +20,6 @@ from .objects import (
 if TYPE_CHECKING:
     from .facts import KubernetesFacts
 
-ACCOUNT_LABEL = f"{DOMAIN}/account"
-"""On a namespace: the account that it is."""
 ROLE = "account-member"
 """Role of an account's people, and its binding, in each namespace."""
 GROUP_PREFIX = "gcluster:"
@@ -188,7 +186,8 @@ def priority_classes(facts: KubernetesFacts) -> list[Object]:
     """Return a PriorityClass for each QOS, in order of their names.
 
     A QOS that preempts nobody waits (`Never`). Kubernetes asks for the priority alone: a QOS that
-    preempts at all preempts all of lower priority (GC590 says so).
+    preempts at all preempts all of lower priority (GC590 says so). With Kueue that one preempts,
+    whole jobs: the scheduler would take pods out of their midst.
     """
     made = [
         new(
@@ -197,7 +196,9 @@ def priority_classes(facts: KubernetesFacts) -> list[Object]:
             name,
             value=qos.priority,
             globalDefault=name == NORMAL,
-            preemptionPolicy="PreemptLowerPriority" if qos.preempts else "Never",
+            preemptionPolicy="PreemptLowerPriority"
+            if qos.preempts and not facts.scheduler.kueue
+            else "Never",
             description=f"QOS {name}",
         )
         for name, qos in qualities(facts).items()

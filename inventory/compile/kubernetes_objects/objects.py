@@ -140,3 +140,56 @@ def pause_image(facts: KubernetesFacts) -> str:
     if here:
         return f"{BUILT}/{PAUSE}"
     return f"{PUBLISHED}/{_PAUSE_LATER if has(facts.release, _LATER) else PAUSE}"
+
+
+ADMISSION_API = "admissionregistration.k8s.io/v1"
+ACCOUNT_LABEL = f"{DOMAIN}/account"
+"""On a namespace: the account that it is."""
+
+
+def validation(expression: str, message: str) -> dict[str, str]:
+    """Return one rule; `message` is an expression as well."""
+    return {"expression": expression, "messageExpression": message, "reason": "Forbidden"}
+
+
+def matched_in_accounts(
+    resources: list[dict[str, list[str]]], operations: list[str]
+) -> dict[str, Json]:
+    """Return what a policy is about: these kinds, in the namespaces of accounts."""
+    return {
+        "namespaceSelector": {"matchExpressions": [{"key": ACCOUNT_LABEL, "operator": "Exists"}]},
+        "resourceRules": [one | {"operations": operations} for one in resources],
+    }
+
+
+def admission_policy(
+    name: str,
+    resources: list[dict[str, list[str]]],
+    variables: Mapping[str, str],
+    held: list[dict[str, str]],
+    *,
+    operations: list[str] | None = None,
+) -> Object:
+    """Return a policy that refuses what its rules don't hold for.
+
+    Args:
+        name: its name.
+        resources: the kinds it is about.
+        variables: name -> expression, in the order in which they may use each other.
+        held: its rules.
+        operations: CREATE and UPDATE where nothing is said.
+    """
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": matched_in_accounts(resources, operations or ["CREATE", "UPDATE"]),
+        "variables": [{"name": key, "expression": text} for key, text in variables.items()],
+        "validations": held,
+    }
+    return new(ADMISSION_API, "ValidatingAdmissionPolicy", name, spec=spec)
+
+
+def policy_binding(policy: Object) -> Object:
+    """Return what puts a policy to work."""
+    name = policy["metadata"]["name"]
+    spec: dict[str, Json] = {"policyName": name, "validationActions": ["Deny"]}
+    return new(ADMISSION_API, "ValidatingAdmissionPolicyBinding", name, spec=spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....schemas.derived.control_planes import CLAIMS_SINCE, has
 from ..steps import Json
-from .accounts import ACCOUNT_LABEL, gpu_limits, qualities
+from .accounts import gpu_limits, qualities
 from .fabric import fabric_access
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, capacity, covered, quantity
 from .nodes import (
@@ -18,7 +18,7 @@ from .nodes import (
     RACK,
     topology_levels,
 )
-from .objects import Object, new, to_yaml
+from .objects import ACCOUNT_LABEL, Object, new, to_yaml
 
 API = "kueue.x-k8s.io/v1beta2"
 """Fields as in apis/kueue/v1beta2 of kubernetes-sigs/kueue, read 2026-11."""
@@ -50,6 +50,27 @@ def flavors(facts: KubernetesFacts) -> list[Object]:
         spec = {"nodeLabels": {POOL: pool}, "topologyName": topology_name(one)}
         made.append(new(API, "ResourceFlavor", pool, spec=spec))
     return made
+
+
+PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+"""Annotation of a job's pods: nodes of one such domain where they suffice, else of a wider one
+(Kueue, concepts, Topology Aware Scheduling; read 2026-11)."""
+
+
+def preferred_levels(facts: KubernetesFacts) -> dict[str, str]:
+    """Return partition -> the narrowest label above the node that all of its pools have.
+
+    None of a partition whose pools lack one: Kueue places no job by a level that a flavor hasn't.
+    """
+    if facts.scheduler.gpu.resource_claims:
+        return {}
+    found = {}
+    for name, partition in facts.partitions.items():
+        levels = [topology_levels(facts, pool)[:-1] for pool in partition.pools]
+        common = [level for level in levels[0] if all(level in other for other in levels)]
+        if common:
+            found[name] = common[-1]
+    return found
 
 
 def topology_name(levels: list[str]) -> str:
@@ -167,6 +188,9 @@ def _groups(resources: list[str], of: list[dict[str, Json]]) -> list[Json]:
     return [{"coveredResources": resources, "flavors": of}] if resources and of else []
 
 
+_WHOLE_WITHIN_MIN = 30
+"""Minutes after which a job whose pods are not all ready gives everything back and queues again: an
+image of 30 GB comes in that time at 20 MB/s (docs: Kueue, "Setup wait for pods ready")."""
 _FRAMEWORKS = ("batch/job",)
 _WITH_ADDON = {"jobset": "jobset.x-k8s.io/jobset", "mpi-operator": "kubeflow.org/mpijob"}
 """Add-on -> kind of job that Kueue then queues too."""
@@ -204,6 +228,12 @@ def configuration(facts: KubernetesFacts) -> dict[str, Json]:
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {
             "matchExpressions": [{"key": ACCOUNT_LABEL, "operator": "Exists"}]
+        },
+        "waitForPodsReady": {
+            "timeout": f"{_WHOLE_WITHIN_MIN}m",
+            "recoveryTimeout": f"{_WHOLE_WITHIN_MIN}m",
+            "blockAdmission": False,
+            "requeuingStrategy": {"timestamp": "Eviction", "backoffBaseSeconds": 60},
         },
         "integrations": {"frameworks": frameworks},
         "resources": resources(facts),

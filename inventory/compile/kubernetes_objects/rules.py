@@ -10,19 +10,26 @@ namespaces. The QOS that Slurm fills in is a MutatingAdmissionPolicy where the r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ..steps import Json
-from .accounts import ACCOUNT_LABEL, allowed_qos, default_qos, qualities
+from .accounts import allowed_qos, default_qos, gpu_limits, qualities
 from .fabric import host_access
 from .facts import KubernetesFacts
 from .nodes import PARTITION_DOMAIN
-from .objects import Object, literal, new
-from .queues import DEFAULT_QUEUE
+from .objects import (
+    ADMISSION_API,
+    Object,
+    admission_policy,
+    literal,
+    matched_in_accounts,
+    new,
+    policy_binding,
+    validation,
+)
+from .queues import DEFAULT_QUEUE, PREFERRED_TOPOLOGY, preferred_levels
 
-_API = "admissionregistration.k8s.io/v1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job that names its queue: the partition."""
 END_RULE = "gcluster-end"
@@ -53,11 +60,12 @@ def rules(facts: KubernetesFacts) -> list[Object]:
     made: list[Object | None] = [_qos_of_pods(facts)]
     made += [_queues(facts), _time_of_jobs(facts)] if facts.scheduler.kueue else [_places(facts)]
     made += [
+        _whole_jobs(facts),
         _confined(facts, "pods", _PODS, "object.spec"),
         _confined(facts, "jobs", _JOBS, "object.spec.template.spec"),
         _addresses(),
     ]
-    bound = [[policy, _binding(policy)] for policy in made if policy is not None]
+    bound = [[policy, policy_binding(policy)] for policy in made if policy is not None]
     return [one for pair in bound for one in pair] + _defaults(facts)
 
 
@@ -75,8 +83,8 @@ def end_rule(end: datetime) -> list[Object]:
     now, until = "timestamp(object.metadata.creationTimestamp)", f"timestamp({literal(stamp)})"
     lasts = "duration(string(object.spec.activeDeadlineSeconds) + 's')"
     held = [
-        _rule(f"{now} < {until}", literal(f"this cluster ended on {stamp}")),
-        _rule(
+        validation(f"{now} < {until}", literal(f"this cluster ended on {stamp}")),
+        validation(
             "request.kind.kind != 'Job' || (has(object.spec.activeDeadlineSeconds) && "
             f"{now} + {lasts} <= {until})",
             literal(
@@ -85,8 +93,8 @@ def end_rule(end: datetime) -> list[Object]:
             ),
         ),
     ]
-    policy = _policy(END_RULE, [_PODS, _JOBS], {}, held, operations=["CREATE"])
-    return [policy, _binding(policy)]
+    policy = admission_policy(END_RULE, [_PODS, _JOBS], {}, held, operations=["CREATE"])
+    return [policy, policy_binding(policy)]
 
 
 def time_limits(facts: KubernetesFacts) -> dict[str, dict[str, int]]:
@@ -108,20 +116,20 @@ def _qos_of_pods(facts: KubernetesFacts) -> Object:
         "grace": f"object.spec.?terminationGracePeriodSeconds.orValue({DEFAULT_GRACE_S})",
     }
     held = [
-        _rule(
+        validation(
             "variables.qos in variables.allowed",
             "'priorityClassName of this account: one of ' + variables.allowed.join(', ')",
         )
     ]
     if grace:
         held.append(
-            _rule(
+            validation(
                 f"!(variables.qos in {literal(grace)}) || "
                 f"variables.grace <= {literal(grace)}[variables.qos]",
                 "'terminationGracePeriodSeconds is above the grace of QOS ' + variables.qos",
             )
         )
-    return _policy("gcluster-qos", [_PODS], variables, held, operations=["CREATE"])
+    return admission_policy("gcluster-qos", [_PODS], variables, held, operations=["CREATE"])
 
 
 def _partition(facts: KubernetesFacts) -> str:
@@ -133,18 +141,52 @@ def _partition(facts: KubernetesFacts) -> str:
     return f"{queue} == '{DEFAULT_QUEUE}' ? {default} : {queue}"
 
 
+_PARENTS = ("JobSet", "MPIJob", "TrainJob")
+"""Kinds of jobs that are made of other jobs. What waits in a queue is the whole."""
+_BRING_PARENTS = frozenset({"jobset.x-k8s.io", "kubeflow.org", "trainer.kubeflow.org"})
+
+
+def _parts(facts: KubernetesFacts) -> dict[str, str]:
+    """Return variables that tell a part of another job, and whether it is rightly called one.
+
+    Only the controllers of those kinds make parts. For who claims to be one waits in no queue.
+    """
+    addons = [facts.catalog.addons[name] for name in facts.scheduler.addons]
+    spaces = {one.namespace for one in addons if _BRING_PARENTS.intersection(one.kinds)}
+    groups = sorted(f"system:serviceaccounts:{space}" for space in spaces)
+    owned = (
+        "{}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && "
+        f"o.kind in {literal(list(_PARENTS))})"
+    )
+    return {
+        "part": owned.format("object"),
+        "proper": f"request.userInfo.?groups.orValue([]).exists(g, g in {literal(groups)}) || "
+        f"(request.operation == 'UPDATE' && {owned.format('oldObject')})",
+    }
+
+
 def _queues(facts: KubernetesFacts) -> Object:
-    """Jobs name a partition that their account may use."""
+    """Jobs name a partition that their account may use; parts of a job are where the whole is."""
     queues = {account: facts.partitions_of(account) for account in facts.accounts}
     variables = {
         "queues": f"{literal(queues)}[namespaceObject.metadata.name]",
         "partition": _partition(facts),
+        **_parts(facts),
     }
-    held = _rule(
-        "variables.partition in variables.queues",
-        f"'label {QUEUE_LABEL} of this account: one of ' + variables.queues.join(', ')",
-    )
-    return _policy("gcluster-queues", _QUEUED, variables, [held])
+    held = [
+        validation(
+            "!variables.part || variables.proper",
+            literal(
+                f"ownerReferences to a {', '.join(_PARENTS[:-1])} or {_PARENTS[-1]} are its "
+                "controller's to set"
+            ),
+        ),
+        validation(
+            "variables.part || variables.partition in variables.queues",
+            f"'label {QUEUE_LABEL} of this account: one of ' + variables.queues.join(', ')",
+        ),
+    ]
+    return admission_policy("gcluster-queues", _QUEUED, variables, held)
 
 
 def _time_of_jobs(facts: KubernetesFacts) -> Object | None:
@@ -154,34 +196,96 @@ def _time_of_jobs(facts: KubernetesFacts) -> Object | None:
     if only:
         of = f"{literal(only)}[variables.partition]"
         held.append(
-            _rule(
-                f"!(variables.partition in {literal(only)}) || variables.qos in {of}",
+            validation(
+                f"variables.part || !(variables.partition in {literal(only)}) || "
+                f"variables.qos.all(q, q in {of})",
                 f"'partition ' + variables.partition + ' takes only: ' + {of}.join(', ')",
             )
         )
     for what, longest in time_limits(facts).items():
         if longest:
-            of = f"{literal(longest)}[variables.{what}]"
+            names = "[variables.partition]" if what == "partition" else "variables.qos"
+            limits = literal(longest)
             held.append(
-                _rule(
-                    f"!(variables.{what} in {literal(longest)}) || "
-                    f"(has(object.spec.activeDeadlineSeconds) && "
-                    f"object.spec.activeDeadlineSeconds <= {of})",
-                    f"'set spec.activeDeadlineSeconds: {what} ' + variables.{what} + "
-                    f"' runs jobs for at most ' + string({of}) + ' s'",
+                validation(
+                    f"variables.part || {names}.all(n, !(n in {limits}) || "
+                    f"variables.seconds.all(s, s > 0 && s <= {limits}[n]))",
+                    f"'set ' + variables.field + ': {what} ' + {names}.filter(n, n in {limits})"
+                    f".map(n, n + ' runs jobs for at most ' + string({limits}[n]) + ' s')"
+                    ".join(', ')",
                 )
             )
     if not held:
         return None
-    variables = {"partition": _partition(facts), "qos": _qos_of_job(facts)}
-    return _policy("gcluster-job-limits", [_JOBS], variables, held)
+    variables = {
+        "partition": _partition(facts),
+        "qos": _qos_of_job(facts),
+        "field": _by_kind(
+            literal("activeDeadlineSeconds of each of spec.replicatedJobs"),
+            literal("spec.runPolicy.activeDeadlineSeconds"),
+            literal("spec.activeDeadlineSeconds"),
+        ),
+        "seconds": _by_kind(
+            "object.spec.replicatedJobs.map(j, j.template.spec.?activeDeadlineSeconds.orValue(0))",
+            "[object.spec.?runPolicy.?activeDeadlineSeconds.orValue(0)]",
+            "[object.spec.?activeDeadlineSeconds.orValue(0)]",
+        ),
+        **_parts(facts),
+    }
+    return admission_policy("gcluster-job-limits", _QUEUED, variables, held)
+
+
+def _by_kind(jobset: str, mpijob: str, other: str) -> str:
+    """Return the expression for the kind of job that is asked about."""
+    kind = "request.kind.kind"
+    return f"{kind} == 'JobSet' ? {jobset} : {kind} == 'MPIJob' ? {mpijob} : {other}"
 
 
 def _qos_of_job(facts: KubernetesFacts) -> str:
-    """Return the expression of a job's QOS."""
-    return (
-        "object.spec.template.spec.?priorityClassName.orValue("
-        f"{_default_qos(facts)}[namespaceObject.metadata.name])"
+    """Return the expression of the QOS of a job's pods: each once, or more often.
+
+    A TrainJob's pods are its runtime's: what they ask for is only seen when they are made.
+    """
+    default = f"{_default_qos(facts)}[namespaceObject.metadata.name]"
+    named = f".?priorityClassName.orValue({default})"
+    return _by_kind(
+        f"object.spec.replicatedJobs.map(j, j.template.spec.template.spec{named})",
+        f"object.spec.mpiReplicaSpecs.map(n, object.spec.mpiReplicaSpecs[n].template.spec{named})",
+        f"[object.spec.?template.?spec{named}]",
+    )
+
+
+def _whole_jobs(facts: KubernetesFacts) -> Object | None:
+    """A Job whose pods together are over its account's quota never runs as a whole: it is refused.
+
+    Else those that fit would hold their GPUs and wait for the others. None: no quota limits GPUs.
+    """
+    most: dict[str, dict[str, int]] = {}
+    for account in facts.accounts:
+        limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
+        known = [quota for quota in limits if quota is not None]
+        if known and not facts.scheduler.gpu.resource_claims:
+            most[account] = gpu_limits(facts, min(known))
+    most = {account: limits for account, limits in most.items() if limits}
+    if not most:
+        return None
+    account = "namespaceObject.metadata.name"
+    asked = "int(string(c.?resources.?limits[?r].orValue('0')))"
+    variables = {
+        "most": f"{account} in {literal(most)} ? {literal(most)}[{account}] : {{}}",
+        "pods": "object.spec.?parallelism.orValue(1)",
+    }
+    fits = (
+        "object.spec.template.spec.containers.all(c, "
+        f"variables.pods * {asked} <= variables.most[r])"
+    )
+    held = validation(
+        f"variables.most.all(r, {fits})",
+        f"'it asks for more than the quota of this account: ' + variables.most.filter(r, !({fits}))"
+        ".map(r, string(variables.most[r]) + ' ' + r).join(', ')",
+    )
+    return admission_policy(
+        "gcluster-whole-jobs", [_JOBS], variables, [held], operations=["CREATE"]
     )
 
 
@@ -203,13 +307,15 @@ def _places(facts: KubernetesFacts) -> Object | None:
     if not bound:
         return None
     account = "namespaceObject.metadata.name"
-    held = _rule(
+    held = validation(
         f"!({account} in variables.bound) || variables.bound[{account}]"
         ".exists(label, object.spec.?nodeSelector[?label].orValue('') == 'true')",
         f"'set one of these to \"true\" in nodeSelector: ' + variables.bound[{account}].join(', ')",
     )
     variables = {"bound": literal(bound)}
-    return _policy("gcluster-partitions", [_PODS], variables, [held], operations=["CREATE"])
+    return admission_policy(
+        "gcluster-partitions", [_PODS], variables, [held], operations=["CREATE"]
+    )
 
 
 def _confined(
@@ -233,28 +339,28 @@ def _confined(
         "containers": f"{pod}.containers + {pod}.?initContainers.orValue([])",
     }
     held = [
-        _rule(
+        validation(
             f"{pod}.?nodeName.orValue('') == ''",
             literal("no nodeName: the scheduler places pods; use nodeSelector"),
         ),
-        _rule(
+        validation(
             f"{pod}.?tolerations.orValue([]).all(t, t.?key.orValue('') != '' && "
             "!t.key.startsWith('node-role.kubernetes.io/') && "
             "t.key != 'node.kubernetes.io/unschedulable')",
             literal("no toleration of everything, of control planes' taints or of drained nodes"),
         ),
-        _rule(
+        validation(
             f"{pod}.?volumes.orValue([]).all(v, !has(v.hostPath) || "
             "v.hostPath.path in variables.paths)",
             "'hostPath volumes of this account: ' + (variables.paths.size() == 0 ? 'none' : "
             "variables.paths.join(', '))",
         ),
-        _rule(
+        validation(
             f"!{pod}.?hostPID.orValue(false) && !{pod}.?hostIPC.orValue(false) && "
             f"(variables.network || !{pod}.?hostNetwork.orValue(false))",
             "'no hostPID and no hostIPC' + (variables.network ? '' : ', and no hostNetwork')",
         ),
-        _rule(
+        validation(
             "variables.privileged || "
             "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false) && "
             "c.?securityContext.?capabilities.?add.orValue([])"
@@ -264,78 +370,66 @@ def _confined(
             ),
         ),
     ]
-    return _policy(f"gcluster-confined-{what}", [resources], variables, held, operations=["CREATE"])
+    return admission_policy(
+        f"gcluster-confined-{what}", [resources], variables, held, operations=["CREATE"]
+    )
 
 
 def _addresses() -> Object:
     """Services don't take addresses of others, such as the control plane's."""
-    held = _rule(
+    held = validation(
         "object.spec.?externalIPs.orValue([]).size() == 0 && "
         "object.spec.?loadBalancerIP.orValue('') == ''",
         literal("no externalIPs and no loadBalancerIP"),
     )
-    return _policy("gcluster-addresses", [_SERVICES], {}, [held])
-
-
-def _rule(expression: str, message: str) -> dict[str, str]:
-    """Return one rule; `message` is an expression as well."""
-    return {"expression": expression, "messageExpression": message, "reason": "Forbidden"}
-
-
-def _matched(resources: list[dict[str, list[str]]], operations: list[str]) -> dict[str, Json]:
-    return {
-        "namespaceSelector": {"matchExpressions": [{"key": ACCOUNT_LABEL, "operator": "Exists"}]},
-        "resourceRules": [one | {"operations": operations} for one in resources],
-    }
-
-
-def _policy(
-    name: str,
-    resources: list[dict[str, list[str]]],
-    variables: Mapping[str, str],
-    held: list[dict[str, str]],
-    *,
-    operations: list[str] | None = None,
-) -> Object:
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": _matched(resources, operations or ["CREATE", "UPDATE"]),
-        "variables": [{"name": key, "expression": text} for key, text in variables.items()],
-        "validations": held,
-    }
-    return new(_API, "ValidatingAdmissionPolicy", name, spec=spec)
-
-
-def _binding(policy: Object) -> Object:
-    name = policy["metadata"]["name"]
-    spec: dict[str, Json] = {"policyName": name, "validationActions": ["Deny"]}
-    return new(_API, "ValidatingAdmissionPolicyBinding", name, spec=spec)
+    return admission_policy("gcluster-addresses", [_SERVICES], {}, [held])
 
 
 def _defaults(facts: KubernetesFacts) -> list[Object]:
-    """Return what gives jobs their account's default QOS; [] before the release that has it.
+    """Return what fills in a job's QOS and its place; [] before the release that has such policies.
 
-    It has to be said in the job: a pod that comes without has been given the cluster's default
-    by the time that policies see it.
+    The QOS has to be said in the job: a pod that comes without has been given the cluster's default
+    by the time that policies see it. The place is that of Slurm: nodes of one leaf where they
+    suffice, else of one block.
     """
     if not has(facts.release, MUTATING_POLICY_SINCE):
         return []
-    filled = (
-        "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec"
-        f"{{priorityClassName: {_default_qos(facts)}[namespaceObject.metadata.name]}}}}}}}}"
-    )
-    asks_for_none = "!has(object.spec.template.spec.priorityClassName)"
+    template = "Object.spec.template"
+    made = [
+        *_filled(
+            "gcluster-default-qos",
+            f"spec: {template}.spec{{priorityClassName: "
+            f"{_default_qos(facts)}[namespaceObject.metadata.name]}}",
+            "!has(object.spec.template.spec.priorityClassName)",
+        )
+    ]
+    levels = preferred_levels(facts) if facts.scheduler.kueue else {}
+    if levels:
+        partition, known = _partition(facts), literal(levels)
+        given = "object.spec.template.?metadata.?annotations.orValue({})"
+        made += _filled(
+            "gcluster-topology",
+            f"metadata: {template}.metadata{{annotations: "
+            f"{{'{PREFERRED_TOPOLOGY}': {known}[{partition}]}}}}",
+            f"({partition}) in {known} && object.spec.?parallelism.orValue(1) > 1 && "
+            f"!{given}.exists(a, a.startsWith('kueue.x-k8s.io/podset-'))",
+        )
+    return made
+
+
+def _filled(name: str, part: str, where: str) -> list[Object]:
+    """Return a policy that sets a part of jobs' templates on a condition, and its binding."""
+    filled = f"Object{{spec: Object.spec{{template: Object.spec.template{{{part}}}}}}}"
     spec: dict[str, Json] = {
         "failurePolicy": "Fail",
-        "matchConstraints": _matched([_JOBS], ["CREATE"]),
-        "matchConditions": [{"name": "asks-for-none", "expression": asks_for_none}],
+        "matchConstraints": matched_in_accounts([_JOBS], ["CREATE"]),
+        "matchConditions": [{"name": "not-said", "expression": where}],
         "reinvocationPolicy": "IfNeeded",
         "mutations": [
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": filled}}
         ],
     }
-    name = "gcluster-default-qos"
     return [
-        new(_API, "MutatingAdmissionPolicy", name, spec=spec),
-        new(_API, "MutatingAdmissionPolicyBinding", name, spec={"policyName": name}),
+        new(ADMISSION_API, "MutatingAdmissionPolicy", name, spec=spec),
+        new(ADMISSION_API, "MutatingAdmissionPolicyBinding", name, spec={"policyName": name}),
     ]

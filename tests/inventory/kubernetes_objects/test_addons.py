@@ -17,7 +17,8 @@ from gcluster.inventory.compile.kubernetes_objects.addons import (
 )
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
-from gcluster.inventory.compile.kubernetes_objects.queues import configuration
+from gcluster.inventory.compile.kubernetes_objects.queues import configuration, preferred_levels
+from gcluster.inventory.compile.kubernetes_objects.rules import rules
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import Software
@@ -80,6 +81,33 @@ def test_flux_takes_a_chart_from_a_registry_by_its_version_and_its_own_layer(
 def test_kueue_does_without_claims_where_nothing_serves_them(release: str, *, off: bool) -> None:
     gates: dict[str, bool] = configuration(of_release("campus", release)).get("featureGates", {})
     assert (gates.get("KueueDRAIntegration") is False) == off
+
+
+def test_a_job_runs_whole_or_gives_back_what_it_holds() -> None:
+    ready = configuration(facts_of(spec_of("campus")))["waitForPodsReady"]
+    assert ready["timeout"] == "30m"
+    assert ready["blockAdmission"] is False
+    classes = {one["metadata"]["name"]: one for one in of_kind("campus", "PriorityClass")}
+    assert classes["high"]["preemptionPolicy"] == "Never"  # Kueue preempts, and nobody else
+    without = {one["metadata"]["name"]: one for one in of_kind("local", "PriorityClass")}
+    assert {one["preemptionPolicy"] for one in without.values()} >= {"Never"}
+
+
+def test_jobs_of_several_pods_prefer_one_leaf_where_all_pools_of_their_partition_have_leaves() -> (
+    None
+):
+    assert preferred_levels(facts_of(spec_of("campus"))) == {"train": "gcluster.local/leaf"}
+    policies = rules(of_release("campus", "1.36"))
+    (made,) = [
+        one
+        for one in policies
+        if (one["kind"], one["metadata"]["name"])
+        == ("MutatingAdmissionPolicy", "gcluster-topology")
+    ]
+    (mutation,) = made["spec"]["mutations"]
+    expression = mutation["applyConfiguration"]["expression"]
+    assert "podset-preferred-topology" in expression
+    assert '"train": "gcluster.local/leaf"' in expression.replace("'", '"')
 
 
 def test_claimed_gpus_are_queued_without_a_topology() -> None:

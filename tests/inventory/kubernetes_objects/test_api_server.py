@@ -145,6 +145,18 @@ def test_a_member_of_an_account_becomes_nobody_else(api: Any) -> None:
         done = asked("create", "--filename=-", made=_job(pod))
         assert done.returncode != 0, what
         assert "gcluster-confined-jobs" in done.stderr, (what, done.stderr)
+    part = _job({})
+    owner = {"kind": "JobSet", "name": "x", "uid": "1", "apiVersion": "jobset.x-k8s.io/v1alpha2"}
+    part["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    assert "gcluster-queues" in asked("create", "--filename=-", made=part).stderr
+    too_many = _job({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]})
+    too_many["spec"]["parallelism"] = 5
+    assert "gcluster-whole-jobs" in asked("create", "--filename=-", made=too_many).stderr
+    operator = "--as=system:serviceaccount:jobset-system:jobset-controller-manager"
+    parts = ("--as-group=system:serviceaccounts:jobset-system", "--as-group=system:masters")
+    del part["metadata"]["labels"]
+    made = api.kubectl(operator, *parts, "create", "--filename=-", stdin=json.dumps(part))
+    assert "created" in made.stdout
     service = {
         "apiVersion": "v1",
         "kind": "Service",

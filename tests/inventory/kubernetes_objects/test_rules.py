@@ -17,25 +17,47 @@ from .compiled import of_kind
 
 _ENVIRONMENT = cel.NewEnv(
     config=cel.NewEnvConfigFromYaml("name: rules\nextensions: [{name: optional}, {name: strings}]"),
-    variables=dict.fromkeys(("object", "namespaceObject", "request", "variables"), cel.Type.DYN),
+    variables=dict.fromkeys(
+        ("object", "oldObject", "namespaceObject", "request", "variables"), cel.Type.DYN
+    ),
 )
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 
-def refusals(case: str, policy: str, account: str, made: dict[str, Any]) -> list[str]:
-    """Return what a policy says to an object in an account's namespace; []: it may pass."""
+def refusals(case: str, policy: str, account: str, made: dict[str, Any], **asked: Any) -> list[str]:
+    """Return what a policy says to an object in an account's namespace; []: it may pass.
+
+    Args:
+        case: whose rules.
+        policy: one of them.
+        account: the namespace.
+        made: the object.
+        asked: its kind, who asks (`by`: groups), and what it was before.
+    """
     found = [one for one in of_kind(case, "ValidatingAdmissionPolicy") if _name(one) == policy]
     (spec,) = [one["spec"] for one in found]
-    return _refusals(spec, made, account)
+    return _refusals(spec, made, account, **asked)
 
 
 def _refusals(
-    spec: dict[str, Any], made: dict[str, Any], account: str, kind: str = ""
+    spec: dict[str, Any],
+    made: dict[str, Any],
+    account: str,
+    *,
+    kind: str = "Job",
+    by: tuple[str, ...] = ("gcluster:members",),
+    was: dict[str, Any] | None = None,
 ) -> list[str]:
+    operation = "CREATE" if was is None else "UPDATE"
     given: dict[str, Any] = {
         "object": {"metadata": {}, **made},
+        "oldObject": None if was is None else {"metadata": {}, **was},
         "namespaceObject": {"metadata": {"name": account}},
-        "request": {"kind": {"kind": kind}},
+        "request": {
+            "kind": {"kind": kind},
+            "operation": operation,
+            "userInfo": {"groups": list(by)},
+        },
     }
     variables: dict[str, Any] = {}
     for variable in spec["variables"]:
@@ -161,6 +183,76 @@ def test_the_time_of_a_qos_holds_for_jobs_that_take_it_by_default() -> None:
     assert said == "set spec.activeDeadlineSeconds: qos low runs jobs for at most 43200 s"
 
 
+JOBSET = ("system:serviceaccounts", "system:serviceaccounts:jobset-system")
+"""Groups of JobSet's controller, whose namespace is that of the add-on."""
+
+
+def _part(made: dict[str, Any]) -> dict[str, Any]:
+    owner = {"kind": "JobSet", "name": "train", "controller": True}
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+
+
+@pytest.mark.parametrize("policy", ["gcluster-queues", "gcluster-job-limits"])
+def test_the_parts_of_a_job_wait_in_no_queue_of_their_own(policy: str) -> None:
+    part = _part(_job(None, None, None))
+    assert refusals("campus", policy, "vision", part, by=JOBSET) == []
+    collector = ("system:serviceaccounts:kube-system",)
+    assert refusals("campus", policy, "vision", part, by=collector, was=part) == []
+
+
+def test_nobody_but_its_controller_makes_a_job_a_part_of_another() -> None:
+    whole, part = _job("all"), _part(_job("all"))
+    for was in (None, whole):
+        (said,) = refusals("campus", "gcluster-queues", "vision", part, was=was)
+        assert said.startswith("ownerReferences to a JobSet, MPIJob or TrainJob")
+
+
+def _jobset(seconds: int | None, qos: str = "low") -> dict[str, Any]:
+    one = _job(None, qos, seconds)["spec"]
+    spec = {"replicatedJobs": [{"name": "workers", "template": {"spec": one}}]}
+    return {"metadata": {"labels": {QUEUE: "train"}}, "spec": spec}
+
+
+def _mpijob(seconds: int | None, qos: str = "low") -> dict[str, Any]:
+    policy = {} if seconds is None else {"activeDeadlineSeconds": seconds}
+    worker = {"template": {"spec": {"priorityClassName": qos}}}
+    spec = {"runPolicy": policy, "mpiReplicaSpecs": {"Worker": worker}}
+    return {"metadata": {"labels": {QUEUE: "train"}}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "field"),
+    [
+        ("JobSet", _jobset, "activeDeadlineSeconds of each of spec.replicatedJobs"),
+        ("MPIJob", _mpijob, "spec.runPolicy.activeDeadlineSeconds"),
+    ],
+)
+def test_jobs_of_other_kinds_say_how_long_they_run_too(kind: str, make: Any, field: str) -> None:
+    def said(made: dict[str, Any]) -> list[str]:
+        return refusals("campus", "gcluster-job-limits", "vision", made, kind=kind)
+
+    assert said(make(3600)) == []
+    for seconds in (None, 700_000):
+        texts = said(make(seconds))
+        assert texts
+        assert all(text.startswith(f"set {field}: ") for text in texts)
+
+
+def test_a_job_that_never_fits_its_accounts_quota_is_refused_as_a_whole() -> None:
+    def job(pods: int, gpus: int) -> dict[str, Any]:
+        containers = [{"name": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]
+        return {"spec": {"parallelism": pods, "template": {"spec": {"containers": containers}}}}
+
+    most = next(
+        int(quota["spec"]["hard"]["requests.nvidia.com/gpu"])
+        for quota in of_kind("campus", "ResourceQuota")
+        if (quota["metadata"]["namespace"], _name(quota)) == ("nlp", "gpus")
+    )
+    assert refusals("campus", "gcluster-whole-jobs", "nlp", job(most // 8, 8)) == []
+    (said,) = refusals("campus", "gcluster-whole-jobs", "nlp", job(most // 8 + 1, 8))
+    assert said == f"it asks for more than the quota of this account: {most} nvidia.com/gpu"
+
+
 def test_without_kueue_a_pod_names_the_nodes_of_a_partition() -> None:
     own = {"partition.gcluster.local/trial": "true"}
     assert refusals("parts", "gcluster-partitions", "guests", _pod(nodeSelector=own)) == []
@@ -196,5 +288,5 @@ def test_near_its_end_a_cluster_takes_what_ends_before(
 ) -> None:
     policy, _ = end_rule(END)
     asked = {"metadata": {"creationTimestamp": made}, "spec": spec}
-    said = _refusals(policy["spec"], asked, "nlp", kind)
+    said = _refusals(policy["spec"], asked, "nlp", kind=kind)
     assert [refused in text for text in said[:1]] == [True] * bool(refused)

@@ -10,7 +10,7 @@ from gcluster.lifecycle.kubernetes.kubectl import read_rows
 from gcluster.lifecycle.kubernetes.observe import NodeSeen, PodSeen, holding, see_nodes, see_pods
 from gcluster.lifecycle.status import kubernetes as report
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor
-from gcluster.lifecycle.status.kubernetes import Waiting, in_short, jobs_of, kubernetes_report
+from gcluster.lifecycle.status.kubernetes import in_short, jobs_of, kubernetes_report
 
 from .api_double import ApiDouble
 
@@ -60,6 +60,25 @@ def test_a_cordon_without_a_reason_is_told_with_what_the_node_says_of_itself() -
     )
     unfit = {**bare, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}
     assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"
+
+
+def test_a_job_that_runs_in_part_says_what_the_rest_waits_for() -> None:
+    job = dict.fromkeys(report.JOB_FIELDS, "") | {
+        "namespace": "nlp",
+        "name": "train",
+        "created": "2026-11-22T12:00:00Z",
+        "wanted": "4",
+        "completions": "6",
+        "succeeded": "3",
+    }
+    pod = look.PodSeen(namespace="nlp", name="x", phase="Running", owner="Job", owner_name="train")
+    held = {("nlp", "train"): 'pods "y" is forbidden: exceeded quota: gpus'}
+    (said,) = jobs_of([job], [pod], held)
+    assert said.runs
+    assert said.why == "only 1 of 3 pods run: exceeded quota: gpus"
+    assert report.queue_of([said], now=datetime.now(UTC)).reasons[0].reason == said.why
+    (whole,) = jobs_of([job | {"succeeded": "5"}], [pod], held)
+    assert whole.why == ""
 
 
 def test_a_node_that_is_unfit_and_serves_is_told_with_what_is_wrong() -> None:
@@ -145,11 +164,6 @@ def test_jobs_are_counted_once_and_wait_for_what_their_pods_or_what_refused_them
         WaitingFor(reason="2 Insufficient nvidia.com/gpu", jobs=1),
         WaitingFor(reason="exceeded quota: gpus", jobs=1),
     }
-
-
-def test_a_job_that_runs_says_no_reason() -> None:
-    work = [Waiting(partition="", runs=True, created=JOB["created"], why="x")]
-    assert report.queue_of(work, now=datetime.now(UTC)).reasons == ()
 
 
 def test_one_report_tells_nodes_queue_and_quotas() -> None:

@@ -70,7 +70,8 @@ def chosen(everyone: list[Resource]) -> tuple[dict[str, str], list[str]]:
         labels = node["metadata"].get("labels", {})
         if POOL in labels and CONTROL_PLANE not in labels:
             pools.setdefault(labels[POOL], []).append(node)
-    unfit, left = {}, []
+    unfit: dict[str, str] = {}
+    left: list[str] = []
     for pool, nodes in sorted(pools.items()):
         serving = [node for node in nodes if not node["spec"].get("unschedulable")]
         found = {node["metadata"]["name"]: why for node in serving if (why := hindrance(node))}
