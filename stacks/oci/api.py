@@ -19,12 +19,15 @@ T = TypeVar("T")
 NOT_FOUND = "NotAuthorizedOrNotFound"
 """OCI doesn't tell what is missing from what a login may not see."""
 _CLIENTS = {
+    "block": ("core", "BlockstorageClient"),
+    "budget": ("budget", "BudgetClient"),
     "compute": ("core", "ComputeClient"),
     "identity": ("identity", "IdentityClient"),
     "limits": ("limits", "LimitsClient"),
     "lustre": ("lustre_file_storage", "LustreFileStorageClient"),
     "management": ("core", "ComputeManagementClient"),
     "network": ("core", "VirtualNetworkClient"),
+    "objects": ("object_storage", "ObjectStorageClient"),
     "search": ("resource_search", "ResourceSearchClient"),
 }
 """Our word for a service -> module and class of the SDK."""

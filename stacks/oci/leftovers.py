@@ -1,18 +1,33 @@
-"""What still carries a site's tags in OCI, by its search over all services."""
+"""What still carries a site's tags in OCI, and what a killed run had begun to make there.
+
+The first is told by OCI's search over all services, which lags behind by minutes; the second by the
+lists of each kind, which don't. OCI takes a name twice, and goes on with what it was asked for: it
+is taken up. Made again it would be there, and be paid for, twice; and some of it is in the way of
+its successor: a subnet of its addresses, a gateway of the only one that a VCN has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
 
 from ...schemas.catalog import Catalog
 from ..provider import Leftover
+from ..pulumi.data import read_data
+from ..pulumi.engine.checkpoint import Begun, StackResource
 from ..pulumi.hosts import usd_on_demand
 from ..pulumi.names import CLUSTER
 from .api import Answer, Api
 from .hosts import instances
 from .plan.types import SitePlan
 
-_GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}
+GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING", "DETACHED", "DETACHING"}
+MAKING = {"PROVISIONING", "SCALING", "STARTING", "CREATING", "UPDATING", "ATTACHING"}
+"""States (lifecycleState) of what goes or is gone, and of what OCI still works on."""
 _DATA = {"volume": "disk", "bucket": "bucket", "lustrefilesystem": "file-system"}
 """Types of resources that hold data, in lower case, and what they are called here."""
 _KINDS = {"instance": "node", "vcn": "network", **_DATA}
@@ -69,5 +84,91 @@ def _tagged(api: Api, plan: SitePlan) -> Iterator[_Item]:
     for page in api.pages(_Items, "search", "search_resources", query):
         for item in page.items:
             is_ours = wanted.items() <= (item.freeform_tags or {}).items()
-            if is_ours and (item.lifecycle_state or "").upper() not in _GONE:
+            if is_ours and (item.lifecycle_state or "").upper() not in GONE:
                 yield item
+
+
+class Lister(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How things of a kind are found again (data/lists.yaml says what each field is)."""
+
+    service: str
+    list: str
+    ask: dict[str, str] | None = None
+    more: dict[str, Any] = {}
+    by: tuple[str, ...] = ("displayName",)
+    id: str = "{id}"
+
+
+@cache
+def listers() -> dict[str, Lister]:
+    """Return type -> how things of it are found again."""
+    return read_data("oci", "lists", dict[str, Lister])
+
+
+def is_group(one: StackResource) -> bool:
+    """Say whether it is machines that OCI makes together, for hours."""
+    return one.type.endswith((":ClusterNetwork", ":ComputeGpuMemoryCluster"))
+
+
+def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
+    """Return URN -> id, as the provider imports it, of what is there of what was begun.
+
+    Args:
+        api: the site's region.
+        plan: the site; what carries tags of another is left to it.
+        begun: what the stack has as begun.
+        known: ids of what the stack has.
+
+    Raises:
+        OciError: OCI can't be asked.
+    """
+    there = ((one, _standing(api, plan, one, known)) for one in begun if one.type in listers())
+    return {one.urn: _imported(one, found) for one, found in there if found is not None}
+
+
+def await_made(
+    api: Api,
+    plan: SitePlan,
+    begun: Begun,
+    tell: Callable[[str], None],
+    *,
+    patience_s: float = 2 * 3600.0,  # as long as the provider waits for the slowest: Lustre
+    pause_s: float = 15.0,
+) -> None:
+    """Wait for what OCI still makes of what was begun: what others need of it isn't known before.
+
+    Raises:
+        OciError: as `begun_ids`.
+    """
+    waiting, until = list(begun), time.monotonic() + patience_s
+    while waiting and time.monotonic() < until:
+        found = [(one, _standing(api, plan, one, ())) for one in waiting]
+        waiting = [one for one, it in found if it and it.get("lifecycleState") in MAKING]
+        if waiting:
+            tell(f"OCI still makes {', '.join(one.name for one in waiting)}")
+            time.sleep(pause_s)
+
+
+def _standing(
+    api: Api, plan: SitePlan, one: StackResource, known: Collection[str]
+) -> dict[str, Any] | None:
+    """Return what a list tells of a thing that was begun; None where it isn't there."""
+    lister, ours = listers()[one.type], plan.labels.found_by().items()
+    inputs = {"compartmentId": plan.compartment, **one.inputs}
+    asks = lister.ask or {"compartment_id": "compartmentId"}
+    asked = {parameter: inputs[key] for parameter, key in asks.items()}
+    for page in api.pages(object, lister.service, lister.list, **asked, **lister.more):
+        for thing in page.get("items", []) if isinstance(page, dict) else page:
+            tags = thing.get("freeformTags") or {}
+            if (
+                all(thing.get(key) == one.inputs.get(key) for key in lister.by)
+                and thing.get("lifecycleState") not in GONE
+                and ("freeformTags" not in one.inputs or ours <= tags.items())
+                and not {thing.get("id"), _imported(one, thing)} & set(known)
+            ):
+                return thing
+    return None
+
+
+def _imported(one: StackResource, thing: dict[str, Any]) -> str:
+    return listers()[one.type].id.format_map({**one.inputs, "id": "", **thing})

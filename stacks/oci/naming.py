@@ -1,27 +1,22 @@
 """Names for nodes that OCI makes as a group, and which of them go when the group gets smaller.
 
 OCI numbers the instances of a cluster network. Their names are given afterwards, as tags, and who
-has one keeps it. A group that a killed run had begun to make goes on being made: it is taken up.
+has one keeps it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.names import HOST, POOL
 from .api import Answer, Api
 from .hosts import Instance, instances
+from .leftovers import GONE, MAKING
 from .plan.types import PoolPlan, SitePlan
 
-_NETWORK = "oci:Core/clusterNetwork:ClusterNetwork"
-_MEMORY = "oci:Core/computeGpuMemoryCluster:ComputeGpuMemoryCluster"
-_MAKING = {"PROVISIONING", "SCALING", "STARTING", "CREATING", "UPDATING"}
-_GOING = {"TERMINATING", "TERMINATED", "DELETING", "DELETED"}
-"""States of cluster networks and GPU memory clusters (their lifecycleState)."""
 _PATIENCE_S = 6 * 3600.0
 """As long as the engine waits for one that it makes itself (data/timeouts.yaml)."""
 
@@ -49,32 +44,13 @@ class _Member(Answer, frozen=True):
     id: str
 
 
-def begun_groups(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
-    """Return URN -> id of the groups that are there of what a killed run had begun.
-
-    Args:
-        api: the site's region.
-        plan: the site.
-        begun: what the run had begun; their display name is their name in the program.
-        known: ids of what the stack has.
-    """
-    wanted = {one.name: one.urn for one in begun if one.type in {_NETWORK, _MEMORY}}
-    if not wanted:
-        return {}
-    return {
-        wanted[group.display_name]: group.id
-        for group in _groups(api, plan)
-        if group.display_name in wanted and group.id not in known
-    }
-
-
 def await_groups(
     api: Api, plan: SitePlan, tell: Callable[[str], None], *, pause_s: float = 30.0
 ) -> None:
     """Wait for groups that OCI still makes: one that was taken up, nobody else waits for."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
-        making = [g.display_name for g in _groups(api, plan) if g.lifecycle_state in _MAKING]
+        making = [g.display_name for g in _groups(api, plan) if g.lifecycle_state in MAKING]
         if not making:
             return
         tell(f"OCI still makes {', '.join(making)}")
@@ -92,7 +68,7 @@ def _groups(api: Api, plan: SitePlan) -> Iterator[_Group]:
         pages = api.pages(_MemoryClusters, "compute", call, plan.compartment)
         found += [group for page in pages for group in page.items]
     for group in found:
-        if group.lifecycle_state not in _GOING and ours <= group.freeform_tags.items():
+        if group.lifecycle_state not in GONE and ours <= group.freeform_tags.items():
             yield group
 
 
@@ -146,7 +122,7 @@ def _members(api: Api, plan: SitePlan, pool: PoolPlan, wanted: set[str]) -> dict
     ours = {**plan.labels.found_by(), POOL: pool.name}.items()
     found: dict[str, str] = {}
     for network in _networks(api, plan):
-        if network.lifecycle_state not in _GOING and ours <= network.freeform_tags.items():
+        if network.lifecycle_state not in GONE and ours <= network.freeform_tags.items():
             for group in network.instance_pools:
                 listed = api.pages(
                     tuple[_Member, ...],

@@ -7,15 +7,15 @@ from functools import cached_property
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer, SiteEvent
-from ..pulumi.engine.checkpoint import Begun, is_machine
+from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
 from ..pulumi.plan import data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api, engine_login
 from .elastic import grow, shrink, terminate
 from .hosts import Instance, addresses, instances, places, read_console, seen
-from .leftovers import leftovers
-from .naming import await_groups, begun_groups, give_back, name_nodes
+from .leftovers import await_made, begun_ids, is_group, leftovers
+from .naming import await_groups, give_back, name_nodes
 from .offers import offers
 from .plan.layout import site_plan
 from .plan.types import SitePlan
@@ -88,15 +88,11 @@ class Session(ListingSession[Instance]):
         return engine_login()
 
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
-        """Take up machines and groups of them: made again they'd be paid twice."""
-        found = {
-            one.urn: machine.id
-            for one in begun
-            if is_machine(one)
-            for machine in self.machines()
-            if machine.id not in known and one.name == self.plan.names(machine.host)
-        }
-        return found | begun_groups(self.api, self.plan, begun, known)
+        """Take up all that is there, once it is made; `after_up` waits for groups of machines."""
+        found = begun_ids(self.api, self.plan, begun, known)
+        made = tuple(one for one in begun if one.urn in found and not is_group(one))
+        await_made(self.api, self.plan, made, self._tell)
+        return found
 
     def _program(self) -> Callable[[], None]:
         from .program.site import program  # noqa: PLC0415  # for the engine only

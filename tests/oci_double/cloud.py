@@ -25,8 +25,15 @@ class OciCloud(Cloud):
         """Ask there."""
         self._endpoint = endpoint
 
+    def checked(self, urn: str, inputs: Json, old: Json | None) -> Json:
+        """Name what must have a name: its own, and something random, as the provider does."""
+        kind = KINDS.get(type_of(urn))
+        named = kind is not None and kind.autonamed
+        return {"name": (old or {}).get("name") or _unique(urn), **inputs} if named else inputs
+
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Make the call of the type; what the answer has beyond the inputs is computed."""
+        inputs = self.checked(urn, inputs, None)
         made = self._ask(urn, "create", inputs)
         if type_of(urn).endswith("SecurityRule"):
             [made] = made["securityRules"]
@@ -47,12 +54,16 @@ class OciCloud(Cloud):
 
     def read(self, urn: str, identifier: str, state: Json) -> Json | None:
         """Return what was known, or what is there if nothing was; None where it is gone."""
-        found = self._ask(urn, "get", state, identifier)
+        form = KINDS[type_of(urn)].imported
+        named = form and form.fullmatch(identifier)
+        parts = named.groupdict() if named and not state else {}
+        identifier = parts.pop("id", identifier)
+        found = self._ask(urn, "get", {**parts, **state}, identifier)
         if isinstance(found, list):
             found = next((one for one in found if one["id"] == identifier), None)
         if found is None or state:
             return found and state
-        return found | self._computed(urn, found)
+        return {"id": identifier, **parts, **found, **self._computed(urn, found)}
 
     def invoke(self, token: str, arguments: Json) -> Json:
         """Ask what programs ask while they run."""
@@ -84,7 +95,7 @@ class OciCloud(Cloud):
     def _ask(self, urn: str, act: Act, inputs: Json, identifier: str = "") -> Any:
         if type_of(urn) not in KINDS:
             raise CloudError(f"this double of OCI has no type {type_of(urn)}")
-        call: Request = request(type_of(urn), act, inputs, identifier=identifier, name=_unique(urn))
+        call: Request = request(type_of(urn), act, inputs, identifier=identifier)
         reply = requests.request(
             call.operation.verb, self._endpoint + quote(call.path), json=call.body, headers=SIGNED,
             timeout=300,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -211,6 +211,17 @@ def _as_typed(service: str, wanted: str, item: Any) -> Any:
 
 def answered(one: Operation, thing: Json) -> Json:
     """Return of a thing what the model of an operation's answer has."""
-    inside = re.fullmatch(r"list\[(.+)\]", one.answer)
-    kind = _model(one.service, inside[1] if inside else one.answer, thing)
+    return _told(_model(one.service, one.answer, thing), thing)
+
+
+def listed(one: Operation, things: Iterable[Json]) -> list[Json] | Json:
+    """Return things as the answer of a list has them: bare, or as the items of a collection."""
+    bare = re.fullmatch(r"list\[(.+)\]", one.answer)
+    items = None if bare else _model(one.service, one.answer, {})().swagger_types["items"]
+    name = (bare or re.fullmatch(r"list\[(.+)\]", items))[1]
+    found = [_told(_model(one.service, name, thing), thing) for thing in things]
+    return found if bare else {"items": found}
+
+
+def _told(kind: type, thing: Json) -> Json:
     return {key: thing[key] for key in kind().attribute_map.values() if key in thing}

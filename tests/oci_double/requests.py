@@ -39,6 +39,8 @@ class Kind(msgspec.Struct, frozen=True):
     """What the provider gives where nothing is said."""
     wrap: tuple[str, str] | None = None
     """(member, model of its items) of a body that is a list of one."""
+    imported: re.Pattern[str] | None = None
+    """The id by which the provider imports it, where it isn't OCI's own; groups are inputs."""
     autonamed: bool = False
     """Its `name` is the resource's own with something random where none is given."""
 
@@ -56,7 +58,7 @@ class Request(msgspec.Struct, frozen=True):
     body: Json | None = None
 
 
-def request(type_: str, act: Act, inputs: Json, *, identifier: str = "", name: str = "") -> Request:
+def request(type_: str, act: Act, inputs: Json, *, identifier: str = "") -> Request:
     """Return the call that does something with a resource.
 
     Args:
@@ -64,7 +66,6 @@ def request(type_: str, act: Act, inputs: Json, *, identifier: str = "", name: s
         act: what is done.
         inputs: as the program gives them, with ids of the real form.
         identifier: of what is there already.
-        name: what it is called where no input says so (the provider's autonaming).
 
     Raises:
         KeyError: no row.
@@ -74,19 +75,19 @@ def request(type_: str, act: Act, inputs: Json, *, identifier: str = "", name: s
     given = {parameter: inputs[key] for parameter, key in kind.path.items() if key in inputs}
     path = re.sub(r"\{(\w+)\}", lambda m: str(given.get(m[1], identifier)), one.path)
     if act == "create":
-        return Request(one, path, _body(kind, one, inputs, name))
+        return Request(one, path, _body(kind, one, inputs))
     if act == "delete" and kind.wrap is not None:
         return Request(one, path, {"securityRuleIds": [identifier]})
     return Request(one, path)
 
 
-def _body(kind: Kind, one: Operation, inputs: Json, name: str) -> Json:
+def _body(kind: Kind, one: Operation, inputs: Json) -> Json:
     body = {kind.names.get(k, k): v for k, v in inputs.items() if k not in kind.beside}
     for (outer, member), theirs in kind.inside.items():
         if member in body.get(outer, {}):
             inner = dict(body[outer])
             body[outer] = {theirs: inner.pop(member), **inner}
-    body = {**({"name": name} if kind.autonamed else {}), **kind.fixed, **body}
+    body = {**kind.fixed, **body}
     if kind.wrap is None:
         return as_named(one.service, one.body, body)
     member, model = kind.wrap
@@ -106,6 +107,7 @@ KINDS: dict[str, Kind] = {
     "oci:Budget/rule:Rule": Kind(
         "budget.BudgetClient", "alert_rule", beside=frozenset({"budgetId"}),
         path={"budgetId": "budgetId"},
+        imported=re.compile("budgets/(?P<budgetId>[^/]+)/alertRules/(?P<id>[^/]+)"),
     ),
     "oci:Core/clusterNetwork:ClusterNetwork": Kind(
         _MANAGEMENT, "cluster_network", delete="terminate_{}"
@@ -137,6 +139,9 @@ KINDS: dict[str, Kind] = {
         beside=frozenset({"networkSecurityGroupId"}), names={"stateless": "isStateless"},
         path={"networkSecurityGroupId": "networkSecurityGroupId"},
         wrap=("securityRules", "AddSecurityRuleDetails"),
+        imported=re.compile(
+            "networkSecurityGroups/(?P<networkSecurityGroupId>[^/]+)/securityRules/(?P<id>[^/]+)"
+        ),
     ),
     "oci:Core/routeTable:RouteTable": _network("route_table"),
     "oci:Core/securityList:SecurityList": _network("security_list"),
@@ -159,6 +164,7 @@ KINDS: dict[str, Kind] = {
     "oci:Identity/tag:Tag": Kind(
         "identity.IdentityClient", "tag", beside=frozenset({"tagNamespaceId"}),
         path={"tagNamespaceId": "tagNamespaceId", "tagName": "name"},
+        imported=re.compile("tagNamespaces/(?P<tagNamespaceId>[^/]+)/tags/(?P<name>[^/]+)"),
     ),
     "oci:Identity/tagNamespace:TagNamespace": Kind(
         "identity.IdentityClient", "tag_namespace", autonamed=True
@@ -173,5 +179,6 @@ KINDS: dict[str, Kind] = {
         "object_storage.ObjectStorageClient", "bucket", beside=frozenset({"namespace"}),
         path={"namespaceName": "namespace", "bucketName": "name"},
         names={"accessType": "publicAccessType"},
+        imported=re.compile("n/(?P<namespace>[^/]+)/b/(?P<name>[^/]+)"),
     ),
 }  # fmt: skip

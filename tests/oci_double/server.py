@@ -28,7 +28,7 @@ from gcluster.inventory.hosts import pool_host_names
 from gcluster.schemas.spec import Pool
 from gcluster.stacks.pulumi.names import HOST, POOL
 
-from .operations import Json, Operation, answered, complaints, operation_of
+from .operations import Json, Operation, answered, complaints, listed, operation_of
 
 _LARGE = 1000
 _FIRST_ADDRESS = 10
@@ -104,7 +104,7 @@ class Tenancy:
             if own is None:
                 raise Refused(501, "NotImplemented", f"this double can't answer {one.name}")
             said = own(asked)
-        if isinstance(said, dict) and one.answer:
+        if isinstance(said, dict) and one.answer and act != "list":
             return answered(one, said)
         return said
 
@@ -166,14 +166,14 @@ class Tenancy:
             if follows and gone["id"] in json.dumps(thing):
                 self.things.pop(thing["id"], None)
 
-    def _list(self, asked: Asked) -> list[Json]:
-        wanted = {k: v for k, v in asked.parameters.items() if k not in {"limit", "page"}}
-        kind = asked.noun.replace("_", "").removesuffix("s")
-        return [
-            answered(asked.operation, thing)
+    def _list(self, asked: Asked) -> list[Json] | Json:
+        wanted = {k: v for k, v in asked.parameters.items() if k not in {"limit", "page", "fields"}}
+        kind = re.sub("ie$", "y", asked.noun.replace("_", "").removesuffix("s"))
+        return listed(asked.operation, (
+            thing
             for thing in self.things.values()
             if thing["kind"] == kind and all(thing.get(k) == v for k, v in wanted.items())
-        ]
+        ))  # fmt: skip
 
     # what only says that all is well
 
@@ -356,17 +356,18 @@ class Tenancy:
         self._forget(self._get_rr_set(asked))
 
     def _attach_volume(self, asked: Asked) -> Json:
-        return self._keep("volume_attachment", {**asked.body, "lifecycleState": "ATTACHED"})
+        where = {"compartmentId": self._found(asked.body["instanceId"])["compartmentId"]}
+        attached = {**asked.body, **where, "lifecycleState": "ATTACHED"}
+        return self._keep("volume_attachment", attached)
 
     _detach = _delete
 
     def standing(self) -> list[str]:
-        """Return the OCID of each thing that doesn't come and go with another."""
-        return sorted(
-            thing["id"]
-            for thing in self.things.values()
-            if thing["kind"] not in _FOLLOWS and not thing.get("isDefault")
-        )
+        """Return the OCID of each thing that doesn't come and go with another, and all rules."""
+        things = list(self.things.values())
+        rules = [f"{thing['id']}/{r['id']}" for thing in things for r in thing.get("rules", ())]
+        kept = [t for t in things if t["kind"] not in _FOLLOWS and not t.get("isDefault")]
+        return sorted([*rules, *(thing["id"] for thing in kept)])
 
 
 _STATES = {

@@ -225,6 +225,8 @@ class Deployment:
                     del self._old[state["urn"]]
                     self._write()
                 continue
+            if not state["outputs"]:  # taken up by an id to import it by: it tells its own
+                state["id"] = there.get("id", state["id"])
             keys = sorted(_differing(plain(state["outputs"]), there))
             op = "update" if keys else "refresh"
             self._events.step("resOutputsEvent", op, new=state, keys=keys or None, **tell)

@@ -134,15 +134,20 @@ class Engine:
         """Have settled what a killed run had begun to make, before anything else is done.
 
         `take_up` gets it, and the ids of all that the stack has; what it returns (URN -> id of the
-        provider) the stack owns from now on. Raises ProviderError.
+        provider) the stack owns from now on, and reads: some are deleted by more than their id.
+        Raises ProviderError.
         """
+        ids: dict[str, str] = {}
 
         def edit(exported: bytes) -> bytes | None:
-            open_ = begun(exported)
-            ids = take_up(open_, {one.id for one in resources(exported)}) if open_ else {}
+            ids.clear()
+            if open_ := begun(exported):
+                ids.update(take_up(open_, {one.id for one in resources(exported)}))
             return taken_up(exported, ids) if ids else None
 
         self.change(edit)
+        if ids:
+            self.refresh()
 
     def change(self, edit: Callable[[bytes], bytes | None]) -> None:
         """Let the stack know what `edit` makes of an export; None: it is right as it is.

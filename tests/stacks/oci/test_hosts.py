@@ -10,8 +10,9 @@ from tests.oci_double.server import HOST_KEY
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.io.ssh import host_keys
 from gcluster.stacks.oci.hosts import addresses, instances, read_console, seen
-from gcluster.stacks.oci.leftovers import leftovers
+from gcluster.stacks.oci.leftovers import await_made, leftovers
 from gcluster.stacks.oci.naming import await_groups, give_back, name_nodes
+from gcluster.stacks.pulumi.engine.checkpoint import StackResource
 from gcluster.stacks.pulumi.hosts import to_hosts
 
 if TYPE_CHECKING:
@@ -63,6 +64,26 @@ def test_a_group_that_oci_still_makes_is_waited_for(oracle: Oracle) -> None:
 
     await_groups(oracle.api(), plan_of(MACHINE), tell, pause_s=0)
     assert told == ["OCI still makes lab-here-train"]
+
+
+def test_what_was_taken_up_is_waited_for_while_oci_still_makes_it(oracle: Oracle) -> None:
+    """Of a file system that is still made the address isn't known."""
+    tags = {"gcluster-cluster": "lab", "gcluster-site": "here"}
+    system = {"id": "f", "displayName": "lab-here-data", "freeformTags": tags}
+    answer = {"items": [system | {"lifecycleState": "CREATING"}]}
+    oracle.fixed["GET lustre/lustreFileSystems"] = answer
+    kind = "oci:Lustre/fileStorageLustreFileSystem:FileStorageLustreFileSystem"
+    one = StackResource(
+        urn="a::b::lab-here-data", type=kind, inputs={"displayName": "lab-here-data"}
+    )
+    told: list[str] = []
+
+    def tell(what: str) -> None:
+        told.append(what)
+        answer["items"][0]["lifecycleState"] = "ACTIVE"
+
+    await_made(oracle.api(), plan_of(MACHINE), (one,), tell, pause_s=0)
+    assert told == ["OCI still makes lab-here-data"]
 
 
 def test_the_host_key_is_read_off_the_console_and_the_capture_is_removed(oracle: Oracle) -> None:
