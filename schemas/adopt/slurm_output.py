@@ -140,13 +140,12 @@ def write_partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Dr
         entry: dict[str, Any] = {"pools": pools[name]}
         if partition.get("Default") == "YES":
             entry["default"] = True
-        limit = partition.get("MaxTime", "UNLIMITED")
-        if limit not in {"UNLIMITED", "INFINITE"}:
-            seconds = slurm_seconds(limit)
-            if seconds:
-                entry["max_time"] = duration(seconds)
-            else:
-                draft.leave(f"partition {name}: MaxTime={limit}", "it could not be read")
+        for key, field in (("MaxTime", "max_time"), ("DefaultTime", "default_time")):
+            limit = partition.get(key, "NONE")
+            if seconds := slurm_seconds(limit):
+                entry[field] = duration(seconds)
+            elif limit not in {"UNLIMITED", "INFINITE", "NONE"}:
+                draft.leave(f"partition {name}: {key}={limit}", "it could not be read")
         if partition.get("MaxNodes", "").isdecimal():
             entry["max_nodes"] = min(int(partition["MaxNodes"]), _size(partition))
         if partition.get("PriorityTier", "1").isdecimal() and partition.get("PriorityTier") != "1":
@@ -169,6 +168,7 @@ _PARTITION = frozenset(
         "Nodes",
         "Default",
         "MaxTime",
+        "DefaultTime",
         "MaxNodes",
         "PriorityTier",
         "TotalCPUs",

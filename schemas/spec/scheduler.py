@@ -91,7 +91,9 @@ class Spill(SpecModel, frozen=True):
 class Partition(SpecModel, frozen=True):
     """Pools that jobs are sent to together: a Slurm partition, or a Kubernetes queue."""
 
-    UPDATES: ClassVar = updates(in_place="pools default max_time max_nodes qos accounts tier spill")
+    UPDATES: ClassVar = updates(
+        in_place="pools default max_time default_time max_nodes qos accounts tier spill"
+    )
 
     pools: Annotated[list[Name], Meta(min_length=1)]
     """Compute pools in this partition."""
@@ -99,6 +101,8 @@ class Partition(SpecModel, frozen=True):
     """Jobs that name no partition go here; one partition at most."""
     max_time: Duration | None = None
     """Longest run time of a job; default unlimited."""
+    default_time: Duration | None = None
+    """Run time of a job that says none (Slurm); default: the longest."""
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Most nodes of one job."""
     qos: list[Name] = field(default_factory=list)
@@ -258,7 +262,7 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     UPDATES: ClassVar = updates(
         in_place="partitions qos accounts accounting state_save topology priority maintenance "
         "job_rules job_scratch node_logins rest_api suspend_after resume_timeout "
-        "memory_reserved",
+        "memory_reserved x11 srun_ports",
     )
 
     partitions: dict[Name, Partition] = field(default_factory=dict)
@@ -296,6 +300,14 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     memory_reserved: ByteSize | None = None
     """Memory of a node that jobs don't get; default and least: 5 %, for a node that reports less
     than Slurm was told is drained."""
+    x11: bool = False
+    """Show windows of jobs to who starts them (`ssh -X`, `srun --x11`); machines only."""
+    srun_ports: Annotated[
+        Annotated[str, Meta(pattern=r"^[1-9][0-9]{3,4}-[1-9][0-9]{3,4}$(?!\n)")] | None,
+        Meta(examples=["60001-63000"]),
+    ] = None
+    """Ports on which srun waits for its nodes, for networks that let only some through; default:
+    any."""
 
     @property
     def suspend_s(self) -> float:

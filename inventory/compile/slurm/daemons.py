@@ -9,7 +9,8 @@ import msgspec
 from ....schemas.catalog import Catalog
 from ....schemas.derived.hostlist import fold
 from ....schemas.derived.storage import staged
-from ....schemas.spec import ClusterSpec, KubernetesScheduler, Partition, PoolRole, SlurmScheduler
+from ....schemas.spec import ClusterSpec, KubernetesScheduler, PoolRole, SlurmScheduler
+from ...accounting.desired import whole_minutes
 from ...hosts import Host, elastic_nodes
 from ..gpu.containers import plugin_lines
 from ..gpu.nccl import nccl_steps
@@ -33,7 +34,9 @@ from .nodes import (
 from .packages import install_variables
 from .scheduling import (
     JWT_SECRET,
+    connection_variables,
     has_rest_api,
+    has_windows,
     partition_limits,
     scheduler_parameters,
     scheduling_variables,
@@ -104,7 +107,7 @@ def slurm_cluster_variables(
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }
-    variables |= state_variables(spec)
+    variables |= state_variables(spec) | connection_variables(spec)
     if has_rest_api(spec):
         variables["slurm_rest_api"] = True
     if simulated:
@@ -129,6 +132,8 @@ def slurm_steps(node: NodeFacts) -> list[Step]:
     is_compute = node.pool.role == "compute"
     what: dict[str, Json] = {"slurm_role": ROLES[node.pool.role]}
     configure = controllers_and_name(node.spec, node.cluster.controllers) | what
+    windows: dict[str, Json] = {"slurm_x11": True} if has_windows(node.spec) else {}
+    configure |= {} if is_compute else windows
     secrets: dict[str, str] = {}
     if node.pool.role == "controller":
         configure |= _controller_variables(node.spec, node.catalog, node.cluster)
@@ -139,7 +144,7 @@ def slurm_steps(node: NodeFacts) -> list[Step]:
     if is_compute and (scratch := job_scratch(node.spec, node.cluster)):
         configure["slurm_scratch"] = scratch
     return [
-        _install(install_variables(node, "slurm"), drains=is_compute),
+        _install(install_variables(node, "slurm"), windows, drains=is_compute),
         _step("configure", configure, secrets),
         *([_step("join", {})] if is_compute else []),
         _step("verify", what),
@@ -191,6 +196,7 @@ def _machine_settings(
     flags += [
         f for f in ("DeferBatch", "ForceRequeueOnFail") if has_feature(release, f"PrologFlags={f}")
     ]
+    flags += ["X11"] if has_windows(spec) else []
     settings: dict[str, Json] = {"slurm_prolog_flags": flags}
     if not has_pyxis and has_feature(release, "private folders of a job, shared mounts"):
         knows_namespaces = release is not None and has_feature(release, "NamespaceType")
@@ -243,10 +249,10 @@ def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | No
     )
 
 
-def _install(variables: dict[str, Json], *, drains: bool) -> Step:
+def _install(variables: dict[str, Json], windows: dict[str, Json], *, drains: bool) -> Step:
     spares_jobs = not (variables and drains)
     built = "slurm_built" in variables
-    step = _step("install", variables)
+    step = _step("install", variables | windows)
     return msgspec.structs.replace(step, spares_jobs=spares_jobs, from_mirror=built)
 
 
@@ -271,7 +277,7 @@ def _partitions(
             "name": name,
             "nodes": fold(host for pool in partition.pools for host in names[pool]),
             "default": partition.default or only,
-            "max_time_minutes": _minutes(partition),
+            "max_time_minutes": whole_minutes(partition.max_time) or 0,
             "mem_per_cpu_mib": min(mem_per_cpu_mib(machine, reserved) for machine in machines),
             "cpus_per_gpu": min(map(cpus_per_gpu, machines)),
             **partition_limits(partition),
@@ -279,11 +285,6 @@ def _partitions(
         }
         lines.append(line)
     return lines
-
-
-def _minutes(partition: Partition) -> int:
-    """Return the longest run time in whole minutes, rounded up as Slurm counts; 0: unlimited."""
-    return 0 if partition.max_time is None else max(1, -int(-partition.max_time.value // 60))
 
 
 MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name

@@ -10,6 +10,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.derived.storage import mount_point
 from ....schemas.spec import ClusterSpec, Partition, SlurmScheduler
 from ....schemas.spec.scheduler import PriorityWeights
+from ...accounting.desired import whole_minutes
 from ..steps import Json
 
 MAX_AGE = "7-0"
@@ -81,6 +82,8 @@ def gpu_partitions(spec: ClusterSpec, catalog: Catalog) -> list[str]:
 def partition_limits(partition: Partition) -> dict[str, Json]:
     """Return what a partition limits beyond time, as far as no database is needed for it."""
     limits: dict[str, Json] = {}
+    if partition.default_time is not None:
+        limits["default_time_minutes"] = whole_minutes(partition.default_time)
     if partition.max_nodes is not None:
         limits["max_nodes"] = partition.max_nodes
     if partition.tier != 1:
@@ -110,6 +113,18 @@ def state_variables(spec: ClusterSpec) -> dict[str, Json]:
 def has_rest_api(spec: ClusterSpec) -> bool:
     """Whether slurmrestd runs on the controllers."""
     return isinstance(spec.scheduler, SlurmScheduler) and spec.scheduler.rest_api
+
+
+def has_windows(spec: ClusterSpec) -> bool:
+    """Whether Slurm forwards the windows of jobs (`srun --x11`)."""
+    return isinstance(spec.scheduler, SlurmScheduler) and spec.scheduler.x11
+
+
+def connection_variables(spec: ClusterSpec) -> dict[str, Json]:
+    """Return where srun may be reached; nothing where any port will do."""
+    slurm = spec.scheduler
+    ports = slurm.srun_ports if isinstance(slurm, SlurmScheduler) else None
+    return {} if ports is None else {"slurm_srun_ports": ports}
 
 
 LONGEST_WINDOW_MIN = 43_200

@@ -83,6 +83,11 @@ def _of_partitions(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
     for name, one in scheduler.partitions.items() if scheduler is not None else ():
         if one.max_nodes is not None:
             yield (*_PARTITIONS, name, "max_nodes"), "no job's nodes are counted"
+        if one.default_time is not None:
+            yield (
+                (*_PARTITIONS, name, "default_time"),
+                "jobs that say no time have none",
+            )
         if one.tier != 1:
             yield (*_PARTITIONS, name, "tier"), "partitions that share nodes have one order"
         if one.spill is not None:

@@ -150,11 +150,30 @@ def _time_limits(context: CheckContext) -> Iterator[tuple[PathTuple, Duration | 
         return
     for name, partition in context.scheduler.partitions.items():
         yield (*_PARTITIONS, name, "max_time"), partition.max_time
+        yield (*_PARTITIONS, name, "default_time"), partition.default_time
         if partition.spill is not None:
             path = (*_PARTITIONS, name, "spill", "only", "max_time")
             yield path, partition.spill.only.max_time
     for name, qos in context.scheduler.qos.items():
         yield ("scheduler", "qos", name, "max_time"), qos.max_time
+
+
+@check("GC538", summary="Jobs that say no time get more than their partition allows.")
+def default_time_exceeds_limit(context: CheckContext) -> Iterator[Finding]:
+    """Slurm would let no job begin that says no `--time`, and none tells why."""
+    if context.slurm is None:
+        return
+    for name, partition in context.slurm.partitions.items():
+        most, usual = partition.max_time, partition.default_time
+        if most is None or usual is None or usual.value <= most.value:
+            continue
+        path: PathTuple = (*_PARTITIONS, name, "default_time")
+        yield Finding(
+            summary=f'partition "{name}" gives jobs that say no time {usual}, and allows {most}',
+            path=path,
+            hint=f"write {most} or less, or leave it out: then the longest time is the usual one",
+            relies_on=(path, (*_PARTITIONS, name, "max_time")),
+        )
 
 
 @check("GC528", summary="A partition lets jobs ask for more nodes than it has.")

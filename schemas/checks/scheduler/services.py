@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
 from ...spec import ObjectStorage, ScratchStorage
-from ...structure.fix.edits import Insert, Replace
+from ...structure.fix.edits import Insert, Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -22,6 +22,8 @@ def controller_hosts(context: CheckContext) -> int | None:
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
+SLURM_PORTS = range(6817, 6821)
+"""slurmctld, slurmd, slurmdbd and slurmrestd."""
 _HOSTS = tuple(("pools", "*", key) for key in ("role", "hosts", "count"))
 
 
@@ -115,6 +117,59 @@ def control_plane_endpoint_missing(context: CheckContext) -> Iterator[Finding]:
 
 
 _ACCOUNTING: PathTuple = ("scheduler", "accounting")
+
+
+@check("GC539", summary="The ports for srun are none, or too few.")
+def srun_ports_unusable(context: CheckContext) -> Iterator[Finding]:
+    """`srun_ports` is a range from a lower to a higher port, outside of Slurm's own.
+
+    An srun listens on three ports and two more for every 48 nodes of its job (slurm.conf(5)), and
+    sruns of one machine share the range: it has room for one over all nodes at least.
+    """
+    written = context.slurm.srun_ports if context.slurm is not None else None
+    if written is None:
+        return
+    path: PathTuple = ("scheduler", "srun_ports")
+    first, last = (int(port) for port in written.split("-"))
+    compute = [name for name, pool in context.pools.items() if pool.role == "compute"]
+    nodes = sum(context.size(name) or 0 for name in compute)
+    needs = 3 + 2 * -(-nodes // 48)
+    why = None
+    if not 1024 <= first < last <= 65_535:  # noqa: PLR2004  # ports that users may listen on
+        why = "is no range of ports between 1024 and 65535"
+    elif first <= SLURM_PORTS[-1] and last >= SLURM_PORTS[0]:
+        why = f"has ports of Slurm's own in it ({SLURM_PORTS[0]} to {SLURM_PORTS[-1]})"
+    elif last - first + 1 < needs:
+        why = f"has {last - first + 1:,} ports, and one job on {nodes:,} nodes needs {needs:,}"
+    if why is not None:
+        yield Finding(
+            summary=f"srun_ports {written} {why}",
+            path=path,
+            hint="write a range with room for many jobs, such as 60001-63000",
+            relies_on=(path, *(("pools", "*", key) for key in ("role", "hosts", "count"))),
+        )
+
+
+@check("GC540", summary="Windows of jobs are asked for where Slurm can't forward them.")
+def x11_on_containers(context: CheckContext) -> Iterator[Finding]:
+    """Local and simulated nodes have no cgroups, and Slurm forwards no window without them.
+
+    `PrologFlags=X11` doesn't go with `proctrack/linuxproc` (slurm.conf(5)).
+    """
+    if context.slurm is None or not context.slurm.x11:
+        return
+    named = [pool.machine for pool in context.pools.values() if pool.machine is not None]
+    known = [context.catalog.machines.get(name) for name in named]
+    only_simulated = bool(known) and all(one is not None and one.simulated for one in known)
+    if only_simulated or any(site.is_made_here for site in context.sites.values()):
+        path: PathTuple = ("scheduler", "x11")
+        yield Finding(
+            summary="jobs on local and simulated nodes have no windows: x11 is for machines",
+            path=path,
+            hint="remove it",
+            fix=Remove(path),
+            relies_on=(path, ("pools", "*", "machine"), ("sites", "*", "provider")),
+        )
 
 
 @check("GC551", summary="A database is named without its password, or a password without it.")

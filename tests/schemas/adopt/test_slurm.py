@@ -47,7 +47,13 @@ def test_nodes_that_are_alike_become_a_pool_with_their_gpus_cores_and_memory() -
 
 def test_partitions_keep_their_pools_default_limits_and_order() -> None:
     assert adopted("scontrol.txt").spec["scheduler"]["partitions"] == {
-        "batch": {"pools": ["hop-g"], "default": True, "max_time": "7d", "tier": 10},
+        "batch": {
+            "pools": ["hop-g"],
+            "default": True,
+            "max_time": "7d",
+            "default_time": "1h",
+            "tier": 10,
+        },
         "long": {"pools": ["hop-g"], "max_nodes": 2},
         "debug": {"pools": ["debug"], "max_time": "30m"},
     }
