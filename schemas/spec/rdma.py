@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .model import Cidr, Identifier, SpecModel, updates
+from .model import Cidr, Identifier, SpecModel, Url, updates
 
 RdmaDevice: TypeAlias = Annotated[
     str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$(?!\n)", examples=["mlx5_0"])
@@ -30,6 +30,24 @@ class Ipoib(SpecModel, frozen=True):
     """MTU in bytes; default: 4092."""
 
 
+class Sharp(SpecModel, frozen=True):
+    """NVIDIA's HPC-X, which has SHARP and NCCL's plugin for it."""
+
+    UPDATES: ClassVar = updates(rolling="hpcx checksum")
+
+    hpcx: Annotated[
+        Url,
+        Meta(
+            examples=[
+                "https://mirror.example.edu/hpcx-v2.25.1-gcc-doca_ofed-ubuntu24.04-cuda13-x86_64.tbz"
+            ]
+        ),
+    ]
+    """Its archive: of the nodes' distribution, CUDA and architecture."""
+    checksum: Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)")]
+    """SHA-256 of the archive, which carries no signature."""
+
+
 class PodRails(SpecModel, frozen=True):
     """RoCE's rails as pods see them (Kubernetes): whole interfaces, with addresses of their own."""
 
@@ -49,7 +67,8 @@ class Rdma(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         in_place="leaves subnet_manager partition_keys pods",
-        rolling="drivers devices ipoib managed networks mtu dscp priority congestion_dscp ring",
+        rolling="drivers devices ipoib sharp managed networks mtu dscp priority congestion_dscp "
+        "ring",
     )
 
     drivers: Literal["auto", "doca", "inbox", "image"] = "auto"
@@ -75,6 +94,9 @@ class Rdma(SpecModel, frozen=True):
     """InfiniBand partitions that every port of the pool must be in."""
     ipoib: Ipoib | None = None
     """IP over InfiniBand; default: none."""
+    sharp: Sharp | None = None
+    """Let InfiniBand's switches add up AllReduces: NCCL's plugin on nodes with GPUs, the
+    aggregation manager on hosts that run OpenSM; default: they don't."""
     managed: bool = True
     """RoCE's adapters are set here: PFC, ECN, DSCP, MTU, rings (NVIDIA's). false: by their maker's
     tools, and only links, rates and GIDs are verified."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from ..network.cloud_fabrics import HOST_PATHS
+from ..network.rdma import HPCX
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.packages import slurm_build
@@ -112,8 +113,10 @@ _EFA_LIBRARIES = ("/opt/amazon/efa", "/opt/amazon/ofi-nccl")
 def container_libraries(node: NodeFacts) -> list[str]:
     """Return folders of libraries that containers get where their image has none."""
     fabric = node.fabric
-    is_efa = fabric is not None and fabric.plugin == "efa" and node.gpu is not None
-    return list(_EFA_LIBRARIES) if is_efa else []
+    if node.gpu is None:
+        return []
+    is_efa = fabric is not None and fabric.plugin == "efa"
+    return [*(_EFA_LIBRARIES if is_efa else ()), *([HPCX] if node.pool.rdma.sharp else [])]
 
 
 def _version(node: NodeFacts, component: str) -> str | None:

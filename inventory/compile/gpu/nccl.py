@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..network.rdma import rail_devices, rdma_kind
+from ..network.rdma import rail_devices, rdma_kind, sharp_environment
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -45,6 +45,7 @@ def job_environment(node: NodeFacts) -> dict[str, str]:
     given = {} if fabric is None else dict(fabric.environment)
     if machine is not None and node.fabric_class == machine.fabric:
         given |= machine.environment
+    given |= sharp_environment(node)
     if devices := rail_devices(node):
         given["NCCL_IB_HCA"] = f"={','.join(devices)}"  # =: exactly these, mlx5_1 isn't mlx5_10
     return given

@@ -142,6 +142,8 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
         "infiniband_devices": rail_devices(node),
     }
     manager: dict[str, Json] = {"infiniband_drivers": drivers_of(node)}
+    if rdma.sharp is not None and rdma.subnet_manager:
+        manager["infiniband_sharp"] = True
     found = rails(node)
     expected: dict[str, Json] = {
         "infiniband_rails": found["count"],
@@ -164,7 +166,43 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-@role_compiler("roce", after=("infiniband",))
+HPCX = "/opt/hpcx"
+"""A link to the folder of HPC-X that nodes have."""
+
+
+@role_compiler("hpcx", removed=True, after=("infiniband",))
+def hpcx_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role hpcx: where the spec asks for SHARP."""
+    sharp = node.pool.rdma.sharp
+    if sharp is None or rdma_kind(node) != "infiniband":
+        return []
+    managers = node.pool.rdma.subnet_manager
+    archive: dict[str, Json] = {"hpcx_url": sharp.hpcx, "hpcx_checksum": sharp.checksum}
+    asked: dict[str, Json] = {
+        "hpcx_url": sharp.hpcx,
+        "hpcx_manager": bool(managers),
+        "hpcx_manager_hosts": managers if isinstance(managers, list) else [],
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", archive),
+        ("configure", asked),
+        ("verify", asked),
+    )
+    return [
+        Step(stage=Stage.FABRIC, role="hpcx", phase=phase, variables=variables)
+        for phase, variables in phases
+    ]
+
+
+def sharp_environment(node: NodeFacts) -> dict[str, str]:
+    """Return what NCCL needs to reduce in the switches: its plugin of HPC-X, and the word."""
+    if node.pool.rdma.sharp is None:
+        return {}
+    libraries = f"{HPCX}/nccl_rdma_sharp_plugin/lib:{HPCX}/sharp/lib"
+    return {"NCCL_COLLNET_ENABLE": "1", "LD_LIBRARY_PATH+": libraries}
+
+
+@role_compiler("roce", after=("infiniband", "hpcx"))
 def roce_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role roce: on machines whose fabric class is RoCE.
 

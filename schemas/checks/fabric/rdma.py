@@ -112,6 +112,40 @@ def adapters_of_others(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+@check("GC226", summary="SHARP where it can't work.")
+def sharp_impossible(context: CheckContext) -> Iterator[Finding]:
+    """SHARP is InfiniBand's, and its manager runs beside OpenSM on a host that runs no jobs.
+
+    "This dedicated server cannot serve as a compute node" (NVIDIA, Setting up NVIDIA SHARP
+    Environment; read 2026-11). OpenSM of DOCA-OFED switches it on, the distribution's can't. In a
+    cloud the subnet manager is the cloud's.
+    """
+    for name, pool in context.pools.items():
+        if pool.rdma.sharp is None:
+            continue
+        fabric, path = context.fabric(pool), _path(name, "sharp")
+        runs_opensm, why = bool(pool.rdma.subnet_manager), None
+        if fabric is None or fabric.nic_kind != "infiniband" or context.cloud(pool):
+            why = "SHARP is for InfiniBand of one's own", "remove sharp"
+        elif runs_opensm and pool.role == "compute":
+            why = "the hosts that run OpenSM run jobs too", "run OpenSM on hosts of another pool"
+        elif runs_opensm and pool.rdma.drivers != "doca":
+            why = "only DOCA-OFED's OpenSM switches SHARP on", "write drivers: doca"
+        if why is not None:
+            keys = ("subnet_manager", "drivers")
+            yield Finding(
+                summary=f'pool "{name}": {why[0]}',
+                path=path,
+                at_key=True,
+                hint=why[1],
+                relies_on=(
+                    path,
+                    *(_path(name, key) for key in keys),
+                    *(("pools", name, key) for key in ("role", "fabric", "machine", "site")),
+                ),
+            )
+
+
 def _maker(device: str) -> str:
     return next((made for start, made in OTHER_MAKERS.items() if device.startswith(start)), "")
 

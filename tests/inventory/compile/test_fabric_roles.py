@@ -19,7 +19,12 @@ CATALOG = load_catalog()
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def steps_of(pool: dict[str, Any], software: dict[str, Any] | None = None) -> dict[str, Step]:
+def steps_of(
+    pool: dict[str, Any],
+    software: dict[str, Any] | None = None,
+    others: dict[str, Any] | None = None,
+    of: str = "gpu",
+) -> dict[str, Step]:
     """Return key -> step of a pool's nodes."""
     document = {
         "apiVersion": "gcluster/v1",
@@ -28,13 +33,14 @@ def steps_of(pool: dict[str, Any], software: dict[str, Any] | None = None) -> di
         "pools": {
             "head": {"site": "here", "role": "controller", "hosts": "head01"},
             "gpu": {"site": "here", **pool},
+            **(others or {}),
         },
         "scheduler": {"type": "slurm"},
         "software": software or {},
     }
     loaded = load_text(yaml.safe_dump(document))
     assert loaded.spec is not None, loaded.diagnostics
-    return {step.key: step for step in node_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
+    return {step.key: step for step in node_steps(node_facts(loaded.spec, CATALOG)[of])}
 
 
 HOSTS_HAVE = dict.fromkeys(("driver", "cuda", "nccl"), "preinstalled")
@@ -84,6 +90,28 @@ def test_named_rails_are_those_that_count_with_their_leaves_and_partitions() -> 
     assert verify["infiniband_partition_keys"] == ["0x8001"]
     assert verify["infiniband_ipoib"]["mtu"] == 4092
     assert steps["infiniband.configure"].variables["infiniband_subnet_manager"] is True
+
+
+SHARP = {"hpcx": "https://example.org/v2/hpcx-v2.tbz", "checksum": f"sha256:{0:064}"}
+
+
+def test_sharp_brings_hpcx_its_manager_beside_opensm_and_the_word_to_nccl() -> None:
+    opensm = {"drivers": "doca", "subnet_manager": ["sm02"], "sharp": SHARP}
+    two = {"site": "here", "role": "login", "fabric": "infiniband-ndr", "hosts": "sm[01-02]"}
+    versions = {"ofed": "3.2.0", "distribution": "ubuntu-24.04", "containers": "pyxis"}
+    manager = steps_of(dgx(), versions, {"sm": {**two, "rdma": opensm}}, of="sm")
+    assert manager["infiniband.configure"].variables["infiniband_sharp"] is True
+    assert manager["hpcx.configure"].variables["hpcx_manager_hosts"] == ["sm02"]
+
+    nodes = steps_of(dgx(drivers="doca", sharp=SHARP), versions)
+    assert nodes["hpcx.install"].variables["hpcx_checksum"] == SHARP["checksum"]
+    assert nodes["hpcx.configure"].variables["hpcx_manager"] is False
+    assert "infiniband_sharp" not in nodes["infiniband.configure"].variables
+    given = nodes["nccl.configure"].variables["nccl_environment"]
+    assert given["NCCL_COLLNET_ENABLE"] == "1"
+    assert given["LD_LIBRARY_PATH+"].startswith("/opt/hpcx/nccl_rdma_sharp_plugin/lib")
+    assert nodes["enroot_pyxis.configure"].variables["enroot_pyxis_libraries"] == ["/opt/hpcx"]
+    assert "hpcx.install" not in steps_of(dgx(drivers="doca"), versions)
 
 
 def test_roce_of_ones_own_is_set_on_the_nodes() -> None:
