@@ -7,6 +7,7 @@ import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.operations.acceptance.reading.wiring import read_plan
 from ...lifecycle.operations.acceptance.record import Exclusion, Options, now
 from ...lifecycle.operations.acceptance.run import last_accepted, run_acceptance
 from ...schemas.spec.units import Duration
@@ -41,6 +42,18 @@ def command(  # noqa: PLR0917  # typer passes them by name
     dcgm_level: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, max=4, help="Level of DCGM's diagnostics [default: 3]."),
+    ] = None,
+    wiring: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The cables: host,device,switch,port (CSV)."),
+    ] = None,
+    container: Annotated[
+        str | None,
+        typer.Option(metavar="IMAGE", help="Train in it, by pyxis: any image with PyTorch."),
+    ] = None,
+    drill: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOSTS", help="Break slurmd and a rail of these; repeatable."),
     ] = None,
     user: Annotated[
         str | None,
@@ -84,6 +97,9 @@ def command(  # noqa: PLR0917  # typer passes them by name
         mib=mib,
         account=user,
         dcgm_level=dcgm_level,
+        wiring=read_plan(wiring) if wiring else None,
+        container=container,
+        drilled=tuple(drill) if drill else None,
         exclude=_exclusion(exclude, reason, accepted_by),
         new=new,
     )

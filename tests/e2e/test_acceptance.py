@@ -111,3 +111,14 @@ def test_the_next_one_is_compared_with_it_and_an_exclusion_names_who_answers(
     assert (report["number"], report["compared_with"], report["nodes"]) == (2, 1, "gpu001")
     assert report["exclusions"][0]["accepted_by"] == "B. Ops"
     assert [c["verdict"] for c in report["certificates"]] == ["pass", "excluded"]
+
+
+def test_a_slurmd_stopped_on_purpose_is_noticed_and_back(pair: LiveCluster) -> None:
+    drill = ("--test", "drill_service", "--drill", "gpu001", "--new")
+    report = accept(pair, *drill, expect=0)
+    (test,) = report["tests"]
+    assert list(test["tested"]) == ["gpu001"]
+    figures = {m["metric"]: m["summary"]["median"] for m in test["metrics"]}
+    assert 0 < figures["noticed"] <= 90, "SlurmdTimeout of local nodes, and a minute"
+    assert pair.on("head", "scontrol show reservation").strip() == "No reservations in the system"
+    assert pair.on("gpu001", "systemctl is-active slurmd").strip() == "active"

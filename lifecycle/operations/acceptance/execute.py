@@ -33,6 +33,7 @@ from .table import AcceptanceTest, Way
 from .targets import NO_FLOOR, Want, collective_of, fillings, nic_floor, sizes_of
 
 STAGE = "acceptance"
+DRILL = Path(__file__).with_name("drill.sh")
 AGAIN_S = 30.0
 """Seconds between two looks at nodes that jobs hold."""
 WAVE = 512
@@ -137,16 +138,19 @@ class Execution:
             machine=self._machine(launch),
         )
         line = way.command.format(**given).strip()
+        _, _, words = line.partition(" ")
         name = _name(plan, wave)
         job = Job(
             name=name,
             launch=launch,
-            command=line,
+            command=f"set -- {words}\n{DRILL.read_text()}" if way.on_controller else line,
+            on_controller=way.on_controller,
+            container=plan.container if way.in_container else "",
             limit_s=test.minutes * 60,
             most_s=self._partition_limit_s(launch.partition),
             user="" if test.root else plan.account,
             by_node=test.scope == "node",
-            mpi=test.scope not in {"node", "fabric"},
+            mpi=test.scope not in {"node", "fabric", "drill"},
             soak_s=plan.soak_s if test.soak else 0,
         )
         began = time.monotonic()
@@ -158,7 +162,8 @@ class Execution:
             return [], output.problem
         floor = self._floor(test, launch)
         expected = self._expectation(test, launch, floor, output.status)
-        readings = read_output(test, way.reader, [want.target for want in wave], output, expected)
+        targets = [want.target for want in wave]
+        readings = read_output(test, way.reader, targets, output, expected, plan.wiring)
         return [
             Result(
                 test=test.name,

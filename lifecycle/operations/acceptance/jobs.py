@@ -25,6 +25,8 @@ from .facts.probe import PATH
 
 FOLDER = "/var/lib/gcluster/acceptance"
 """On the controller: the outputs of jobs, by acceptance."""
+PROGRAMS = "/usr/libexec/gcluster"
+"""On every node: what role allreduce puts there."""
 ENDED = "# gcluster ended "
 NODE_ENDED = "# gcluster node ended "
 _END = re.compile(rf"^{ENDED}(\d+)$", re.MULTILINE)
@@ -52,6 +54,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that its partition lets a job run."""
     user: str = ""
     """The account that it runs as; "": root."""
+    on_controller: bool = False
+    """Whether the controller runs the line itself, as root."""
+    container: str = ""
+    """Image that its ranks run in; "": they run on their nodes."""
     by_node: bool = False
     """Whether each node works by itself: its name is before its lines, a failure ends no other."""
     mpi: bool = True
@@ -185,7 +191,7 @@ def _start(job: Job) -> str:
 def _unit(job: Job) -> str:
     srun = shlex.join(_srun(job))
     variables = " ".join(f"{k}={shlex.quote(v)}" for k, v in job.launch.variables().items())
-    once = f"env {variables} {srun}"
+    once = f"(\n{job.command}\n)" if job.on_controller else f"env {variables} {srun}"
     if job.soak_s:
         once = (
             f"e=$(($(date +%s) + {job.soak_s:.0f})); s=0; while [ $(date +%s) -lt $e ]; "
@@ -207,7 +213,8 @@ def _srun(job: Job) -> Sequence[str]:
         line = f'PATH="{PATH}"; {line}'
     return [
         *("srun", f"--job-name={job.name}", f"--partition={launch.partition}"),
-        *(["--mpi=pmix"] if job.mpi else ["--mpi=none"]),
+        *(["--mpi=pmix"] if job.mpi and not job.container else ["--mpi=none"]),
+        *(_in_container(job.container) if job.container else []),
         *(f"--nodelist={fold(launch.nodes)}", f"--nodes={len(launch.nodes)}"),
         *(f"--ntasks-per-node={tasks}", "--exclusive", f"--time={minutes}"),
         "--cpu-bind=none",  # as the gate has it (smoke.launching.slurm)
@@ -216,6 +223,12 @@ def _srun(job: Job) -> Sequence[str]:
         *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
         *("sh", "-c", line),
     ]
+
+
+def _in_container(image: str) -> Sequence[str]:
+    """Return pyxis' options: the image is the user's, of the node it has our programs alone."""
+    mounts = f"--container-mounts={PROGRAMS}:{PROGRAMS}:ro"
+    return f"--container-image={image}", mounts, "--no-container-mount-home"
 
 
 def by_node(text: str, nodes: Sequence[str]) -> Mapping[str, tuple[str, int | None]]:

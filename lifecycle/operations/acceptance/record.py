@@ -26,6 +26,7 @@ from .facts.counters import Counters
 from .facts.inventory import NodeParts
 from .jobs import job_name
 from .reading.result import Figure
+from .reading.wiring import Cable
 from .table import acceptance_tests
 from .targets import MIB, Want
 
@@ -60,6 +61,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mib: int
     account: str
     """Account of the jobs."""
+    wiring: dict[str, dict[str, Cable]] = {}
+    """Node -> device -> the far end of its cable, as the team's plan has it."""
+    container: str = ""
+    """Image that training runs in; "": none was named."""
+    drilled: str = ""
+    """Nodes that were named for drills, as a host range."""
     dcgm_level: int = 3
     """Of DCGM's diagnostics: 3 takes about half an hour, 4 one to two hours."""
     nodes: str = ""
@@ -78,6 +85,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     mib: int | None = None
     account: str | None = None
     dcgm_level: int | None = None
+    wiring: dict[str, dict[str, Cable]] | None = None
+    container: str | None = None
+    drilled: tuple[str, ...] | None = None
     exclude: Exclusion | None = None
     wait_s: float = 0
     """Seconds to wait for nodes that jobs hold."""
@@ -241,17 +251,20 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
         path=options.path or "",
         mib=options.mib or MIB,
         dcgm_level=options.dcgm_level or 3,
+        wiring=options.wiring or {},
+        container=options.container or "",
+        drilled=_names(options.drilled, hosts) or "",
         account=_account(cluster.spec) if options.account is None else options.account,
-        nodes=_names(options, hosts) or "",
+        nodes=_names(options.nodes, hosts) or "",
         exclusions=(options.exclude,) if options.exclude else (),
     )
 
 
-def _names(options: Options, hosts: ClusterInventory) -> str | None:
-    """Return the nodes that were asked for, as a host range; None: nothing was said."""
-    if not options.nodes:
+def _names(asked: tuple[str, ...] | None, hosts: ClusterInventory) -> str | None:
+    """Return nodes that were asked for, as a host range; None: nothing was said."""
+    if not asked:
         return None
-    return fold(host.name for host in chosen(hosts, options.nodes).hosts)
+    return fold(host.name for host in chosen(hosts, asked).hosts)
 
 
 def _account(spec: ClusterSpec) -> str:
@@ -272,7 +285,10 @@ def refuse_other(plan: Plan, options: Options, cluster: Cluster, hosts: ClusterI
         "--mib": (options.mib, plan.mib),
         "--as": (options.account, plan.account),
         "--dcgm-level": (options.dcgm_level, plan.dcgm_level),
-        "--nodes": (_names(options, hosts), plan.nodes),
+        "--wiring": (options.wiring, plan.wiring),
+        "--container": (options.container, plan.container),
+        "--drill": (_names(options.drilled, hosts), plan.drilled),
+        "--nodes": (_names(options.nodes, hosts), plan.nodes),
     }
     other = [name for name, (now_, then) in asked.items() if now_ is not None and now_ != then]
     if plan.spec_hash != cluster.spec_hash:

@@ -94,12 +94,16 @@ def compose(
     """
     out = {name for one in plan.exclusions for name in expand(one.nodes)}
     ports, note = _ports(*counters)
-    findings = [*judged.findings, *_of_ports(ports), *_of_parts(parts, machines, out)]
+    down = {n for test in judged.tests if test.name == "drill_link" for n in test.tested}
+    judged_ports = {node: grown for node, grown in ports.items() if node not in down}
+    findings = [*judged.findings, *_of_ports(judged_ports), *_of_parts(parts, machines, out)]
     untested = [
         f"{test.name}: {why} ({_few(targets)})"
         for test in judged.tests
         for why, targets in _grouped(test.not_tested).items()
     ]
+    if down:
+        untested.append(f"counters of ports: a rail was taken down on purpose ({fold(down)})")
     if note:
         untested.append(f"counters of ports: {note}")
     tested = any(test.tested for test in judged.tests)

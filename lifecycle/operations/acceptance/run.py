@@ -30,7 +30,7 @@ from .facts.probe import NodeHas, choose_way, probe
 from .jobs import forget_jobs
 from .judge import Gap, judge_results
 from .record import Options, Plan, Record, Result, now, plan_of, refuse_other
-from .table import AcceptanceTest, Way, acceptance_tests
+from .table import AcceptanceTest, OptionName, Way, acceptance_tests
 from .targets import (
     Want,
     named,
@@ -147,7 +147,8 @@ class Acceptance:
             record.keep_counters(read_counters(self._session, hosts))
         record.keep_parts(read_parts(self._session, hosts))
         todo = launches(cluster.spec, tuple(hosts), "acceptance", cluster.catalog)
-        wants = list(wanted(tests, todo, hosts, plan.repetitions))
+        drilled = expand(plan.drilled) if plan.drilled else ()
+        wants = list(wanted(tests, todo, hosts, plan.repetitions, drilled))
         ways, untested = self._ways(wants, tests, has, plan)
         runnable = [want for want in wants if want.key in ways]
         self._report(StageStarted(name=STAGE, total=len(runnable)))
@@ -210,10 +211,17 @@ class Acceptance:
         """Return how each result is got, and what can't be tested at all."""
         by_name = {test.name: test for test in tests}
         ways, untested = {}, {}
+        options: Mapping[OptionName, object] = {
+            "path": plan.path,
+            "wiring": plan.wiring,
+            "drill": plan.drilled,
+            "container": plan.container,
+        }
+        given = [name for name, value in options.items() if value]
         for want in wants:
             test = by_name[want.test]
             filled = [named(way, test, plan.path) for way in test.ways]
-            way = choose_way(filled, want.launch.nodes, has, directory=bool(plan.path))
+            way = choose_way(filled, want.launch.nodes, has, given)
             if isinstance(way, str):
                 gap = Gap(nodes=fold(want.launch.nodes), why=way)
                 untested[want.test, want.target] = gap

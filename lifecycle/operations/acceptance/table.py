@@ -8,11 +8,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ....schemas.catalog import Machine
 from ....schemas.structure.decoding import decode_yaml
 
-Scope: TypeAlias = Literal["node", "pairs", "domain", "whole", "fabric"]
+Scope: TypeAlias = Literal["node", "pairs", "domain", "whole", "fabric", "drill"]
 """node: on each node by itself, many at once. pairs: each node with others. domain: in each block,
-and over all nodes that one fabric joins; whole: over those alone. fabric: from one node of them."""
+and over all nodes that one fabric joins; whole: over those alone. fabric: from one node of them.
+drill: on each node that was named for it, one after the other."""
 Better: TypeAlias = Literal["higher", "lower"]
 ReaderName: TypeAlias = Literal[
     "collective",
@@ -26,7 +28,10 @@ ReaderName: TypeAlias = Literal[
     "mdtest",
     "fio",
     "hpl",
+    "elbencho",
+    "wiring",
 ]
+OptionName: TypeAlias = Literal["path", "wiring", "drill", "container"]
 
 
 class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,10 +41,10 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Vendor of real GPUs; none: there must be none."""
     programs: tuple[str, ...] = ()
     """By name on the PATH, or by path; files that a program reads, too."""
-    rdma: Literal["", "any", "InfiniBand"] = ""
+    rdma: Literal["", "any", "InfiniBand", "Ethernet"] = ""
     """Link layer of the RDMA devices that a node must have."""
-    directory: bool = False
-    """Whether a directory to write to was named (`--path`)."""
+    options: tuple[OptionName, ...] = ()
+    """What must have been asked for or named on the command line."""
 
 
 class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +54,10 @@ class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A shell line; {names} are filled in (`targets.fillings`)."""
     reader: ReaderName
     needs: Needs = Needs()
+    in_container: bool = False
+    """Whether its ranks run in the image that was named (`--container`), by pyxis."""
+    on_controller: bool = False
+    """Whether the controller runs it, as root, instead of the nodes; drill.sh is beside it then."""
     stands_in: str = ""
     """What this way is instead of the real test, for the report; "": it is the real one."""
 
@@ -93,11 +102,31 @@ class AcceptanceTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it is begun again and again until the time of `--soak` is over; left out without."""
 
 
+class _Peak(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tflops: float
+    source: str
+    date: str
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tests: tuple[AcceptanceTest, ...]
+    peaks: dict[str, _Peak]
+    """Model of a GPU -> what one computes at most."""
+
+
+def peak_tflops(machine: Machine | None) -> float:
+    """Return the peak of one GPU of a machine in TFLOP/s, bfloat16 and dense; 0: nobody says."""
+    if machine is None or machine.gpu is None or machine.nvlink is None:
+        return 0
+    known = _table().peaks.get(machine.gpu.model)
+    return known.tflops if known else 0
 
 
 @cache
+def _table() -> _File:
+    return decode_yaml(Path(__file__).with_name("tests.yaml").read_bytes(), _File)
+
+
 def acceptance_tests() -> tuple[AcceptanceTest, ...]:
     """Return the tests in the order in which they run."""
-    return decode_yaml(Path(__file__).with_name("tests.yaml").read_bytes(), _File).tests
+    return _table().tests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 import msgspec
@@ -14,7 +14,7 @@ from ....inventory.hosts import Host
 from ....schemas.catalog import Fabric, Machine
 from ....schemas.derived.floor import FloorFigure
 from ...smoke.launch import Collective, Launch
-from .table import AcceptanceTest, Way
+from .table import AcceptanceTest, Way, peak_tflops
 
 PAIRS = 40_000
 """Pairs that are measured and kept: all of up to 283 nodes. Of more nodes so many rounds are played
@@ -53,6 +53,7 @@ def wanted(
     launches: Sequence[Launch],
     hosts: Sequence[Host],
     repetitions: int,
+    drilled: Collection[str] = (),
 ) -> Iterator[Want]:
     """Yield what is to be run, in its order: one repetition after the other, the soak last.
 
@@ -61,21 +62,28 @@ def wanted(
         launches: the fabric domains (`smoke.launch.launches`).
         hosts: the nodes that take part.
         repetitions: how often each test is run that isn't run once.
+        drilled: the nodes that were named for drills; without any all are wanted, and untested.
     """
     for repetition in range(1, repetitions + 1):
         for test in tests:
             if not test.soak and (repetition == 1 or not test.once):
-                yield from _of_test(test, launches, hosts, repetition)
+                yield from _of_test(test, launches, hosts, repetition, drilled)
     for test in tests:
         if test.soak:
-            yield from _of_test(test, launches, hosts, 1)
+            yield from _of_test(test, launches, hosts, 1, ())
 
 
 def _of_test(
-    test: AcceptanceTest, launches: Sequence[Launch], hosts: Sequence[Host], repetition: int
+    test: AcceptanceTest,
+    launches: Sequence[Launch],
+    hosts: Sequence[Host],
+    repetition: int,
+    drilled: Collection[str],
 ) -> Iterator[Want]:
     for launch in launches:
         for target, nodes in _parts(test, launch, hosts):
+            if test.scope == "drill" and drilled and target not in drilled:
+                continue
             part = msgspec.structs.replace(launch, nodes=tuple(nodes))
             yield Want(test=test.name, target=target, repetition=repetition, launch=part)
 
@@ -83,7 +91,7 @@ def _of_test(
 def _parts(
     test: AcceptanceTest, launch: Launch, hosts: Sequence[Host]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    if test.scope == "node":
+    if test.scope in {"node", "drill"}:
         yield from ((name, (name,)) for name in launch.nodes)
         return
     if test.scope == "fabric":
@@ -152,8 +160,11 @@ def fillings(
         "burn_s": BURN_S,
         "dcgm_level": dcgm_level,
         "gpu_model": gpu_model,
+        "peak_tflops": peak_tflops(machine),
         "path": shlex.quote(path),
         "mib": mib,
+        "node": launch.nodes[0],
+        "partition": launch.partition,
     }
 
 

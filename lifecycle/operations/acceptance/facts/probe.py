@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from .....schemas.catalog import Catalog
 from .....schemas.derived.hostlist import fold
 from ....nodes.ssh import SshSession, Unreachable
 from ....smoke.domains import machine_of
-from ..table import Needs, Way
+from ..table import Needs, OptionName, Way
 
 PATH = (
     "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build:$PATH"
@@ -64,7 +64,10 @@ def probe(
 
 
 def choose_way(
-    ways: Sequence[Way], nodes: Iterable[str], has: Mapping[str, NodeHas], *, directory: bool
+    ways: Sequence[Way],
+    nodes: Iterable[str],
+    has: Mapping[str, NodeHas],
+    options: Collection[OptionName],
 ) -> Way | str:
     """Return the first way that all of the nodes can go; else why none can be gone."""
     taking_part = list(nodes)
@@ -73,7 +76,7 @@ def choose_way(
         return f"{fold(silent)}: {has[silent[0]].silent}"
     reasons = []
     for way in ways:
-        lacks = _lacks(way.needs, taking_part, has, directory=directory)
+        lacks = _lacks(way.needs, taking_part, has, options)
         if not lacks:
             return way
         reasons.append(lacks)
@@ -82,10 +85,16 @@ def choose_way(
 
 
 _OTHER_GPU = "no GPUs of "
+_UNASKED: Mapping[OptionName, str] = {
+    "path": "no directory was named (--path)",
+    "wiring": "no wiring plan was given (--wiring)",
+    "drill": "no node was named for it (--drill)",
+    "container": "no image was named (--container)",
+}
 
 
 def _lacks(
-    needs: Needs, nodes: Sequence[str], has: Mapping[str, NodeHas], *, directory: bool
+    needs: Needs, nodes: Sequence[str], has: Mapping[str, NodeHas], options: Collection[OptionName]
 ) -> str:
     if needs.gpu == "none" and any(has[name].gpu != "none" for name in nodes):
         return f"{_OTHER_GPU}this way: there are real ones"
@@ -93,8 +102,9 @@ def _lacks(
         others := [name for name in nodes if has[name].gpu != needs.gpu]
     ):
         return f"{_OTHER_GPU}{needs.gpu} on {fold(others)}"
-    if needs.directory and not directory:
-        return "no directory was named (--path)"
+    for name in needs.options:
+        if name not in options:
+            return _UNASKED[name]
     for program in needs.programs:
         if without := [name for name in nodes if program not in has[name].programs]:
             return f"{program} isn't on {fold(without)}"

@@ -1,4 +1,4 @@
-"""Reads what IOR, mdtest and fio say of storage."""
+"""Reads what IOR, mdtest, fio and elbencho say of storage."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from .result import Figure, Reading, reading
 _IOR = re.compile(r"Max (Write|Read):\s+([\d.]+) MiB/sec")
 _MDTEST = re.compile(r"\s*(File|Directory|Tree) (\w+)\s*:?((?:\s+[\d.]+){4})\s*$")
 _RATES = {"creation": "create", "stat": "stat", "read": "read_files", "removal": "unlink"}
+_PHASE = re.compile(r"([A-Z]+)\s+Elapsed time\s+:")
+_LAST_DONE = re.compile(r"\s+Throughput MiB/s\s*:\s+\d+\s+(\d+)\s*$")
 _MIB = 2**20
 
 
@@ -36,6 +38,17 @@ def read_mdtest(text: str) -> Reading:
         if mean:  # 0: this phase was not asked for
             figures.append(Figure(metric=_RATES[match[2]], value=mean))
     return reading(figures, [])
+
+
+def read_elbencho(text: str) -> Reading:
+    """Read elbencho's tables: what all nodes wrote and read until the last one was done."""
+    figures, phase = [], ""
+    for line in text.splitlines():
+        if match := _PHASE.match(line):
+            phase = match[1].lower()
+        elif (match := _LAST_DONE.match(line)) and phase in {"write", "read"}:
+            figures.append(Figure(metric=phase, value=float(match[1]) * _MIB / 1e9))
+    return reading(figures, [line.strip() for line in text.splitlines() if "ERROR" in line])
 
 
 def read_fio(text: str) -> Reading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -11,12 +12,14 @@ from ..jobs import AGAIN, Output, by_node
 from ..table import AcceptanceTest, ReaderName
 from .collective import read_collective
 from .fabric import read_ibdiagnet
-from .files import read_fio, read_ior, read_mdtest
+from .files import read_elbencho, read_fio, read_ior, read_mdtest
 from .gpus import read_dcgm, read_gpu_burn, read_nvbandwidth, read_rvs
 from .hpl import read_hpl
 from .measure import read_measure
 from .result import MOST, Figure, Reading
+from .wiring import Cable, read_wiring
 
+EMPTY: Mapping[str, Mapping[str, Cable]] = {}
 READERS: Mapping[ReaderName, Callable[[str], Reading]] = {
     "measure": read_measure,
     "dcgm": read_dcgm,
@@ -28,16 +31,20 @@ READERS: Mapping[ReaderName, Callable[[str], Reading]] = {
     "mdtest": read_mdtest,
     "fio": read_fio,
     "hpl": read_hpl,
+    "elbencho": read_elbencho,
+    "wiring": partial(read_wiring, planned={}),
 }
-"""What takes the text alone; collectives are judged beside what they must prove."""
+"""What takes the text alone; collectives are judged beside what they must prove, cables beside
+their plan."""
 
 
-def read_output(
+def read_output(  # noqa: PLR0917  # all that readers go by
     test: AcceptanceTest,
     reader: ReaderName,
     targets: Sequence[str],
     output: Output,
     expected: Expectation,
+    wiring: Mapping[str, Mapping[str, Cable]] = EMPTY,
 ) -> list[Reading]:
     """Return what a job says of each of its targets.
 
@@ -47,10 +54,17 @@ def read_output(
         targets: nodes, where each worked by itself; else one.
         output: of the job.
         expected: what a collective must prove.
+        wiring: node -> device -> where the plan has its cable.
     """
     if test.scope == "node":
         told = by_node(output.text, targets)
-        return [_of_node(READERS[reader], *told[target], output) for target in targets]
+        readers = {
+            target: partial(read_wiring, planned=wiring.get(target, {}))
+            if reader == "wiring"
+            else READERS[reader]
+            for target in targets
+        }
+        return [_of_node(readers[target], *told[target], output) for target in targets]
     if reader != "collective":
         return [_ended(READERS[reader](output.text), output)]
     if not test.soak:

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.lifecycle.operations.acceptance import execute, jobs
 from gcluster.lifecycle.operations.acceptance.execute import Left, repeat_until_done
-from gcluster.lifecycle.operations.acceptance.jobs import Job, by_node, is_there, job_name, run_job
+from gcluster.lifecycle.operations.acceptance.jobs import (
+    PROGRAMS,
+    Job,
+    by_node,
+    is_there,
+    job_name,
+    run_job,
+)
 from gcluster.lifecycle.smoke.launch import Launch
 
 LAUNCH = Launch(
@@ -105,6 +113,28 @@ def test_a_job_runs_as_the_account_and_takes_the_nodes_for_itself(tmp_path: Path
     assert "--nodelist=gpu[001-002] --nodes=2 --ntasks-per-node=1 --exclusive" in srun
     assert "--kill-on-bad-exit=0" in srun
     assert "--qos" not in srun, "the QOS of the gate is not for people"
+
+
+def test_a_step_of_training_runs_in_its_image_with_our_programs_and_nothing_else_of_the_node(
+    tmp_path: Path,
+) -> None:
+    controller = Controller(tmp_path)
+    job = msgspec.structs.replace(JOB, container="nvcr.io#nvidia/pytorch:25.10-py3", user="ada")
+    run_job(controller, HEAD, job, lambda: None)
+    (srun,) = controller.said("sruns")
+    assert "--mpi=none --container-image=nvcr.io#nvidia/pytorch:25.10-py3" in srun
+    mounted = f"--container-mounts={PROGRAMS}:{PROGRAMS}:ro --no-container-mount-home"
+    assert mounted in srun
+
+
+def test_a_drill_runs_on_the_controller_as_root_and_is_no_job_of_its_own(tmp_path: Path) -> None:
+    controller = Controller(tmp_path)
+    lines = 'set -- service gpu001 main\necho "$1 of $2"; exit 3'
+    job = msgspec.structs.replace(JOB, command=lines, on_controller=True)
+    output = run_job(controller, HEAD, job, lambda: None)
+    assert (output.text, output.status) == ("service of gpu001\n", 3)
+    assert controller.said("sruns") == []
+    assert "--uid" not in controller.said("units")[0]
 
 
 def test_the_lines_of_many_nodes_are_told_apart_and_a_node_without_an_end_is_seen() -> None:

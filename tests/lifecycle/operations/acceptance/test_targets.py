@@ -10,7 +10,12 @@ import pytest
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.lifecycle.operations.acceptance.facts.probe import NodeHas, choose_way
 from gcluster.lifecycle.operations.acceptance.reading.output import READERS
-from gcluster.lifecycle.operations.acceptance.table import AcceptanceTest, Way, acceptance_tests
+from gcluster.lifecycle.operations.acceptance.table import (
+    AcceptanceTest,
+    Way,
+    acceptance_tests,
+    peak_tflops,
+)
 from gcluster.lifecycle.operations.acceptance.targets import (
     blocks,
     fillings,
@@ -61,6 +66,15 @@ def test_collectives_run_in_each_block_and_over_the_whole_and_the_soak_over_the_
     assert blocks(["gpu003"], HOSTS) == {"b": ["gpu003"]}
 
 
+def test_drills_are_for_the_nodes_that_were_named_one_by_one_and_for_no_other() -> None:
+    tests = [BY_NAME["drill_service"], BY_NAME["node"]]
+    wants = list(wanted(tests, [LAUNCH], HOSTS, 1, ["gpu002"]))
+    assert [w.launch.nodes for w in wants if w.test == "drill_service"] == [("gpu002",)]
+    assert len(wants) == 5
+    unasked = choose_way(ways("drill_service"), ["gpu001"], has(), ())
+    assert unasked == "no node was named for it (--drill)"
+
+
 def test_what_is_run_once_is_not_repeated() -> None:
     wants = list(wanted([BY_NAME["dcgm_diag"], BY_NAME["node"]], [LAUNCH], HOSTS, 3))
     assert len([want for want in wants if want.test == "node"]) == 12
@@ -70,7 +84,7 @@ def test_what_is_run_once_is_not_repeated() -> None:
 def test_one_node_has_no_pair_and_no_collective() -> None:
     alone = msgspec.structs.replace(LAUNCH, nodes=("gpu001",))
     assert {w.test for w in wanted(acceptance_tests(), [alone], HOSTS, 1)} == {
-        test.name for test in acceptance_tests() if test.scope in {"node", "fabric"}
+        test.name for test in acceptance_tests() if test.scope in {"node", "fabric", "drill"}
     }
 
 
@@ -100,29 +114,37 @@ def test_every_command_and_program_is_filled_in_and_has_a_reader(test: Acceptanc
 
 
 def test_a_tool_that_is_missing_is_the_reason_and_not_the_other_vendor() -> None:
-    why = choose_way(ways("all_reduce"), LAUNCH.nodes, has(), directory=False)
+    why = choose_way(ways("all_reduce"), LAUNCH.nodes, has(), ())
     assert why == "all_reduce_perf isn't on gpu[001-004]"
-    why = choose_way(ways("nvbandwidth"), LAUNCH.nodes, has(gpu="none"), directory=False)
+    why = choose_way(ways("nvbandwidth"), LAUNCH.nodes, has(gpu="none"), ())
     assert why == "no GPUs of nvidia on gpu[001-004]"
 
 
 def test_ibdiagnet_is_for_infiniband_alone() -> None:
     roce = has("ibdiagnet", rdma=("Ethernet",))
-    why = choose_way(ways("ibdiagnet"), ["gpu001"], roce, directory=False)
+    why = choose_way(ways("ibdiagnet"), ["gpu001"], roce, ())
     assert why == "no InfiniBand RDMA device on gpu001"
-    way = choose_way(
-        ways("ibdiagnet"), ["gpu001"], has("ibdiagnet", rdma=("InfiniBand",)), directory=False
-    )
+    way = choose_way(ways("ibdiagnet"), ["gpu001"], has("ibdiagnet", rdma=("InfiniBand",)), ())
     assert isinstance(way, Way)
 
 
 def test_processors_stand_in_for_gpus_only_where_none_are_real_and_it_is_said() -> None:
     payload = "/usr/libexec/gcluster/allreduce"
-    way = choose_way(ways("alltoall"), LAUNCH.nodes, has(payload, gpu="none"), directory=False)
+    way = choose_way(ways("alltoall"), LAUNCH.nodes, has(payload, gpu="none"), ())
     assert isinstance(way, Way)
     assert way.stands_in
-    real = choose_way(ways("alltoall"), LAUNCH.nodes, has(payload), directory=False)
+    real = choose_way(ways("alltoall"), LAUNCH.nodes, has(payload), ())
     assert real == "alltoall_perf isn't on gpu[001-004]"
+
+
+@pytest.mark.parametrize(
+    ("machine", "tflops"), [("dgx-h100", 989.4), ("a3-highgpu-1g", 0), ("g5.8xlarge", 0)]
+)
+def test_mfu_is_counted_against_a_module_s_peak_and_not_against_a_guess(
+    machine: str, tflops: float
+) -> None:
+    assert peak_tflops(CATALOG.machines[machine]) == tflops
+    assert peak_tflops(None) == 0
 
 
 def test_a_rail_must_reach_its_share_of_the_nics_speed() -> None:

@@ -1,0 +1,81 @@
+"""A cable that hangs elsewhere than in the team's plan fails its node, and a plan is read whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.operations.acceptance.reading.wiring import Cable, read_plan, read_wiring
+
+PLAN = """\
+host,device,switch,port
+gpu001,mlx5_0,leaf1,17
+gpu001,mlx5_3,MF0;su1-leaf2:*,18
+
+gpu002,mlx5_0,leaf3,Ethernet1/1
+"""
+FOUND = """\
+srun: noise
+cable mlx5_0|17|MF0;leaf1:MQM9700/U1
+cable mlx5_3|18|MF0;su1-leaf2:MQM9700/U1
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> dict[str, dict[str, Cable]]:
+    (tmp_path / "cables.csv").write_text(PLAN, encoding="utf-8")
+    return read_plan(tmp_path / "cables.csv")
+
+
+def test_cables_are_where_the_plan_has_them_by_name_or_by_description(
+    plan: dict[str, dict[str, Cable]],
+) -> None:
+    read = read_wiring(FOUND, plan["gpu001"])
+    assert (read.failures, [one.value for one in read.figures]) == ((), [2.0])
+    ethernet = read_wiring("cable mlx5_0|Ethernet1/1|leaf3\n", plan["gpu002"])
+    assert not ethernet.failures
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("|18|MF0;leaf1:MQM9700/U1", "mlx5_0 is on MF0;leaf1:MQM9700/U1 port 18"),
+        ("|17|MF0;leaf2:MQM9700/U1", "mlx5_0 is on MF0;leaf2:MQM9700/U1 port 17"),
+        ("|17|", "mlx5_0 is on ? port 17"),
+        ("||", "mlx5_0 has no neighbour that answers"),
+    ],
+)
+def test_a_cable_elsewhere_or_without_an_answer_fails(
+    plan: dict[str, dict[str, Cable]], line: str, said: str
+) -> None:
+    read = read_wiring(FOUND.replace("|17|MF0;leaf1:MQM9700/U1", line), plan["gpu001"])
+    assert read.failures == (f"{said}, the plan has it on leaf1 port 17",)
+
+
+def test_a_port_that_is_down_fails_and_one_beside_the_plan_is_told(
+    plan: dict[str, dict[str, Cable]],
+) -> None:
+    read = read_wiring("cable mlx5_0|17|MF0;leaf1:x\ncable mlx5_9|2|MF0;l:x\n", plan["gpu001"])
+    assert [text[:28] for text in read.failures] == ["mlx5_3 has no neighbour that"]
+    assert read.remarks == ("mlx5_9: not in the plan",)
+
+
+def test_a_node_that_the_plan_does_not_know_proves_nothing() -> None:
+    assert read_wiring(FOUND, {}).failures == ("the plan has no cable of this node",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "line 1 does not name the columns"),
+        ("gpu001,mlx5_0,leaf1,17\n", "line 1 does not name the columns"),
+        (f"{PLAN}gpu003,mlx5_0,leaf1\n", "line 6 has not four words"),
+        (f"{PLAN}gpu001,mlx5_0,leaf9,1\n", "line 6 has gpu001 mlx5_0 again"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "cables.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(LifecycleError, match=said):
+        read_plan(tmp_path / "cables.csv")
