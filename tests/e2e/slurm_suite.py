@@ -68,6 +68,7 @@ SlurmInstallDir = /usr
 SlurmConfigDir = /etc/slurm
 EOF
 chown -R ada src/testsuite tmp && sacctmgr --immediate modify user ada set adminlevel=admin
+sacctmgr --immediate add user slurm account=everyone
 """
 OPEN_TREE, OPEN_TREE_CLONE, MOVE_MOUNT, MOVE_MOUNT_F_EMPTY_PATH = 428, 1, 429, 4
 CLONE_NEWNS, AT_FDCWD = 0x20000, -100

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.smoke.run import lacking
+import pytest
+from tests.lifecycle.controller import DeadShell
+
+from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
+from gcluster.lifecycle.smoke.certificate import certificate
+from gcluster.lifecycle.smoke.judging.verdict import Verdict
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+from gcluster.lifecycle.smoke.run import SmokeResult, lacking
 from gcluster.schemas.load import load_text
 
 SPEC = """\
@@ -51,3 +57,20 @@ def test_idle_nodes_prove_the_cluster_or_it_is_said_what_lacks(
     spec = load_text(SPEC, file="spec.yaml").spec
     assert spec is not None
     assert lacking(spec, everyone, idle) == why
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_certificate_names_who_was_left_out_and_calls_no_double_real(
+    simulated: bool, tmp_path: Path
+) -> None:
+    verdict = Verdict(
+        verdict="pass", reasons=(), ranks=4, wrong=0, largest=64, busbw=40, floor=None,
+        transport="ethernet btl=tcp", simulated=simulated,
+    )  # fmt: skip
+    result = SmokeResult(verdict=verdict, log=AllReduceLog(), runs=(), left_out="gpu[005-006]")
+    inventory = ClusterInventory(cluster="demo", hosts=hosts("gpu", 6))
+    document = certificate("0" * 64, inventory, result, DeadShell(tmp_path))
+    assert document["left_out"] == "gpu[005-006]"
+    assert (document["gpus"] == "simulated") is simulated
+    assert str(document["transport"]).endswith("(simulated)") is simulated
+    assert document["verdict"]["simulated"] is simulated  # type: ignore[index]  # a mapping
