@@ -81,6 +81,8 @@ _PUBLIC = Cloud(
     resource_manager="https://management.azure.com",
     authentication=_Authentication(audiences=("https://management.azure.com",)),
 )
+_PUBLIC_NAMES = {"", "public", "azurecloud", "azurepubliccloud"}
+"""How ARM_ENVIRONMENT may call it, in small letters (pulumi-azure-native, November 2026)."""
 
 
 class _Page(Answer, frozen=True):
@@ -110,9 +112,21 @@ class Api:
     def cloud(self) -> Cloud:
         """The Azure that is asked: the one at ARM_METADATA_HOSTNAME, as the engine's provider does.
 
-        Clouds that are cut off from the public one are found there. Raises ProviderError.
+        Clouds that are cut off from the public one are found there.
+
+        Raises:
+            ProviderError: GC966, it is no Azure, or ARM_ENVIRONMENT names another than the public
+                one: the zones of private names and the prices are the public one's.
         """
         host = os.environ.get("ARM_METADATA_HOSTNAME")
+        named = os.environ.get("ARM_ENVIRONMENT", "")
+        if not host and named.casefold() not in _PUBLIC_NAMES:
+            raise provider_error(
+                "GC966",
+                f"ARM_ENVIRONMENT is {named}: gcluster makes clusters on the public Azure",
+                hint="unset it, or write `public`; a cloud of your own that describes itself is "
+                "named by ARM_METADATA_HOSTNAME",
+            )
         if not host:
             return _PUBLIC
         client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(

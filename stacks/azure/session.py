@@ -57,6 +57,14 @@ class Session(SiteSession):
         """The site's subscription."""
         return self._given or Api(self.plan.subscription)
 
+    def _engine_login(self) -> Mapping[str, str]:
+        """Have the engine's provider log in by the credentials that `Api` takes.
+
+        It tries ARM_* variables and `az login` alone (pulumi-azure-native, auth_azidentity.go,
+        November 2026): no AZURE_* variables, and no identity of the machine.
+        """
+        return {"ARM_USE_DEFAULT_AZURE_CREDENTIAL": "true"}
+
     def sets(self) -> ScaleSets:
         """Find the site's scale sets."""
         return ScaleSets(self.api, self.plan.cluster, self.plan.site)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -149,16 +149,22 @@ def await_made(
             time.sleep(pause_s)
 
 
+_Thing: TypeAlias = dict[str, Any]
+"""What a list tells of one thing."""
+
+
 def _standing(
     api: Api, plan: SitePlan, one: StackResource, known: Collection[str]
-) -> dict[str, Any] | None:
+) -> _Thing | None:
     """Return what a list tells of a thing that was begun; None where it isn't there."""
     lister, ours = listers()[one.type], plan.labels.found_by().items()
     inputs = {"compartmentId": plan.compartment, **one.inputs}
     asks = lister.ask or {"compartment_id": "compartmentId"}
     asked = {parameter: inputs[key] for parameter, key in asks.items()}
-    for page in api.pages(object, lister.service, lister.list, **asked, **lister.more):
-        for thing in page.get("items", []) if isinstance(page, dict) else page:
+    anything: Any = object
+    for page in api.pages(anything, lister.service, lister.list, **asked, **lister.more):
+        things: list[_Thing] = page["items"] if isinstance(page, dict) else page
+        for thing in things:
             tags = thing.get("freeformTags") or {}
             if (
                 all(thing.get(key) == one.inputs.get(key) for key in lister.by)
@@ -170,5 +176,5 @@ def _standing(
     return None
 
 
-def _imported(one: StackResource, thing: dict[str, Any]) -> str:
+def _imported(one: StackResource, thing: _Thing) -> str:
     return listers()[one.type].id.format_map({**one.inputs, "id": "", **thing})

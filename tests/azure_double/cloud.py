@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
+import uuid
 from typing import Any
 
 import requests
@@ -29,7 +31,7 @@ class AzureCloud(Cloud):
         So a checkpoint has them before anything is made (pulumi-azure-native, applyDefaults).
         """
         names = [name for name in named(_known(urn)) if name.endswith("Name")]
-        given = {name: (old or {}).get(name) or _unique(urn) for name in names}
+        given = {name: (old or {}).get(name) or _unique(urn, name) for name in names}
         return {**given, _VERSION: "2024-01-01", **inputs}
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
@@ -64,6 +66,9 @@ class AzureCloud(Cloud):
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
     def _ask(self, verb: str, path: str, body: Json | None = None) -> Any:
+        # The only login that the double gives is a machine's identity.
+        if os.environ.get("ARM_USE_DEFAULT_AZURE_CREDENTIAL") != "true":
+            raise CloudError("Azure CLI not found on path: the provider tries no other login")
         reply = requests.request(
             verb,
             f"{self._endpoint}{path}",
@@ -90,7 +95,9 @@ def _outputs(answer: Json) -> Json:
     return told
 
 
-def _unique(urn: str) -> str:
+def _unique(urn: str, name: str) -> str:
     """Return the name that the provider gives what has none: its own, and something random."""
+    if name == "roleAssignmentName":
+        return str(uuid.uuid4())
     random = hashlib.sha256(f"{urn}{time.time_ns()}".encode()).hexdigest()[:8]
     return f"{name_of(urn)}{random}"

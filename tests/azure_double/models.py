@@ -1,9 +1,10 @@
-"""Holds what is sent to Azure to models of its interfaces: names, types, enumerations.
+"""Holds what is sent to Azure to models of its interfaces: names, types, enumerations, ranges.
 
 Compute has the models of its SDK (azure-mgmt-compute). All types have those of pulumi_azure_native,
 which are made from Microsoft's REST specifications (Azure/azure-rest-api-specs) in the versions
 that the engine's provider asks for. Both are of the form that programs write: members that the
-interface has below `properties` stand beside the others. What a model leaves open is not seen.
+interface has below `properties` stand beside the others. Neither has ranges and patterns: those of
+all that our programs send are in limits.yaml. What a model leaves open is not seen.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import math
+import re
 import types
 import typing
 from collections.abc import Awaitable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pulumi
+import yaml
 from azure.mgmt.compute import models
 from pulumi import _types
 
@@ -38,9 +44,47 @@ def complaints(token: str, inputs: Json) -> Iterator[str]:
     # Where a resource is a part of others too, NetworkSecurityGroupArgs is that part.
     whole = getattr(known, f"{kind}InitArgs", None) or getattr(known, f"{kind}Args")
     yield from _of(whole, inputs, kind)
+    for path, value in paths(f"{module}.{kind}", inputs):
+        yield from _beyond(path, value)
     if module == "compute" and kind in COMPUTE:
         body = {key: value for key, value in inputs.items() if key not in _path_only(kind)}
         yield from of_sdk(getattr(models, kind), body, f"SDK {kind}")
+
+
+class _Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pattern: str = ""
+    least: float = 0
+    most: float = math.inf
+
+
+@cache
+def limits() -> dict[str, _Limit]:
+    """Return module, type and path of a member -> what it is held to."""
+    file = Path(__file__).with_name("limits.yaml")
+    return msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), dict[str, _Limit])
+
+
+def paths(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the path of each member at any depth, and its value; "*" is a key of the user's own."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            name = "*" if path.endswith(".notifications") else key
+            yield from paths(f"{path}.{name}", item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from paths(path, item) if isinstance(item, dict) else ()
+
+
+def _beyond(path: str, value: Any) -> Iterator[str]:
+    """Yield what is out of its range or not of its pattern."""
+    limit = limits().get(path)
+    if limit is not None:
+        size = value if isinstance(value, int | float) else len(value)
+        if not limit.least <= size <= limit.most:
+            yield f"{path}: {value!r} is not from {limit.least:g} to {limit.most:g}"
+        if limit.pattern and not re.fullmatch(limit.pattern, value):
+            yield f"{path}: {value!r} is not of {limit.pattern}"
 
 
 def of_sdk(model: type, body: Json, path: str) -> Iterator[str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.azure_double.models import complaints
+from tests.azure_double.cloud import AzureCloud
+from tests.azure_double.models import complaints, limits, paths
 from tests.pulumi_double.clouds import InventedCloud
 from tests.pulumi_double.replay import Made, replay
 from tests.pulumi_double.sites import cloud_sites
@@ -22,6 +23,8 @@ from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 from .recorded_cases import parsed, recorded
 from .test_control_plane import AKS, THREE
 
+Json = dict[str, Any]  # a provider's JSON
+BLOBS = "azure-native:storage:BlobServiceProperties"
 GRAPHS: dict[str, Callable[[], RecordedGraph]] = {
     **{site.id: site.recorded for site in cloud_sites() if site.cloud == "azure"},
     "aks": lambda: recorded(parsed(AKS)),
@@ -38,12 +41,19 @@ def made(graph: RecordedGraph, folder: Path) -> list[Made]:
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_azure_takes_every_input(name: str, tmp_path: Path) -> None:
+    """Names too, as the provider makes them of ours."""
+    provider = AzureCloud("", "")
     found = [
         f"{one.resource.name}: {said}"
         for one in made(GRAPHS[name](), tmp_path)
-        for said in complaints(one.resource.type, one.inputs)
+        for said in complaints(one.resource.type, named(provider, one))
     ]
     assert found == []
+
+
+def named(provider: AzureCloud, one: Made) -> Json:
+    inputs = provider.checked(one.resource.urn, one.inputs, None)
+    return {key: item for key, item in inputs.items() if key != "azureApiVersion"}
 
 
 _FREE = ("tags", "notifications")
@@ -86,7 +96,37 @@ def test_an_input_that_no_model_knows_is_seen() -> None:
         "NetworkSecurityGroup.securityRules.sourceAddressPrefixes: a list is wanted",
         "NetworkSecurityGroup.securityRules.shade: SecurityRuleArgs has no such member",
         "NetworkSecurityGroup: NetworkSecurityGroupInitArgs requires resourceGroupName",
+        "network.NetworkSecurityGroup.securityRules.priority: '100' is not from 100 to 4096",
     ]
+
+
+def test_what_is_out_of_its_range_or_not_of_its_pattern_is_seen() -> None:
+    rule = {
+        "name": "-ssh", "priority": 99, "direction": "Inbound", "access": "Allow", "protocol": "*",
+    }  # fmt: skip
+    group = {"resourceGroupName": "g", "networkSecurityGroupName": "n", "securityRules": [rule]}
+    told = [*complaints("azure-native:network:NetworkSecurityGroup", group)]
+    assert [said.partition(": ")[2].partition(" of ")[0] for said in told] == [
+        "'-ssh' is not", "99 is not from 100 to 4096",
+    ]  # fmt: skip
+    service = {
+        "resourceGroupName": "g", "accountName": "a-b", "blobServicesName": "default",
+        "deleteRetentionPolicy": {"enabled": True, "days": 400},
+    }  # fmt: skip
+    assert [s.partition(":")[0] for s in complaints(BLOBS, service)] == [
+        "storage.BlobServiceProperties.accountName",
+        "storage.BlobServiceProperties.deleteRetentionPolicy.days",
+    ]
+
+
+def test_every_limit_is_of_something_that_is_sent(tmp_path: Path) -> None:
+    provider, sent = AzureCloud("", ""), set[str]()
+    for number, graph in enumerate(GRAPHS.values()):
+        (tmp_path / str(number)).mkdir()
+        for one in made(graph(), tmp_path / str(number)):
+            module, kind = one.resource.type.split(":")[1:]
+            sent |= {path for path, _ in paths(f"{module}.{kind}", named(provider, one))}
+    assert limits().keys() <= sent
 
 
 def test_compute_is_held_to_its_sdk_too() -> None:

@@ -258,5 +258,17 @@ def test_a_host_that_describes_no_azure_is_named(
     assert "ARM_METADATA_HOSTNAME: arm.example" in caught.value.diagnostics[0].summary
 
 
+def test_another_azure_than_the_public_one_is_refused_by_the_name_that_was_given(
+    azure: AzureDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's provider would be told `public` by its own default, and make it there."""
+    monkeypatch.setenv("ARM_ENVIRONMENT", "usgovernment")
+    with pytest.raises(ProviderError, match="ARM_ENVIRONMENT is usgovernment"):
+        sets(azure)
+    assert azure.hosts == set()
+    monkeypatch.setenv("ARM_ENVIRONMENT", "Public")
+    assert list(azure.api().tagged("gcluster-cluster", "research")) == []
+
+
 def test_the_example_is_elastic() -> None:
     assert spec_of("Standard_ND96isr_H100_v5").pools["train"].is_elastic
