@@ -10,15 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.cluster import places
-from gcluster.stacks.local.engine import find_engine
+from gcluster.stacks.local.engine import Engine, find_engine
 from gcluster.stacks.local.image.base_image import BOOT_FLAGS, ensure_base
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from gcluster.stacks.local.engine import Engine
 
 NAME = "localhost/gcluster/scenarios"
 PREPARE = (

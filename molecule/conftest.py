@@ -8,12 +8,13 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import pytest
+from testinfra.host import Host
 
 ROLES = Path(__file__).parents[1] / "roles"
 
@@ -29,11 +30,6 @@ class Played(subprocess.CompletedProcess[str]):
         )
         return " ".join(text.replace("\\n", " ").split())
 
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from testinfra.host import Host
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"

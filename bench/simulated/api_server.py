@@ -14,14 +14,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from gcluster.lifecycle.kubernetes.release.build import ensure_program
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
 
 SERVICES = "10.96.0.0/16"
 _KUBE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

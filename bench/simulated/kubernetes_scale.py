@@ -16,17 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from ..timing import Result, arguments, report, with_bytecode
 from .api_server import ApiServer
 from .slurm_scale import hall_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 NODES = 1_000
 GPUS = 8

@@ -16,14 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..nodes.local_up import spec_text
 from ..timing import Result, arguments, report, with_bytecode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 NODES = 1_008

@@ -9,13 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..timing import Result, arguments, fitted_exponent, report, with_bytecode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SIZES = (500, 2_000, 8_000)
 """Of these `LIMITED` is the one whose seconds are judged."""

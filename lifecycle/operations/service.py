@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +18,6 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from ..scheduler.base import NodeUse, Scheduler, SchedulerSilent
 from .rolling.roll import Clock
 from .selection import chosen
-
-if TYPE_CHECKING:
-    pass
 
 
 class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):

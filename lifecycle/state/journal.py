@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,10 +22,7 @@ from .event_types import (
 from .events import PREFIX as EVENTS
 from .events import Event, EventFold, EventLog
 from .lock import is_held
-from .store import digest
-
-if TYPE_CHECKING:
-    from .store import StateStore
+from .store import StateStore, digest
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,10 +24,7 @@ from .event_types import (
     ResourcesDeleted,
     ResourcesFailed,
 )
-from .events import Event, EventFold
-
-if TYPE_CHECKING:
-    from .events import EventLog
+from .events import Event, EventFold, EventLog
 
 
 class ExistingResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,9 +23,6 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .process import ProcessIdentity, pipeline_job, this_process
 from .store import DamagedObjectError, StateStore, utc_now
-
-if TYPE_CHECKING:
-    from .store import StateStore
 
 RELEASED = ".released"
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from .lock import fits, older, release
-
-if TYPE_CHECKING:
-    from .lock import Equal, Lock, Minimum, Skew, When
-    from .need import Need
+from .lock import Equal, Lock, Minimum, Skew, When, fits, older, release
+from .need import Need
 
 
 def broken_minimums(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Minimum, ...]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
-
-if TYPE_CHECKING:
-    from .session import Session
-
+from .session import Session
 
 EKS = ManagedKubernetes(
     login=LoginPlugin(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.layout import login_user
 from .plan.pools import machine_of
 from .plan.purchase import purchase_options, purchases
-
-if TYPE_CHECKING:
-    from .session import Session
-
+from .session import Session
 
 GKE = ManagedKubernetes(
     login=LoginPlugin(

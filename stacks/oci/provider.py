@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import ClusterSpec
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
-
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Session
 
 
 class OciProvider(CloudProvider):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
 
 from tests.torture.process import at_moment
 
@@ -19,13 +18,11 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.scheduler import phases
 from gcluster.lifecycle.state import StateStore
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.lifecycle.up import apply
 from gcluster.lifecycle.up.nodes import NodesResult
 from gcluster.lifecycle.up.up import up
 from gcluster.stacks.local.engine import Engine
-
-if TYPE_CHECKING:
-    from gcluster.lifecycle.status.observe import Observation
 
 POINTS = ((StateStore, ("put_new", "put", "delete")), (Engine, ("call",)))
 """Every write of state, and every call of the container engine: each is hit before and after."""

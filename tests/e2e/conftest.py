@@ -11,12 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from .slurm_site import Site
+from .slurm_site import Site
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,9 +20,6 @@ from gcluster.stacks.local.image.base_image import node_reference
 
 from .conftest import LiveCluster, until
 from .room import Room, podman
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.local, pytest.mark.slurm]
 

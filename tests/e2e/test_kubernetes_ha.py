@@ -12,7 +12,8 @@ import secrets
 import subprocess
 from collections.abc import Iterator
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.network import free_subnets, host_routes, used_networks
 
 from .conftest import LiveCluster, until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
 

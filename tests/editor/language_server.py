@@ -6,11 +6,9 @@ import json
 import queue
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 _PATIENCE_S = 60
 """The server compiles the schema on first use; a machine under load takes its time."""

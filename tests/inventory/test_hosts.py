@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import pool_host_names
-from gcluster.schemas.spec import Pool
-
-if TYPE_CHECKING:
-    from gcluster.schemas.spec import PoolRole
+from gcluster.schemas.spec import Pool, PoolRole
 
 POOL_NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,6}[a-z0-9])?", fullmatch=True)
 ROLES: st.SearchStrategy[PoolRole] = st.sampled_from(["compute", "controller", "login"])

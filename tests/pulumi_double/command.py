@@ -7,15 +7,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .backend import SECRET, Refusal, StackFiles, now
-
-if TYPE_CHECKING:  # most verbs are quick, and need none of it
-    from .clouds import Cloud
-    from .crypter import Crypter
-    from .deployment import Deployment
-    from .events import EventStream
+from .clouds import Cloud
+from .crypter import Crypter
+from .deployment import Deployment
+from .events import EventStream
 
 Json = dict[str, Any]  # the command's JSON
 VERSION = "v3.999.0-double"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import pytest
 import yaml
 from jinja2 import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROLES = Path(__file__).parents[2] / "roles"
 BARE = {"assert", "changed_when", "failed_when", "that", "until", "when"}

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
 from gcluster.stacks.provider import ProviderError, SiteEvent
 from gcluster.stacks.registry import names, provider
 
-from .conftest import CLOUDS
+from .conftest import CLOUDS, SampleCluster, SampleSites
 from .graph_comparison import agrees
 from .ledger_double import Killed
-
-if TYPE_CHECKING:
-    from .conftest import SampleCluster, SampleSites
 
 
 def _marked(name: str) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ....schemas.spec import Qos
 from ...accounting.records import NORMAL
@@ -16,9 +15,6 @@ from .objects import (
     Object,
     new,
 )
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 ROLE = "account-member"
 """Role of an account's people, and its binding, in each namespace."""

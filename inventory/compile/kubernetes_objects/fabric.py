@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,10 +19,8 @@ from ....schemas.catalog import Addon
 from ..gpu.nccl import job_environment
 from ..network.cloud_fabrics import DAEMON, HOST_PATHS
 from ..steps import Json
+from .facts import KubernetesFacts
 from .objects import Object, new
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...hosts import Host
 from ..slurm.topology import in_order, in_placements
 from ..steps import Json
+from .facts import KubernetesFacts
 from .objects import DOMAIN, label_value
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 POOL = f"{DOMAIN}/pool"
 SITE = f"{DOMAIN}/site"

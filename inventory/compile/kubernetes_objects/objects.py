@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
 from ....schemas.derived.control_planes import has
 from ..steps import Json
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
+from .facts import KubernetesFacts
 
 Object: TypeAlias = "dict[str, Json]"
 """One object: apiVersion, kind, metadata and what its kind has."""

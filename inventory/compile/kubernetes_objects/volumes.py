@@ -7,13 +7,14 @@ of the same data.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ....schemas.derived.storage import mount_point
 from ....schemas.spec import CloudSite, LustreStorage, NfsStorage, ObjectStorage, ScratchStorage
 from ...hosts import AFTER_APPLY
 from ..steps import Json
 from ..storage.lustre import lustre_device
+from .facts import KubernetesFacts
 from .nodes import POOL
 from .objects import DOMAIN, Object, new
 
@@ -37,8 +38,6 @@ NFS_PROVISIONER = "nfs.csi.k8s.io"
 _CLAIM_FOLDER = "${pvc.metadata.namespace}/${pvc.metadata.name}"
 """Folder of a claim in an export: csi-driver-nfs fills the names in."""
 
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 MOUNT = f"{DOMAIN}/mount"
 """Annotation of a claim: where nodes and Slurm's jobs see the same data."""

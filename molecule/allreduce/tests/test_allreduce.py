@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from testinfra.backend.base import CommandResult
-    from testinfra.host import Host
+from testinfra.backend.base import CommandResult
+from testinfra.host import Host
 
 RANKS = 3
 WRONG_NUMBERS = 7  # exit status, as nccl-tests

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
-    from testinfra.host import Host
+from conftest import Play, Recorded, Verified
+from testinfra.host import Host
 
 
 def test_everything_is_of_one_release_though_the_repositories_have_two(host: Host) -> None:

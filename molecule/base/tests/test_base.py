@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Knows
-    from testinfra.host import Host
+from conftest import Knows
+from testinfra.host import Host
 
 
 def test_a_user_has_the_ids_groups_and_shell_asked_for(host: Host) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
-    from testinfra.host import Host
+from conftest import Play, Recorded, Verified
+from testinfra.host import Host
 
 
 def versions(host: Host) -> set[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 
 def test_the_daemon_runs_now_and_after_a_reboot(host: Host) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
-
+from conftest import Play
+from testinfra.host import Host
 
 BUILT = "/usr/local/share/pyxis/gcluster-built"
 """Says which pyxis was built, and for which Slurm."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 IMAGE = b"a double's image\nversion=HGX-23.11-1-rc1 \n"
 SHA256 = hashlib.sha256(IMAGE).hexdigest()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Answered, Play, Recorded
-    from testinfra.host import Host
+from conftest import Answered, Play, Recorded
+from testinfra.host import Host
 
 
 def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
-    from testinfra.host import Host
+from conftest import Play, Recorded, Verified
+from testinfra.host import Host
 
 UNIT = "/etc/systemd/system/gcluster-rxdm.service"
 DIGEST = "sha256:8d9e10fd589a34ab8a0aa64f7e70ad075c8f1c69bea176350f8d211367697e3d"

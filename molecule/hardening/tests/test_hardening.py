@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Knows, Play
-    from testinfra.host import Host
+from conftest import Knows, Play
+from testinfra.host import Host
 
 ON_TRIAL = "/etc/gcluster/hardening/on-trial"
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded
-    from testinfra.host import Host
+from conftest import Play, Recorded
+from testinfra.host import Host
 
 
 def test_ipoib_has_the_host_part_of_the_nodes_own_address(host: Host) -> None:

@@ -7,12 +7,10 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import testinfra
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
+from testinfra.host import Host
 
 HERE = Path(__file__).parent
 KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Answered, Play, Recorded
-    from testinfra.host import Host
+from conftest import Answered, Play, Recorded
+from testinfra.host import Host
 
 MODULES, PROGRAMS = "lustre-client-modules-6.12.48+deb13-amd64", "lustre-client-utils"
 PATH = "/lustre/scratch-1"

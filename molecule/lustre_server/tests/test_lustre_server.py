@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Answered, Play
-    from testinfra.host import Host
+from conftest import Answered, Play
+from testinfra.host import Host
 
 BY_ID = "/dev/disk/by-id/nvme-SAMSUNG_MZQL23T8_"
 NEW = f"{BY_ID}new"

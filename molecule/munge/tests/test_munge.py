@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 
 def test_the_key_is_the_one_given_and_only_munge_reads_it(host: Host) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Answered, Play
-    from testinfra.host import Host
+from conftest import Answered, Play
+from testinfra.host import Host
 
 SCRATCH: dict[str, Any] = {"path": "/scratch", "server": "127.0.0.1", "export": "/srv/scratch"}
 SHARED = {"path": "/shared", "server": "127.0.0.1", "host": "node01", "export": "/srv/shared"}

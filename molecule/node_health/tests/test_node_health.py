@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 CASES = yaml.safe_load((RECORDINGS / "cases.yml").read_text())["cases"]

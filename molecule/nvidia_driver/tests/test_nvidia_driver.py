@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
-    from testinfra.host import Host
+from conftest import Play, Recorded, Verified
+from testinfra.host import Host
 
 PACKAGES = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-fabricmanager")
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 PROGRAM_MODE, CACHE_MODE = 0o755, 0o700
 TARBALL = "/var/cache/mountpoint-s3-1.24.0.tar.gz"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play, Played
-    from testinfra.host import Host
+from conftest import Play, Played
+from testinfra.host import Host
 
 SOURCES = "/etc/apt/sources.list.d/gcluster-*.sources"
 

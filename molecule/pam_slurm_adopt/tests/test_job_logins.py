@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import testinfra
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conftest import Knows, Play
-    from testinfra.host import Host
+from conftest import Knows, Play
+from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
 FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 PROXY = "http://192.0.2.3:3128"
 SERVICE = "systemd-run --quiet --wait --pipe --collect env"

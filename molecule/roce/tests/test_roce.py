@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
-    from testinfra.host import Host
+from conftest import Play, Recorded, Verified
+from testinfra.host import Host
 
 
 def mtu(host: Host, interface: str) -> str:

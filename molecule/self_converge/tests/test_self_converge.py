@@ -8,16 +8,14 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from testinfra.host import Host
 
 from gcluster.inventory.compile import CompiledCluster, Group
 from gcluster.inventory.compile.steps import Stage, Step
 from gcluster.lifecycle.operations.gitops.pull.bundle import manifest, pool_bundles, runtime, signed
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
 
 PACKAGE_MIRROR = "/srv/gcluster/package-mirror/converge"
 FITS_A_COMMAND_LINE = 120_000

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
+from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
 

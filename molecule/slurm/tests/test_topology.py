@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
+from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
+from testinfra.host import Host
 
 FOLDER = "/var/lib/gcluster/slurm-packages"
 DEBIANS = 64030

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from testinfra.host import Host
+from testinfra.host import Host
 
 SACCTMGR = "SLURM_CONF=/etc/slurm/slurmdbd-client.conf sacctmgr --noheader --parsable2"
 BACKUP = "/usr/local/libexec/gcluster/slurmdbd-backup.py"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Knows, Play
-    from testinfra.host import Host
+from conftest import Knows, Play
+from testinfra.host import Host
 
 testinfra_hosts = ["ansible://node01"]
 Ssh: TypeAlias = Callable[[str, str], tuple[int, str]]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 
 def test_a_person_fills_it_by_name_and_a_second_time_copies_nothing(host: Host) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 import testinfra
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from conftest import Play
-    from testinfra.host import Host
+from conftest import Play
+from testinfra.host import Host
 
 INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 

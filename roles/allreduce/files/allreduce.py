@@ -26,10 +26,8 @@ import re
 import sys
 import time
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 PERIOD, FLOAT = 1021, 4  # FLOAT: bytes of a float32
 EXACT = 2**24  # float32 holds every whole number up to here

@@ -19,11 +19,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 USAGE, WRONG_DATA = 6, 7  # exit status, as those of the program allreduce
 COPY_BYTES = 64 << 20  # beyond the last-level cache of a core's share

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import managed_release
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...pulumi.plan import managed_kubernetes
 from .facts import facts
 from .pools import PoolPlan
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog
 
 
 class GkeGpuPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ....inventory.hosts import pool_host_names
+from ....schemas.catalog import Catalog, Machine, ProviderFacts
 from ....schemas.spec import GcpSite, Option, Pool
+from ....schemas.stack import Resolved
 from ...pulumi.plan import CloudPool, Plan, architecture_of, disk_gib
 from .fabric import InterfacePlan, interfaces
 from .facts import facts
-
-if TYPE_CHECKING:
-    from ....schemas.catalog import Catalog, Machine, ProviderFacts
-    from ....schemas.stack import Resolved
 
 _POLICY_WORDS = frozenset({"cluster", "spread", "none"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,10 +19,10 @@ from gcluster.schemas.spec import ClusterSpec, KubernetesScheduler
 sys.path.insert(0, str(Path(__file__).parent))
 import golden
 
+from gcluster.inventory.compile import CompiledCluster
+
 sys.path.pop(0)
 
-if TYPE_CHECKING:
-    from gcluster.inventory.compile import CompiledCluster
 
 ROLES = Path(__file__).parents[3] / "roles"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from bench.simulated.api_server import ApiServer
@@ -18,9 +18,6 @@ from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
 from .test_rules import ESCAPES
 from .test_valid import THIRD_PARTY
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.kubernetes_api
 

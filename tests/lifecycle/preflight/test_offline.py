@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.preflight.offline import offline_findings, refuse_unmakeable
 from gcluster.schemas.load import load_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SPEC = """\
 apiVersion: gcluster/v1

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.pulumi.program import record_site
-
-if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.recording.graph import RecordedGraph
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"
 MACHINES = sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from tests.stacks.recorded_graph import Graph
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.azure.plan.types import LiveState
 from gcluster.stacks.azure.program.site import answers, program
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 from gcluster.stacks.pulumi.recording.record import record
-
-if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.plan.types import LiveState
-    from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/azure"
 MACHINES = sorted(path.stem for path in (CASES / "specs").glob("*.yaml"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from gcluster.stacks.local.engine import (
     runtime_flags,
 )
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

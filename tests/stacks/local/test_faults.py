@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from gcluster.stacks.local.faults import NONE, VARIABLE, injected
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

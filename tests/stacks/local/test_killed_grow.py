@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
+from tests.stacks.conftest import SampleSites
 
 from gcluster.stacks.local import apply, labels, nodes, records, survey
 from gcluster.stacks.local.engine import Container, Engine
-
-if TYPE_CHECKING:
-    from tests.stacks.conftest import SampleSites
 
 
 @pytest.mark.parametrize("call", ["grow", "shrink"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from gcluster.stacks.local import network
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SUBNET = IPv4Network("10.210.7.0/24")
 node_names = st.lists(st.from_regex(r"gpu[0-9]{3}", fullmatch=True), unique=True, max_size=200)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import stat
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
+from tests.stacks.conftest import SampleCluster, SampleSites
 
+from gcluster.inventory.hosts import Host
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import node_reference
 from gcluster.stacks.local.provider import LocalProvider
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.stacks.conftest import SampleCluster, SampleSites
-
-    from gcluster.inventory.hosts import Host
 
 pytestmark = pytest.mark.local
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from oci_cases import plan_of
+from oci_double import Oracle
 
 from gcluster.stacks.oci.elastic import grow, retry_token, shrink
+from gcluster.stacks.oci.plan.types import SitePlan
 from gcluster.stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from oci_double import Oracle
-
-    from gcluster.stacks.oci.plan.types import SitePlan
 
 MACHINE = "BM.GPU.H200.8"
 FIRST, SECOND = "on-demand-ad2", "on-demand-ad1"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from oci_cases import plan_of
+from oci_double import Oracle
 from tests.oci_double.server import HOST_KEY
 
 from gcluster.schemas.catalog import load_catalog
@@ -14,9 +13,6 @@ from gcluster.stacks.oci.leftovers import await_made, leftovers
 from gcluster.stacks.oci.naming import await_groups, give_back, name_nodes
 from gcluster.stacks.pulumi.engine.checkpoint import StackResource
 from gcluster.stacks.pulumi.hosts import to_hosts
-
-if TYPE_CHECKING:
-    from oci_double import Oracle
 
 MACHINE = "BM.GPU.H100.8"
 POOL = {"gcluster-pool": "train", "gcluster-offer": "on-demand-ad2"}

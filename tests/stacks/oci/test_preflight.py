@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from oci_cases import plan_of, spec_of
+from oci_double import Oracle
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.oci.api import Api
 from gcluster.stacks.oci.offers import offers
 from gcluster.stacks.oci.preflight.questions import preflight
-
-if TYPE_CHECKING:
-    import pytest
-    from oci_double import Oracle
 
 MACHINE = "BM.GPU.H100.8"
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stacks.conftest import SampleCluster, SampleSites
 
 from gcluster.schemas.spec import SimulatedSite
 from gcluster.schemas.spec.sites import SimulatedFaults
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.simulated.cloud import Answer, Cloud, Order
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.stacks.conftest import SampleCluster, SampleSites
 
 
 def _orders(count: int) -> list[Order]:

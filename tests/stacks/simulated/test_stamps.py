@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stacks.conftest import SampleCluster
+from tests.stacks.conftest import SampleCluster, SampleSites
 
 from gcluster.stacks.simulated import stamps
-
-if TYPE_CHECKING:
-    import pytest
-    from tests.stacks.conftest import SampleSites
 
 hosts = st.sampled_from(["head", "gpu001", "gpu002"])
 steps = st.dictionaries(st.sampled_from(["base.install", "slurm.join"]), st.text(max_size=5))

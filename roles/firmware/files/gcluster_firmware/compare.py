@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .redfish import RedfishError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .redfish import Redfish
+from .redfish import Redfish, RedfishError
 
 ROOT = "/redfish/v1"
 UPDATE_SERVICE = f"{ROOT}/UpdateService"

@@ -8,11 +8,9 @@ import ssl
 import uuid
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin, urlsplit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMEOUT_S = 30.0
 PUSH_TIMEOUT_S = 900.0

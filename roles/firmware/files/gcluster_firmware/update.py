@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .compare import ROOT, UPDATE_SERVICE, firmware_of
-from .redfish import RedfishError, message_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .redfish import Answer, Redfish
+from .redfish import Answer, Redfish, RedfishError, message_of
 
 _DONE = "Completed"
 _ENDED_BADLY = frozenset({"Exception", "Killed", "Cancelled", "Interrupted", "Suspended"})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
+from .expected import Expected
 from .finding import CheckIncomplete, Finding
 from .gpu.amd import check_amd
 from .gpu.kernel_log import check_kernel_log
@@ -16,12 +18,7 @@ from .gpu.nvlink import check_nvlink
 from .host import check_clock, check_disks, check_memory, check_mounts, check_smart
 from .network import check_nics
 from .parts import parts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .expected import Expected
-    from .probe import Probe
+from .probe import Probe
 
 
 @dataclass

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from .finding import CheckIncomplete
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T = TypeVar("T")
 

@@ -8,16 +8,12 @@ import re
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from .expected import Mount
 from .finding import CheckIncomplete, Finding, note
-from .probe import give_up, is_alive, start_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from .expected import Mount
-    from .probe import Probe
+from .probe import Probe, give_up, is_alive, start_of
 
 MOUNT_TIMEOUT_S = 8.0
 """A file system under load answers a statfs late; one whose server is gone never."""

@@ -6,8 +6,9 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .checks import CheckRun, run_checks
 from .expected import Expected, load
@@ -27,9 +28,6 @@ from .state import (
     write_state,
 )
 from .store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PARTS = "parts"
 

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from typing import Any
 
+from .expected import Nics
 from .finding import Finding, note
-from .rails import LINK_LAYERS, candidates, find_rails, ports_of, record_rails, recorded_rails
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-
-    from .expected import Nics
-    from .probe import Probe
-    from .rails import Port
+from .probe import Probe
+from .rails import LINK_LAYERS, Port, candidates, find_rails, ports_of, record_rails, recorded_rails
 
 _COUNTERS = [
     "symbol_error",

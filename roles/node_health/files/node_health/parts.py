@@ -6,17 +6,13 @@ a part go away: what can't be read is a failure of the run, and what is kept sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
+from .expected import Expected
 from .finding import Finding, note
 from .gpu.amd import gpus_of as amd_gpus
 from .gpu.nvidia import gpus_of as nvidia_gpus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .expected import Expected
-    from .probe import Probe
+from .probe import Probe
 
 _UNKNOWN = frozenset({"", "N/A", "0", "[N/A]", "None", "Not Specified", "Default string"})
 

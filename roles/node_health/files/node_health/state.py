@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .expected import BurnIn
 from .finding import CheckIncomplete, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .expected import BurnIn
-    from .probe import Probe
-    from .store import Store
+from .probe import Probe
+from .store import Store
 
 STATES = ("in-service", "spare", "rma", "burn-in")
 FILE = "state"

@@ -10,13 +10,11 @@ import tarfile
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from self_converge.settings import NAMESPACE, SIGNERS, STATE, Settings, read_json, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FORMAT = 1
 TIMEOUT_S = 20

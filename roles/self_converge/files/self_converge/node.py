@@ -9,10 +9,11 @@ import socket
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from self_converge import munge, slurm
 from self_converge.bundle import Away, Refused, manifest, unpacked
@@ -28,9 +29,6 @@ from self_converge.settings import (
     write_atomically,
 )
 from self_converge.stamps import read_stamps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JOINED = "slurm.join"
 """The step whose stamp says that jobs may run here, as in lifecycle/operations/rolling."""

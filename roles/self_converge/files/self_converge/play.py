@@ -8,15 +8,13 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from self_converge.settings import STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from types import FrameType
 
 PYTHONS = ("python3.13", "python3.12", "python3.11", "python3")
 """Ansible 2.19 runs on 3.11 to 3.13 (its support matrix, May 2025); modules on the node's own."""

@@ -8,17 +8,14 @@ doesn't do: priorities, and jobs that share a node.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from gcluster.lifecycle.operations.burst.agent.scheduler import JobSeen, NodeSeen, Request, Seen
 from gcluster.lifecycle.operations.burst.policy import PendingJob
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
 
 
 class DoubleNode(msgspec.Struct, kw_only=True):

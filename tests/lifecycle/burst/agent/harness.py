@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.ssh import SshSession
-from gcluster.lifecycle.operations.burst.agent.calls import AgentEvent
+from gcluster.lifecycle.operations.burst.agent.calls import AgentEvent, CallPool
 from gcluster.lifecycle.operations.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.operations.burst.agent.loop import Agent
 from gcluster.lifecycle.operations.burst.agent.setup import (
@@ -21,12 +22,6 @@ from gcluster.lifecycle.operations.burst.policy import PendingJob
 from gcluster.lifecycle.state import EventLog
 
 from .controller_double import ControllerDouble, DoubleJob, DoubleNode, Told
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
-    from gcluster.lifecycle.operations.burst.agent.calls import CallPool
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from gcluster.lifecycle.operations.burst.agent.ledger import BurstFold, NodeRecord
 from gcluster.lifecycle.operations.burst.agent.operations import Places
 from gcluster.lifecycle.operations.burst.agent.scheduler import NodeSeen, Seen
 
 from .harness import BEGIN, Harness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
 
 
 class EndsWhenLookedAt:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 import pytest
 
@@ -19,17 +20,10 @@ from gcluster.lifecycle.operations.burst.lock import LOCK
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
 
+from .controller_double import Told
 from .harness import Harness, Inline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
-    from gcluster.lifecycle.operations.burst.agent.calls import CallPool
-    from gcluster.schemas.spec import ClusterSpec
-
-    from .controller_double import Told
 
 CLOUD = """\
 apiVersion: gcluster/v1

@@ -15,21 +15,17 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gcluster.lifecycle.state import StateStore
 from gcluster.stacks.simulated.cloud import Cloud
 
-from .controller_double import ControllerDouble
+from .controller_double import ControllerDouble, Told
 from .harness import Harness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .controller_double import Told
 
 ALONE = "GCLUSTER_TESTS_ALONE"
 """Set where a test has its interpreter for itself."""

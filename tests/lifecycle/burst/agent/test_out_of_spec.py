@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,15 +11,11 @@ from gcluster.inventory.compile.slurm.elastic import elastic_nodes
 from gcluster.lifecycle.operations.burst.agent.ledger import BurstFold
 from gcluster.lifecycle.operations.burst.agent.work import with_room_for
 from gcluster.lifecycle.state import BurstStepped, RunStarted
+from gcluster.lifecycle.state.event_types import Known
 from gcluster.lifecycle.state.events import Event
 from gcluster.schemas.load import load_text
 
 from .harness import BEGIN, SPEC, Harness
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gcluster.lifecycle.state.event_types import Known
 
 
 @pytest.mark.parametrize(

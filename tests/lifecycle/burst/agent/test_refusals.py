@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gcluster.lifecycle.operations.burst.agent import loop
 from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerRefused
 
+from .controller_double import DoubleJob, Told
 from .harness import Harness
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .controller_double import DoubleJob, Told
 
 
 @pytest.fixture

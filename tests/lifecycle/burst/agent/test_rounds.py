@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerSilent
 
+from .controller_double import DoubleNode, Told
 from .harness import Harness
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .controller_double import DoubleNode, Told
 
 
 @pytest.fixture

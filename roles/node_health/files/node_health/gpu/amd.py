@@ -6,15 +6,11 @@ No tool of ROCm is needed: the driver's files are the same on every version.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ..expected import Gpus
 from ..finding import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..expected import Gpus
-    from ..probe import Probe
+from ..probe import Probe
 
 VENDOR = "0x1002"
 MEMORY_SHARE = 0.95

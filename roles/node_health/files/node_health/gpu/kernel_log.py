@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..finding import CheckIncomplete, Finding, note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..probe import Probe
+from ..probe import Probe
 
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): ([0-9]+)")
 _AMD = re.compile(r"amdgpu ([0-9a-fA-F:.]+): .*(uncorrectable hardware errors|GPU reset begin)")

@@ -9,16 +9,13 @@ don't: rows were remapped.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree as ET
 
+from ..expected import Gpus
 from ..finding import CheckIncomplete, Finding, note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..expected import Gpus
-    from ..probe import Probe
+from ..probe import Probe
 
 MEMORY_SHARE = 0.9
 """nvidia-smi tells less than the nominal memory: ECC and the driver keep some (an 80 GB H100 has

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from ..expected import Gpus
 from ..finding import CheckIncomplete, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..expected import Gpus
-    from ..probe import Probe
+from ..probe import Probe
 
 _GPU = re.compile(r"^GPU ([0-9]+):")
 _LINK = re.compile(r"^\s+Link ([0-9]+): (.*)$")

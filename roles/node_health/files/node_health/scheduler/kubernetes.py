@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..finding import CheckIncomplete
+from ..probe import Probe
 from .slurm import PREFIX
-
-if TYPE_CHECKING:
-    from ..probe import Probe
 
 KUBECONFIG = "/etc/kubernetes/kubelet.conf"
 """It is there once the node has joined."""

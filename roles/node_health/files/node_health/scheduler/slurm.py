@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..finding import CheckIncomplete
-
-if TYPE_CHECKING:
-    from ..probe import Probe
+from ..probe import Probe
 
 PREFIX = "gcluster-health: "
 """Every drain of ours begins with it; no other is ever lifted or overwritten."""

@@ -4,24 +4,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
 from gcluster.schemas.catalog import Catalog, load_catalog
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import (
+    Grown,
+    Leftover,
     Provider,
     Resource,
     ResourceChange,
     ResourceGraph,
+    SiteContext,
     provider_error,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import Grown, Leftover, SiteContext
 
 
 class AcmeProvider(Provider):
