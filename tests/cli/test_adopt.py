@@ -76,7 +76,7 @@ def test_scontrol_is_asked_where_no_file_is_given(
     assert yaml.safe_load(spec.read_text())["name"] == "hopper-2"
 
 
-def test_what_needs_a_hand_is_told_and_the_exit_code_is_that_of_a_wrong_spec(
+def test_what_needs_a_hand_is_reported_and_the_exit_code_is_that_of_a_wrong_spec(
     run: Run, tmp_path: Path
 ) -> None:
     file = CASES / "parallelcluster" / "p5.yaml"
@@ -110,7 +110,7 @@ def test_a_file_that_is_there_is_left_as_it_is(run: Run, tmp_path: Path) -> None
         ("cluster-toolkit", str(CASES / "toolkit" / "ml-slurm.yaml"), "--var", "x"),
     ],
 )
-def test_what_can_not_be_read_is_told_without_a_traceback(
+def test_what_can_not_be_read_is_reported_without_a_traceback(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)

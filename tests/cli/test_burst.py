@@ -25,7 +25,7 @@ def day(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words: run("burst", *words)
 
 
-def test_a_replay_is_told_with_waits_money_and_reasons(day: Run) -> None:
+def test_a_replay_is_reported_with_waits_money_and_reasons(day: Run) -> None:
     done = day(*DAY, "--account", "*=vision")
     assert done.exit_code == 0, done.stderr
     assert done.stdout == (CASES / "simulate" / "expected.txt").read_text("utf-8")
@@ -53,7 +53,7 @@ def test_a_partition_whose_jobs_stay_is_replayed_too(day: Run, tmp_path: Path) -
     assert "larger than home" in done.stdout
 
 
-def test_a_bad_trace_is_told_with_file_and_line(day: Run, tmp_path: Path) -> None:
+def test_a_bad_trace_is_reported_with_file_and_line(day: Run, tmp_path: Path) -> None:
     trace = tmp_path / "trace.swf"
     trace.write_text(read_cases(CASES / "bad_traces.yaml")["below_minus_one"]["trace"])
     done = day("simulate", "spec.yaml", str(trace))
@@ -62,7 +62,7 @@ def test_a_bad_trace_is_told_with_file_and_line(day: Run, tmp_path: Path) -> Non
     assert f"{trace}:2:1" in done.stderr
 
 
-def test_a_bad_spec_is_told_with_its_line(day: Run, tmp_path: Path) -> None:
+def test_a_bad_spec_is_reported_with_its_line(day: Run, tmp_path: Path) -> None:
     spec = tmp_path / "cluster.yaml"
     spec.write_text("apiVersion: gcluster/v1\nname: x\nsites: {}\n", encoding="utf-8")
     done = day("simulate", str(spec), "day.swf")
@@ -125,7 +125,7 @@ def test_a_dry_run_as_json_has_the_promise_for_the_next_round(run: Run, tmp_path
         ),
     ],
 )
-def test_a_wrong_queue_is_told_with_its_key(run: Run, queue: str, said: str) -> None:
+def test_a_wrong_queue_is_reported_with_its_key(run: Run, queue: str, said: str) -> None:
     spec = CASES / "simulate" / "spec.yaml"
     done = run("burst", "dry-run", str(spec), "-", stdin=queue)
     assert done.exit_code == 2

@@ -82,7 +82,7 @@ def test_storage_without_a_price_is_named_as_not_counted(run: Run) -> None:
 
 
 @pytest.mark.parametrize("share", ["25%", "0.25"])
-def test_a_month_is_told_at_the_utilisation_that_is_asked_for(run: Run, share: str) -> None:
+def test_a_month_is_reported_at_the_utilisation_that_is_asked_for(run: Run, share: str) -> None:
     whole = _cluster(run, "hybrid")["totals"]
     quarter = _cluster(run, "hybrid", "--utilisation", share)["totals"]
     always = whole["hour_now"]["usd"] * 730  # the gateway is there all the time
@@ -111,7 +111,7 @@ def test_a_chart_and_json_do_not_go_together(run: Run) -> None:
     assert json.loads(done.stdout)["diagnostics"][0]["code"] == "GC941"
 
 
-def test_several_specs_are_told_one_after_the_other_with_their_sum(run: Run) -> None:
+def test_several_specs_are_reported_one_after_the_other_with_their_sum(run: Run) -> None:
     done = run("cost", _example("aws-p5-slurm"), _example("hybrid"))
     firsts = [
         line.split(":")[0] for line in done.stdout.splitlines() if " now, worst case " in line

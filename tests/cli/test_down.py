@@ -105,7 +105,7 @@ KEPT = (
 
 
 @pytest.mark.parametrize("nothing_there", [False, True])
-def test_what_is_kept_is_told_each_time_with_its_price_and_how_to_remove_it(
+def test_what_is_kept_is_reported_each_time_with_its_price_and_how_to_remove_it(
     removing: Callable[..., Any], nothing_there: bool
 ) -> None:
     done = removing(DownResult(kept=KEPT, nothing_there=nothing_there), "--yes")

@@ -38,7 +38,7 @@ def test_a_cluster_that_is_as_up_left_it_says_so(run: Run, made: str) -> None:
     assert done.stdout.startswith("demo is as up left it   5 nodes looked at")
 
 
-def test_drift_is_told_by_plane_and_with_what_fixes_it(run: Run, drifted: str) -> None:
+def test_drift_is_reported_by_plane_and_with_what_fixes_it(run: Run, drifted: str) -> None:
     done = run("drift", drifted)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()

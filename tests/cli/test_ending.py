@@ -61,7 +61,7 @@ def test_the_traceback_is_there_for_those_who_ask(
     assert "Traceback" in failing(RuntimeError("boom")).stderr
 
 
-def test_what_the_operating_system_refuses_is_told_in_its_words(
+def test_what_the_operating_system_refuses_is_reported_in_its_words(
     failing: Callable[..., Any],
 ) -> None:
     done = failing(PermissionError(13, "Permission denied", "/etc/shadow"))

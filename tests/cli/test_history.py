@@ -36,7 +36,7 @@ def test_each_run_is_a_line_with_who_what_and_how_it_ended(run: Run, made: str) 
     assert all("@" in line and " ok " in line for line in lines)
 
 
-def test_a_run_is_told_event_by_event(run: Run, made: str) -> None:
+def test_a_run_is_reported_event_by_event(run: Run, made: str) -> None:
     (only,) = _runs(run, made)
     told = run("show", made, only["id"][:12])
     assert told.exit_code == 0

@@ -51,14 +51,14 @@ def test_a_name_that_no_cluster_can_have_writes_nothing(
     assert not (tmp_path / "c.yaml").exists()
 
 
-def test_the_next_commands_are_told(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_next_commands_are_reported(run: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     done = run("init", str(path))
     for command in (f"gcluster validate {path}", "gcluster doctor", f"gcluster up {path}"):
         assert command in done.stdout
 
 
-def test_a_folder_that_does_not_exist_is_told(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_reported(run: Callable[..., Any], tmp_path: Path) -> None:
     done = run("init", str(tmp_path / "no" / "c.yaml"))
     assert done.exit_code == 1
     assert "No such file or directory" in done.stderr

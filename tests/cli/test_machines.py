@@ -124,7 +124,7 @@ def test_a_region_shows_its_prices_and_says_what_it_does_not_know(run: Run) -> N
     assert "may still not be offered in eu-west-2" in done.stdout
 
 
-def test_one_machine_is_told_with_a_source_and_date_for_each_figure(run: Run) -> None:
+def test_one_machine_is_reported_with_a_source_and_date_for_each_figure(run: Run) -> None:
     done = run("machines", "P5.48xlarge")
     assert done.exit_code == 0
     assert re.search(r"prices\.0 +\$55\.04/h on-demand in us-east-1 \[", done.stdout)
@@ -136,7 +136,7 @@ def test_one_machine_is_told_with_a_source_and_date_for_each_figure(run: Run) ->
     assert "aws/karpenter-provider-aws, reference of instance types, 2026-07-20" in done.stdout
 
 
-def test_zones_and_marks_of_one_machine_are_told(run: Run) -> None:
+def test_zones_and_marks_of_one_machine_are_reported(run: Run) -> None:
     done = run("machines", "a3-highgpu-1g")
     assert "us-central1-a" in done.stdout
     assert "* not confirmed" in done.stdout
@@ -203,7 +203,7 @@ def test_a_terminal_without_unicode_gets_plain_dashes() -> None:
     assert "- not known" in text
 
 
-def test_families_are_listed_by_place_and_any_size_is_told_about(run: Run) -> None:
+def test_families_are_listed_by_place_and_any_size_is_reported_about(run: Run) -> None:
     text = run("machines", "--cloud", "gcp").stdout
     assert "CPU machines by family" in text
     assert "n2-standard" in text

@@ -95,7 +95,7 @@ def test_a_version_that_no_set_has_is_named_with_the_nearest(run: Run, h100: Pat
     assert "differs NVIDIA driver 575.57.08: the set has 570.133.20" in shown
 
 
-def test_a_wrong_spec_is_told_and_ends_with_its_exit_code(run: Run, h100: Path) -> None:
+def test_a_wrong_spec_is_reported_and_ends_with_its_exit_code(run: Run, h100: Path) -> None:
     h100.write_text(_H100.replace("hgx-h100-8", "hgx-h100-9"), encoding="utf-8")
     done = run("software", str(h100))
     assert done.exit_code == 2

@@ -52,12 +52,12 @@ def test_the_lock_of_the_burst_agent_is_one(unlocked: Callable[..., Any]) -> Non
     assert unlocked("burst.agent/3")[1] == [("burst.agent", 3)]
 
 
-def test_a_stack_that_was_freed_is_told(unlocked: Callable[..., Any]) -> None:
+def test_a_stack_that_was_freed_is_reported(unlocked: Callable[..., Any]) -> None:
     done, _ = unlocked("campus/42", stack_freed=True)
     assert done.stdout == "campus/42 is released, and the stack of campus is free\n"
 
 
-def test_why_a_stack_is_not_free_is_told_and_is_a_failure(unlocked: Callable[..., Any]) -> None:
+def test_why_a_stack_is_not_free_is_reported_and_is_a_failure(unlocked: Callable[..., Any]) -> None:
     [found] = provider_error("GC965", "the engine is not here").diagnostics
     done, _ = unlocked("campus/42", diagnostics=(found,))
     assert done.exit_code == 1

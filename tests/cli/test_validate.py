@@ -30,7 +30,7 @@ def test_bare_metal_ranges_are_counted_host_by_host(run: Callable[..., Any], roo
     assert done.stdout.endswith("ok: campus: 4 pools, 68 hosts\n")
 
 
-def test_all_mistakes_are_told_in_file_order_with_a_caret(
+def test_all_mistakes_are_reported_in_file_order_with_a_caret(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -56,7 +56,7 @@ def test_a_day_that_is_past_is_an_error_and_one_to_come_is_not(
     assert run("validate", str(spec)).exit_code == 0
 
 
-def test_several_specs_are_told_apart_and_one_wrong_one_fails_all(
+def test_several_specs_are_reported_apart_and_one_wrong_one_fails_all(
     run: Callable[..., Any], spec: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -87,7 +87,9 @@ def test_json_is_one_document_with_the_same_findings(
     assert (first["code"], first["span"]["line"], first["span"]["column"]) == ("GC001", 6, 21)
 
 
-def test_a_missing_file_is_told_without_an_excerpt(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_without_an_excerpt(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
     done = run("validate", str(tmp_path / "nope.yaml"))
     assert done.exit_code == 2
     assert "nope.yaml" in done.stdout
@@ -105,7 +107,7 @@ def test_a_binary_file_a_folder_and_an_empty_file_are_errors_not_tracebacks(
         assert done.stdout.startswith("error[GC0")
 
 
-def test_a_file_name_that_is_no_utf_8_is_told_in_every_format(
+def test_a_file_name_that_is_no_utf_8_is_reported_in_every_format(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "a\udcff.yaml"
@@ -244,7 +246,7 @@ policies:
 
 
 @pytest.mark.parametrize(("severity", "code"), [("error", 4), ("warning", 0)])
-def test_a_policy_that_is_not_kept_is_told_with_its_owner(
+def test_a_policy_that_is_not_kept_is_reported_with_its_owner(
     run: Callable[..., Any], spec: Path, severity: str, code: int
 ) -> None:
     text = POLICIES.replace("SEVERITY", severity)

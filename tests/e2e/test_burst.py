@@ -32,7 +32,7 @@ def faulty(bursting: Bursting) -> dict[str, str]:
     return {pool: bursting.send("true", f"--partition={pool}") for pool in ("deaf", "none", "dear")}
 
 
-def test_a_pool_without_capacity_gives_nothing_and_the_job_is_told(
+def test_a_pool_without_capacity_gives_nothing_and_the_job_is_reported(
     bursting: Bursting, faulty: dict[str, str]
 ) -> None:
     bursting.until(lambda: bool(bursting.said("gave-up", "full001")), within_s=60)
@@ -77,7 +77,7 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     assert bursting.job(job, "Restarts").startswith("0")
 
 
-def test_a_job_that_may_not_leave_is_told_why(bursting: Bursting) -> None:
+def test_a_job_that_may_not_leave_has_its_reason_shown(bursting: Bursting) -> None:
     job = bursting.send("true", "--exclusive", "--time=5", "--comment=spill=no")
 
     told = bursting.live.json("burst", "explain", str(bursting.live.spec), job)

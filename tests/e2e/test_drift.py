@@ -158,7 +158,7 @@ def test_status_and_plan_tell_it_too_and_what_no_step_puts_right(pair: LiveClust
     assert "rm /etc/sudoers.d/zz-hand" in plan
 
 
-def test_drift_is_told_in_text_and_markdown(pair: LiveCluster) -> None:
+def test_drift_is_reported_in_text_and_markdown(pair: LiveCluster) -> None:
     text = pair.gcluster("drift", str(pair.spec)).stdout
     assert "gpu001: key /etc/munge/munge.key: another" in text
     assert f"fix it with: gcluster drift {pair.name} --fix" in text

@@ -159,7 +159,7 @@ def test_a_job_that_waits_says_for_what_and_quotas_say_how_much_is_used(
     live.kubectl("delete", "pod", "eight", "waits", "--namespace=physics")
 
 
-def test_a_drained_node_is_told_with_its_reason_and_comes_back(live: KubernetesCluster) -> None:
+def test_a_drained_node_is_reported_with_its_reason_and_comes_back(live: KubernetesCluster) -> None:
     spec = str(live.spec)
     (node,) = live.json("drain", spec, "gpu002", "--reason", "link 3 is off")["nodes"]
     assert (node["in_service"], node["reason"]) == (False, "link 3 is off")

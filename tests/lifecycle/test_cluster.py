@@ -43,7 +43,7 @@ def test_a_name_whose_file_is_gone_acts_on_what_was_applied(sample: SampleCluste
     assert open_cluster("trial").spec.pools["gpu"].count == 3
 
 
-def test_two_clusters_of_one_name_are_told_apart_by_their_paths(own_places: Path) -> None:
+def test_two_clusters_of_one_name_are_reported_apart_by_their_paths(own_places: Path) -> None:
     paths = [own_places / place / "cluster.yaml" for place in ("one", "two")]
     for path in paths:
         SampleCluster(path).up()

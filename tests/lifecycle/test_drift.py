@@ -183,7 +183,7 @@ def test_a_cluster_that_never_was_has_nothing_to_compare(sample: SampleCluster) 
     assert error.value.diagnostics[0].code == "GC1102"
 
 
-def test_nodes_in_the_repair_queue_are_told_once_and_are_no_drift(
+def test_nodes_in_the_repair_queue_are_reported_once_and_are_no_drift(
     sample: SampleCluster,
 ) -> None:
     sample.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")

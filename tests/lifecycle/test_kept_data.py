@@ -127,7 +127,7 @@ def test_down_keeps_data_on_every_site_and_that_is_no_leftover(running: Running)
     assert set(running.data.there) == {"lab", "far"}
 
 
-def test_it_is_told_each_time_and_nobody_is_asked_again(running: Running) -> None:
+def test_it_is_reported_each_time_and_nobody_is_asked_again(running: Running) -> None:
     running.down()
     result = running.down(answer=False)
     assert (result.nothing_there, result.exit_code) == (True, Exit.OK)

@@ -114,7 +114,7 @@ def test_killed_at_every_call_up_ends_the_same(
     pytest.fail("up never ended")
 
 
-def test_killed_at_every_call_down_leaves_nothing_when_it_is_told_again(
+def test_killed_at_every_call_down_leaves_nothing_when_it_is_reported_again(
     own_places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(MOST):

@@ -141,7 +141,7 @@ def test_a_site_that_can_not_be_asked_is_no_clean_site(
     assert [d.code for d in check.diagnostics] == ["GC966"]
 
 
-def test_what_the_ledger_has_and_the_site_has_not_is_told(up: SampleCluster) -> None:
+def test_what_the_ledger_has_and_the_site_has_not_is_reported(up: SampleCluster) -> None:
     (site,) = open_sites(up.open(running=True))
     cloud = fleet.cloud(site.context)
     cloud.delete([cloud.list()["gpu002"].id])
@@ -193,7 +193,7 @@ def test_a_stack_that_can_not_be_read_is_no_clean_site(
     assert _check(up).exit_code is Exit.FAILED
 
 
-def test_kept_data_is_told_and_is_no_leftover(running: Running) -> None:  # noqa: F811  # the fixture
+def test_kept_data_is_reported_and_is_no_leftover(running: Running) -> None:  # noqa: F811  # the fixture
     running.down()
     check = check_ledger(running.open())
     assert check.exit_code is Exit.OK

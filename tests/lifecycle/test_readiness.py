@@ -147,7 +147,7 @@ def test_a_silent_machine_is_asked_once(machine: Machine) -> None:
     assert machine.looks == 1
 
 
-def test_a_cloud_init_that_failed_is_told_with_the_end_of_its_log(machine: Machine) -> None:
+def test_a_cloud_init_that_failed_is_reported_with_the_end_of_its_log(machine: Machine) -> None:
     machine.cloud_init("status: error")
     (machine.folder / "log" / "cloud-init-output.log").write_text("runcmd failed\n")
     found, _ = wait(machine)

@@ -46,7 +46,7 @@ def test_a_stack_is_freed_while_the_site_is_held(
     assert not lock_state(sample.open().store, "lab").held
 
 
-def test_why_a_stack_is_not_free_is_told_and_the_site_is_free_all_the_same(
+def test_why_a_stack_is_not_free_is_reported_and_the_site_is_free_all_the_same(
     sample: SampleCluster, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cancel(_: SimulatedProvider, context: SiteContext) -> bool:

@@ -38,7 +38,7 @@ def test_simulated_nodes_pass_no_gate_and_get_no_certificate(sample: SampleClust
     assert not (sample.state / "certificate.json").exists()
 
 
-def test_the_stages_are_told_in_order(sample: SampleCluster) -> None:
+def test_the_stages_are_reported_in_order(sample: SampleCluster) -> None:
     told: list[Progress] = []
     sample.up(told.append)
     assert [p.name for p in told if isinstance(p, StageStarted)] == ["nodes", "converge"]

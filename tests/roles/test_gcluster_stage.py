@@ -98,7 +98,7 @@ def test_a_person_stages_by_name(node: Node) -> None:
     assert "copied 1" in run.stdout
 
 
-def test_a_name_that_cannot_be_staged_is_told_with_those_that_can(node: Node) -> None:
+def test_a_name_that_cannot_be_staged_is_reported_with_those_that_can(node: Node) -> None:
     run = node.run("cold")
     assert run.returncode == 1
     assert "cold can't be staged here; what can: warm" in run.stderr

@@ -225,7 +225,7 @@ def test_a_job_s_folder_is_its_user_s_alone_and_goes_with_the_job(scratch: Scrat
     assert scratch.jobs == set()
 
 
-def test_tasks_are_told_of_it(scratch: Scratch) -> None:
+def test_tasks_learn_of_it(scratch: Scratch) -> None:
     assert scratch.run("task-prolog.sh").stdout == ""
     scratch.run("job-prolog.py")
     folder = scratch.place / "gcluster-jobs/7"

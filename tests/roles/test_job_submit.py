@@ -66,7 +66,7 @@ def answer(job: dict[str, Any], **rules: bool) -> list[str]:
 WITH_TIME = {"time_limit": 60}
 
 
-def test_a_gpu_job_that_says_nothing_is_told_both_things_to_add() -> None:
+def test_a_gpu_job_that_says_nothing_is_reported_both_things_to_add() -> None:
     time, gpus = answer({})
     assert time == (
         "partition gpu has GPUs: say how long the job runs at most, such as --time=4:00:00 "

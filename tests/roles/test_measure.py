@@ -81,7 +81,7 @@ def test_a_directory_that_is_not_there_is_said_and_no_traceback(tmp_path: Path) 
     assert done.stderr.startswith("measure: [Errno 2]")
 
 
-def test_rails_are_those_that_nccl_is_told_of_else_the_active_ports(
+def test_rails_are_those_that_nccl_is_given_else_the_active_ports(
     measure: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for device, state in (("mlx5_0", "4: ACTIVE"), ("mlx5_1", "1: DOWN"), ("mlx5_2", "4: ACTIVE")):

@@ -37,6 +37,6 @@ def test_every_add_on_has_its_place_in_the_order() -> None:
     assert sorted(addons.ORDER) == ADDONS
 
 
-def test_what_has_no_digest_is_told_with_its_images() -> None:
+def test_what_has_no_digest_is_reported_with_its_images() -> None:
     assert addon("kueue").unfilled == ["", "registry.k8s.io/kueue/kueue:v0.20.3"]
     assert "" not in addon("csi-driver-nfs").unfilled

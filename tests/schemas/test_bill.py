@@ -85,7 +85,9 @@ def _pool(of: Bill, name: str) -> PoolBill:
     return next(pool for pool in of.pools if pool.name == name)
 
 
-def test_a_market_with_a_price_of_its_own_is_told_with_its_source_and_date(tmp_path: Path) -> None:
+def test_a_market_with_a_price_of_its_own_is_reported_with_its_source_and_date(
+    tmp_path: Path,
+) -> None:
     (pool,) = _bill(tmp_path, "site: cloud, machine: node, count: 2, market: [spot]").pools
 
     assert [(o.market, o.usd_per_hour, o.source, o.date) for o in pool.fallback_list] == [

@@ -36,7 +36,7 @@ def _unneeded(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[s
     return {module for module in modules if not all(MODULES[module](c) for c in seen)}
 
 
-def test_what_any_golden_case_or_example_is_told_comes_from_an_imported_module(
+def test_what_any_golden_case_or_example_is_reported_comes_from_an_imported_module(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left_out = {}
@@ -59,7 +59,7 @@ def test_what_any_golden_case_or_example_is_told_comes_from_an_imported_module(
     ],
 )
 @given(data=values(inlined_schema(ClusterSpec)))
-def test_what_any_spec_is_told_comes_from_an_imported_module(
+def test_what_any_spec_is_reported_comes_from_an_imported_module(
     data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _unneeded(written(data), Path(), monkeypatch) == set()

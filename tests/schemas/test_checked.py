@@ -59,7 +59,7 @@ def test_a_file_named_twice_in_two_ways_is_read_once(tmp_path: Path) -> None:
     assert _codes(report) == []
 
 
-def test_a_clash_is_told_at_the_later_file_and_makes_it_wrong(tmp_path: Path) -> None:
+def test_a_clash_is_reported_at_the_later_file_and_makes_it_wrong(tmp_path: Path) -> None:
     first, second = _put(tmp_path / "z.yaml"), _put(tmp_path / "a" / "a.yaml")
     report = _check(first, second)
     assert [[found.code for found in spec.diagnostics] for spec in report.specs] == [[], ["GC851"]]
@@ -102,7 +102,7 @@ def test_policies_that_are_named_stand_for_those_beside(tmp_path: Path) -> None:
     assert _codes(_check(_put(tmp_path / "a.yaml"), policies=ours)) == []
 
 
-def test_policies_that_can_t_be_read_refuse_and_are_told_once(tmp_path: Path) -> None:
+def test_policies_that_can_t_be_read_refuse_and_are_reported_once(tmp_path: Path) -> None:
     _put(tmp_path / "policies.yaml", FEW, MOST="3 +")
     _put(tmp_path / "a.yaml")
     _put(tmp_path / "b.yaml", SPEC, demo="other")

@@ -107,7 +107,7 @@ pools:
     return usd_per_hour(loaded.spec, Catalog(machines={"node": machine}))
 
 
-def test_what_is_always_there_is_told_apart_from_every_machine_running() -> None:
+def test_what_is_always_there_is_reported_apart_from_every_machine_running() -> None:
     cost = _cloud(_node(on_demand=10), "count: {min: 2, max: 16}")
 
     gpu = cost.pools["gpu"]

@@ -108,7 +108,7 @@ def _errors(machine: str) -> list[Diagnostic]:
     return [diagnostic for diagnostic in found if diagnostic.is_error]
 
 
-def test_a_wrong_size_is_told_with_the_sizes_there_are() -> None:
+def test_a_wrong_size_is_reported_with_the_sizes_there_are() -> None:
     [found] = [
         d for d in load_text(_SPEC.replace("MACHINE", "m7i.3xlarge")).diagnostics if d.is_error
     ]
@@ -117,7 +117,7 @@ def test_a_wrong_size_is_told_with_the_sizes_there_are() -> None:
     assert "m7i.2xlarge" in found.hint
 
 
-def test_an_unknown_machine_is_told_with_families_and_how_one_adds_ones_own() -> None:
+def test_an_unknown_machine_is_reported_with_families_and_how_one_adds_ones_own() -> None:
     [found] = [
         d for d in load_text(_SPEC.replace("MACHINE", "zz9.large")).diagnostics if d.is_error
     ]

@@ -34,7 +34,7 @@ def test_without_a_file_all_are_one_step_by_name() -> None:
         ("ordr: [dev]\n", "GC001", 2, "order"),
     ],
 )
-def test_a_mistake_is_told_at_its_place(text: str, code: str, line: int, word: str) -> None:
+def test_a_mistake_is_reported_at_its_place(text: str, code: str, line: int, word: str) -> None:
     loaded = load_fleet(f"{HEAD}{text}".encode(), file="fleet.yaml", clusters=CLUSTERS)
     (found,) = loaded.diagnostics
     assert loaded.fleet is None
@@ -43,7 +43,7 @@ def test_a_mistake_is_told_at_its_place(text: str, code: str, line: int, word: s
 
 
 @pytest.mark.parametrize("content", [b"", b"- a\n", b"\xff", b"a: [\n"])
-def test_what_holds_no_mapping_is_told(content: bytes) -> None:
+def test_what_holds_no_mapping_is_reported(content: bytes) -> None:
     loaded = load_fleet(content, file="fleet.yaml", clusters=CLUSTERS)
     assert loaded.fleet is None
     assert all(found.is_error for found in loaded.diagnostics)

@@ -93,7 +93,7 @@ def test_nodes_of_kubernetes_give_their_outer_address_and_name(tmp_path: Path) -
 @pytest.mark.parametrize(
     "content", ["", "# nothing yet\n", "[", "{}", '{"data": 3}', "[[]]", "[{}]"]
 )
-def test_a_file_without_hosts_is_told_with_its_place(content: str, tmp_path: Path) -> None:
+def test_a_file_without_hosts_is_reported_with_its_place(content: str, tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text(content, encoding="utf-8")
     [found] = read_file(file).diagnostics

@@ -83,7 +83,7 @@ def test_a_wrong_file_is_located_in_itself_and_only_once(tmp_path: Path) -> None
     assert "memory" in found.summary
 
 
-def test_every_wrong_file_is_told_and_a_good_one_still_counts(tmp_path: Path) -> None:
+def test_every_wrong_file_is_reported_and_a_good_one_still_counts(tmp_path: Path) -> None:
     path = _spec(tmp_path, "ours", _MACHINES.replace("NAME", "ours"))
     (tmp_path / "bad.yaml").write_text("apiVersion: gcluster/catalog/v1\nmachine: []\n")
     path.write_text(

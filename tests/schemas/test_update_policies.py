@@ -66,7 +66,7 @@ def test_whatever_a_spec_is_made_of_is_a_noun_or_one_value() -> None:
 
 
 @pytest.mark.parametrize("noun", _ALL, ids=lambda noun: noun.__name__)
-def test_each_field_inherited_ones_too_is_told_with_a_policy(noun: type[SpecModel]) -> None:
+def test_each_field_inherited_ones_too_is_reported_with_a_policy(noun: type[SpecModel]) -> None:
     for field in noun.__struct_fields__:
         assert policy_of(noun, field) in get_args(UpdatePolicy)
 

@@ -196,7 +196,7 @@ def test_killed_before_it_destroyed_a_plain_down_keeps_the_data(
     assert FILE_SYSTEM[cloud] in engines.kinds()
 
 
-def test_a_control_plane_is_told_no_more_once_only_data_is_left(
+def test_a_control_plane_is_reported_no_more_once_only_data_is_left(
     opened: Open, engines: Engines
 ) -> None:
     told = {"name": "demo", "endpoint": "https://192.0.2.7", "authority": "Q0E="}
@@ -227,7 +227,7 @@ def test_every_protected_resource_of_the_program_has_storage_that_needs_it(opene
     assert all(owned.values())
 
 
-def test_what_was_found_is_told_apart_by_what_the_stack_protects(
+def test_what_was_found_is_reported_apart_by_what_the_stack_protects(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     opened().bring_up(0)
@@ -269,7 +269,7 @@ def test_one_machine_is_recreated_after_the_cloud_was_read_back(
     assert engines.again == [urn]
 
 
-def test_machines_are_told_by_the_names_of_their_resources(
+def test_machines_are_reported_by_the_names_of_their_resources(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     assert opened(passphrase="").machine_ids() == {}

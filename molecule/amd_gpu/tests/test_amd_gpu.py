@@ -50,7 +50,7 @@ def test_a_driver_that_can_not_be_loaded_asks_for_a_reboot(
     assert "a reboot of the drained node brings the new driver" in run.said
 
 
-def test_an_rccl_that_this_release_has_not_is_told_and_moves_nothing(
+def test_an_rccl_that_this_release_has_not_is_reported_and_moves_nothing(
     host: Host, converge: Play
 ) -> None:
     run = converge(rccl="2.20.5")

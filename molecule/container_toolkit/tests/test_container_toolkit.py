@@ -53,7 +53,7 @@ def test_verify_fails_where_containers_would_miss_gpus(
     assert told in run.stdout
 
 
-def test_settings_of_docker_that_are_no_json_are_told_and_others_are_kept(
+def test_settings_of_docker_that_are_no_json_are_reported_and_others_are_kept(
     host: Host, converge: Play
 ) -> None:
     host.check_output("echo '{' > /etc/docker/daemon.json")
@@ -68,7 +68,9 @@ def test_settings_of_docker_that_are_no_json_are_told_and_others_are_kept(
     assert "nvidia" in settings["runtimes"]
 
 
-def test_a_version_that_nobody_has_is_told_with_those_that_are(host: Host, converge: Play) -> None:
+def test_a_version_that_nobody_has_is_reported_with_those_that_are(
+    host: Host, converge: Play
+) -> None:
     run = converge(toolkit="1.99.0", phases=["install"])
     assert run.returncode != 0
     assert "no nvidia-container-toolkit 1.99.0-*" in run.stdout

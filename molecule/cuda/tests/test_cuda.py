@@ -39,7 +39,9 @@ def test_verify_fails_on_a_node_that_is_not_as_asked(
     assert told in run.said
 
 
-def test_a_version_that_nobody_has_is_told_and_changes_nothing(host: Host, converge: Play) -> None:
+def test_a_version_that_nobody_has_is_reported_and_changes_nothing(
+    host: Host, converge: Play
+) -> None:
     run = converge(toolkit="13.0.9")
     assert run.returncode != 0
     assert "no cuda-toolkit-13-0 13.0.9-* in the node's repositories" in run.said

@@ -40,7 +40,9 @@ def test_verify_fails_on_a_node_that_is_not_as_asked(
     assert told in run.said
 
 
-def test_a_part_that_the_mirror_lacks_is_told_and_nothing_moves(host: Host, converge: Play) -> None:
+def test_a_part_that_the_mirror_lacks_is_reported_and_nothing_moves(
+    host: Host, converge: Play
+) -> None:
     run = converge(version="4.6.0")
     assert run.returncode != 0
     assert "no datacenter-gpu-manager-4-core 1:4.6.0*" in run.said

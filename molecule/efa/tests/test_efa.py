@@ -59,13 +59,15 @@ def test_an_installer_that_nobody_vouches_for_is_not_run(
     assert told in run.stdout
 
 
-def test_an_archive_of_another_version_is_told(converge: Play) -> None:
+def test_an_archive_of_another_version_is_reported(converge: Play) -> None:
     run = converge(phases=["install"], version="1.52.0")
     assert run.returncode != 0
     assert "the archive held installer 1.51.0, not 1.52.0" in run.stdout
 
 
-def test_an_interrupted_installer_is_told_and_can_be_run_again(host: Host, converge: Play) -> None:
+def test_an_interrupted_installer_is_reported_and_can_be_run_again(
+    host: Host, converge: Play
+) -> None:
     host.check_output(f"rm {LIST} && touch /run/efa-interrupt")
     run = converge(phases=["install"])
     host.check_output("rm /run/efa-interrupt")

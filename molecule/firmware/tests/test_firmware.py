@@ -85,7 +85,7 @@ def test_a_node_that_is_not_drained_is_left_alone(
     assert f"node01 is not drained: State={state}; nothing was updated" in said
 
 
-def test_staged_firmware_is_told_and_no_reset_is_made(update: Callable[..., str]) -> None:
+def test_staged_firmware_is_reported_and_no_reset_is_made(update: Callable[..., str]) -> None:
     said = update(BASEBOARD, bmc={"task": "staged"})
     assert "staged until the machine is reset: HGX_FW_BMC_0" in said
 

@@ -22,7 +22,7 @@ def test_a_module_without_its_library_is_never_installed(host: Host, converge: P
     assert converge(phases=["verify"]).returncode == 0
 
 
-def test_a_module_that_the_driver_does_not_fit_is_told(
+def test_a_module_that_the_driver_does_not_fit_is_reported(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     host.check_output(f"mv {MODULE} {MODULE}.away")

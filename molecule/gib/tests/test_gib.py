@@ -30,7 +30,7 @@ def test_verify_fails_where_a_link_is_missing(verified: Verified, case: str, tol
     assert told in run.stdout
 
 
-def test_an_interrupted_dpkg_is_told_and_can_be_fixed(host: Host, converge: Play) -> None:
+def test_an_interrupted_dpkg_is_reported_and_can_be_fixed(host: Host, converge: Play) -> None:
     host.check_output("echo 'Package: x' > /var/lib/dpkg/updates/0001")
     try:
         run = converge(version="1.1.2")

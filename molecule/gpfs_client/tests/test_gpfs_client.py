@@ -44,7 +44,7 @@ def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(
     assert run.returncode == 0, run.stdout
 
 
-def test_where_every_host_refuses_the_commands_for_its_administrator_are_told(
+def test_where_every_host_refuses_the_commands_for_its_administrator_are_reported(
     converge: Play, recorded: Recorded
 ) -> None:
     with recorded("not-joined"):
@@ -55,7 +55,7 @@ def test_where_every_host_refuses_the_commands_for_its_administrator_are_told(
     assert converge().returncode == 0
 
 
-def test_headers_that_are_missing_are_told_and_the_next_converge_goes_on(
+def test_headers_that_are_missing_are_reported_and_the_next_converge_goes_on(
     converge: Play, recorded: Recorded
 ) -> None:
     with recorded("no-module"):

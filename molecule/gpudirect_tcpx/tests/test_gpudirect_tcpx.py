@@ -46,7 +46,7 @@ def test_an_image_without_a_digest_is_refused_with_the_line_to_write(converge: P
     assert "software.sources.google-gpudirect.checksums" in run.stdout
 
 
-def test_an_image_that_can_t_be_fetched_is_told_and_the_node_stays_as_it_was(
+def test_an_image_that_can_t_be_fetched_is_reported_and_the_node_stays_as_it_was(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     with recorded("not-pulled"):

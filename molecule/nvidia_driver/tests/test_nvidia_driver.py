@@ -94,7 +94,7 @@ def test_a_driver_that_stays_needs_a_restart_and_the_spec_s_word(
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
-def test_an_interrupted_dpkg_is_told_and_can_be_fixed(host: Host, converge: Play) -> None:
+def test_an_interrupted_dpkg_is_reported_and_can_be_fixed(host: Host, converge: Play) -> None:
     host.check_output("echo 'Package: x' > /var/lib/dpkg/updates/0001")
     try:
         run = converge(driver="595.112.07")

@@ -49,7 +49,7 @@ def test_a_tarball_that_nobody_vouches_for_is_refused(converge: Play) -> None:
     assert "software.sources.mountpoint-s3.checksums" in run.stdout
 
 
-def test_a_bucket_that_the_node_may_not_read_is_told_and_mounted_later(
+def test_a_bucket_that_the_node_may_not_read_is_reported_and_mounted_later(
     host: Host, converge: Play
 ) -> None:
     host.check_output("touch /srv/no-access; systemctl stop object-runs")

@@ -51,7 +51,7 @@ def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) ->
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
-def test_a_version_that_the_repository_lacks_is_told_and_nothing_moves(
+def test_a_version_that_the_repository_lacks_is_reported_and_nothing_moves(
     host: Host, converge: Play
 ) -> None:
     run = converge(release="3.9.9", phases=["install"])

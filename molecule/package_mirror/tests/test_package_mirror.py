@@ -58,7 +58,9 @@ def test_the_package_s_own_server_neither_runs_nor_starts_with_the_machine(host:
     assert not host.service("nginx").is_enabled
 
 
-def test_a_port_that_is_taken_is_told_and_the_next_run_fixes_it(host: Host, converge: Play) -> None:
+def test_a_port_that_is_taken_is_reported_and_the_next_run_fixes_it(
+    host: Host, converge: Play
+) -> None:
     host.check_output(
         "systemd-run --unit=squatter python3 -m http.server 8481 --directory /tmp && sleep 1"
     )

@@ -56,7 +56,9 @@ def job_of(host: Host, user: str) -> Iterator[str]:
         host.check_output(f"timeout 60 sh -c 'while {gone}; do sleep 0.2; done'")
 
 
-def test_who_has_a_job_on_the_node_gets_in_and_others_are_told_why(host: Host, node: Node) -> None:
+def test_who_has_a_job_on_the_node_gets_in_and_others_are_shown_why(
+    host: Host, node: Node
+) -> None:
     with job_of(host, "ada"):
         assert login(host, node, "ada") == (0, "2001")
         refused, said = login(host, node, "bob")
@@ -69,7 +71,7 @@ def test_administrators_and_root_need_no_job(host: Host, node: Node) -> None:
     assert login(host, node, "root") == (0, "0")
 
 
-def test_a_login_is_told_the_job_that_it_was_put_into(host: Host, node: Node) -> None:
+def test_a_login_shows_the_job_that_it_was_put_into(host: Host, node: Node) -> None:
     """Whether its processes end with the job can't be seen here: a container has no cgroups."""
     with job_of(host, "ada") as job:
         assert login(host, node, "ada", "echo $SLURM_JOB_ID") == (0, job)

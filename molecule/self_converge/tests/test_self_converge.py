@@ -83,7 +83,7 @@ def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind:
     assert not host.user("eve").exists
 
 
-def test_a_package_mirror_that_is_away_is_told_and_the_next_look_goes_on(host: Host) -> None:
+def test_a_package_mirror_that_is_away_is_reported_and_the_next_look_goes_on(host: Host) -> None:
     host.check_output("mv %s %s.away", PACKAGE_MIRROR, PACKAGE_MIRROR)
     try:
         assert look(host)["state"] == "away"

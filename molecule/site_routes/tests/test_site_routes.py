@@ -37,7 +37,7 @@ def test_a_network_that_is_no_longer_joined_loses_its_route(behind: Host, conver
     assert converge().returncode == 0
 
 
-def test_a_link_that_carries_nothing_is_told_before_anything_is_set_up(converge: Play) -> None:
+def test_a_link_that_carries_nothing_is_reported_before_anything_is_set_up(converge: Play) -> None:
     assert converge(phases=["preflight"]).returncode == 0
     run = converge(phases=["preflight"], given="192.0.2.9")
     assert run.returncode != 0

@@ -103,7 +103,7 @@ def test_a_directory_that_is_not_the_one_is_named(
     assert message in converge(phases=["preflight"], **changed).said
 
 
-def test_a_wrong_password_and_an_unknown_probe_are_told(converge: Play) -> None:
+def test_a_wrong_password_and_an_unknown_probe_are_reported(converge: Play) -> None:
     unknown = converge(phases=["verify"], probe="nobody-here", patience=1)
     assert "SSSD knows no user nobody-here" in unknown.said
     refused = converge(phases=["configure", "verify"], bind="wrong")

@@ -84,7 +84,9 @@ def test_a_key_of_another_cluster_makes_no_session_and_a_rotation_makes_one(
     assert converge().returncode == 0
 
 
-def test_two_ends_that_wait_for_each_other_are_told_before_anything_is_done(converge: Play) -> None:
+def test_two_ends_that_wait_for_each_other_are_reported_before_anything_is_done(
+    converge: Play,
+) -> None:
     gate = {"name": "gate", "site": "east", "networks": ["10.40.0.0/16"]}
     unknown = {**gate, "endpoint": "", "keepalive": 25}
     run = converge("--limit", "node01", phases=["preflight"], gate=unknown)

@@ -79,7 +79,7 @@ def slurm(of: list[Step]) -> dict[str, Any]:
     return found
 
 
-def test_scratch_is_told_to_nodes_and_its_task_prolog_to_controllers() -> None:
+def test_nodes_know_the_scratch_and_controllers_its_task_prolog() -> None:
     found = steps(", job_scratch: /local")
     assert slurm(found["gpu"])["slurm_scratch"] == "/local"
     assert slurm(found["head"])["slurm_task_prolog"].endswith("/task-prolog.sh")
@@ -140,6 +140,6 @@ def test_jobs_of_pyxis_share_the_node_s_tmp() -> None:
     assert "slurm_private_tmp" not in controller("software: {containers: pyxis}\n")
 
 
-def test_containers_are_told_neither_to_mount_nor_to_restart() -> None:
+def test_containers_are_reported_neither_to_mount_nor_to_restart() -> None:
     told = controller(spec=_LOCAL)
     assert not {"slurm_private_tmp", "slurm_reboot_timeout"} & told.keys()

@@ -67,7 +67,7 @@ def test_a_dgx_must_have_what_the_catalog_says_and_what_the_spec_mounts() -> Non
     assert expected["node_health_memory_gib"] == 2048
 
 
-def test_the_controller_is_told_the_program_that_every_node_has() -> None:
+def test_the_controller_is_reported_the_program_that_every_node_has() -> None:
     configure = steps("head")["slurm.configure"].variables
     assert configure["slurm_health_check"] == "/usr/libexec/gcluster/node-health-check"
     assert "node_health.install" in steps("gpu")

@@ -154,7 +154,7 @@ def test_sites_behind_a_site_are_reached_through_its_gateway_both_ways() -> None
     assert peers("head", of)["door"]["networks"] == ["10.30.0.0/16"]
 
 
-def test_hosts_of_a_room_are_told_its_gateway_and_those_of_a_cloud_have_its_network() -> None:
+def test_hosts_of_a_room_are_reported_its_gateway_and_those_of_a_cloud_have_its_network() -> None:
     of = spec()
     route = {"host": "head01", "gateway": "10.20.0.1", "networks": ["10.40.0.0/16"]}
     assert steps("train", of)["site_routes.configure"].variables == {"site_routes_ways": [route]}
@@ -163,7 +163,7 @@ def test_hosts_of_a_room_are_told_its_gateway_and_those_of_a_cloud_have_its_netw
     assert (asked["name"], asked["address"]) == ("head01", "10.20.0.1")
 
 
-def test_no_node_is_told_of_compute_nodes() -> None:
+def test_no_node_is_given_the_compute_nodes() -> None:
     of = spec()
     asked = steps("gate", of)["site_routes.verify"].variables["site_routes_answers"]
     assert [host["name"] for host in asked] == ["head01"]

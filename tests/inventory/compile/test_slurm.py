@@ -86,7 +86,7 @@ def test_a_host_without_an_address_is_reached_by_its_name() -> None:
     assert told()["slurm_nodes"][0]["addresses"] == "a1"
 
 
-def test_real_machines_are_told_nothing_of_simulation() -> None:
+def test_real_machines_are_reported_nothing_of_simulation() -> None:
     variables = told()
     assert variables["slurm_simulated"] is False
     assert "slurm_node_timeout" not in variables

@@ -52,14 +52,14 @@ def test_gpus_with_links_have_a_line_each_with_minus_one_at_their_own_place() ->
     ]
 
 
-def test_links_alone_are_told_too() -> None:
+def test_links_alone_are_reported_too() -> None:
     assert gpu_devices(machine(count=2, links=4)) == [
         {"files": "/dev/nvidia0", "links": "-1,4"},
         {"files": "/dev/nvidia1", "links": "4,-1"},
     ]
 
 
-def test_nothing_is_told_of_what_nobody_knows() -> None:
+def test_nothing_is_reported_that_is_not_known() -> None:
     known = machine([0, 0, 0, 0, 1, 1, 1, 1])
     no_cores = msgspec.structs.replace(known, cpu=Cpu(architecture="x86_64", vcpus=192))
     assert gpu_devices(machine()) == gpu_devices(no_cores) == []

@@ -71,7 +71,7 @@ def test_the_base_is_the_domain_of_the_host_where_nobody_says_it() -> None:
     assert said["sssd_base"] == "ou=people,dc=org"
 
 
-def test_the_password_is_a_secret_and_its_reference_is_told_to_nobody() -> None:
+def test_the_password_is_a_secret_and_its_reference_is_never_printed() -> None:
     cluster = compiled(_BIND)
     secrets = {
         (step.phase, name, secret)

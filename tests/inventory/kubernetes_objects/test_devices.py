@@ -86,7 +86,7 @@ def test_time_slices_are_what_the_quota_counts_too() -> None:
     assert found["nvidia.com/gpu"] == str(2 * 8 * 2)
 
 
-def test_slices_of_mig_are_counted_and_the_nodes_are_told() -> None:
+def test_slices_of_mig_are_counted_and_the_nodes_are_reported() -> None:
     (quota,) = [q for q in of_kind("cloud", "ResourceQuota") if q["metadata"]["name"] == "gpus"]
     assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": str(16 * 7)}
     labels = [one["labels"] for one in nodes(facts_of(spec_of("cloud"))).values()]
@@ -193,13 +193,13 @@ def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
         assert fabric_access(facts, pool).environment == expected
 
 
-def test_values_that_go_before_others_are_told_to_the_script() -> None:
+def test_values_that_take_precedence_reach_the_script() -> None:
     environment = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
     assert environment["PREPEND"] == "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
     assert "LD_LIBRARY_PATH" in environment["FORWARD"].split()
 
 
-def test_what_a_cloud_has_not_made_yet_has_no_volume_and_is_told() -> None:
+def test_what_a_cloud_has_not_made_yet_has_no_volume_and_is_reported() -> None:
     assert yaml.safe_load(files_of("cloud")["unknown.yaml"]) == {
         "volumes": {"warm": "its address is known when it is made"}
     }

@@ -26,7 +26,7 @@ def test_what_a_cluster_was_brought_up_with_is_kept(sample: SampleCluster) -> No
     assert make_plan(sample.open()).upgrades == ()
 
 
-def test_another_gcluster_and_another_role_are_told_by_the_plan(
+def test_another_gcluster_and_another_role_are_reported_by_the_plan(
     sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample.up()
@@ -43,7 +43,7 @@ def test_another_gcluster_and_another_role_are_told_by_the_plan(
         assert "role slurm  changed" in text
 
 
-def test_another_version_of_software_is_told_with_both() -> None:
+def test_another_version_of_software_is_reported_with_both() -> None:
     before = Built(gcluster="1", versions={"gpu: cuda": "12.8", "gpu: gone": "1"})
     after = msgspec.structs.replace(before, versions={"gpu: cuda": "13.0", "gpu: new": "2"})
     assert upgrade_lines(before, after) == (

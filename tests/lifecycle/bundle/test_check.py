@@ -102,7 +102,7 @@ def test_a_bundle_of_a_key_that_is_not_the_trusted_one_is_refused(
     assert check_bundle(tmp_path / "bundle", key.fingerprint.lower())
 
 
-def test_a_folder_that_is_no_bundle_is_told_so(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_bundle_is_reported_so(tmp_path: Path) -> None:
     assert "is no bundle" in refused(tmp_path, "GC938")
 
 

@@ -65,7 +65,7 @@ def test_no_round_can_cost_more_than_a_ceiling_at_any_minute_or_on_any_day(
 
 
 @given(st.data())
-def test_what_a_job_adds_is_told(data: st.DataObject) -> None:
+def test_what_a_job_adds_is_reported(data: st.DataObject) -> None:
     rule = data.draw(rules())
     situation = data.draw(standings(rule))
     for decision in decide_all(rule, data.draw(queues()), situation).decisions:
@@ -234,7 +234,7 @@ def test_a_job_that_can_never_spill_changes_nothing_for_the_others(data: st.Data
 
 
 @given(st.data())
-def test_the_order_in_which_jobs_are_told_does_not_matter(data: st.DataObject) -> None:
+def test_the_order_in_which_jobs_are_reported_does_not_matter(data: st.DataObject) -> None:
     rule = data.draw(rules())
     situation, queue = data.draw(standings(rule)), data.draw(queues())
     shuffled = data.draw(st.permutations(queue))

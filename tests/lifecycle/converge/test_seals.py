@@ -95,7 +95,7 @@ def test_people_are_looked_at_by_their_accounts_and_their_keys() -> None:
     assert ("user", "nobody-here") not in found
 
 
-def test_strangers_in_a_watched_folder_are_told_and_what_the_role_writes_there_is_not(
+def test_strangers_in_a_watched_folder_are_reported_and_what_the_role_writes_there_is_not(
     tmp_path: Path,
 ) -> None:
     for name in ("ours", "theirs", "with a space"):
@@ -105,11 +105,11 @@ def test_strangers_in_a_watched_folder_are_told_and_what_the_role_writes_there_i
     assert entries == {f"{tmp_path}/theirs", f"{tmp_path}/with\\040a\\040space"}
 
 
-def test_who_is_root_is_told() -> None:
+def test_who_is_root_is_reported() -> None:
     assert _run(read_seals_command(Traces(accounts=True)))["account", "root"].startswith("0,/")
 
 
-def test_files_are_told_by_hash_and_mode_and_what_is_missing_not_at_all(tmp_path: Path) -> None:
+def test_files_are_reported_by_hash_and_mode_and_what_is_missing_not_at_all(tmp_path: Path) -> None:
     here, gone = tmp_path / "a b.conf".replace(" ", "-"), tmp_path / "gone"
     here.write_text("x", encoding="utf-8")
     here.chmod(0o640)
@@ -130,7 +130,7 @@ def test_of_a_file_that_is_shared_only_our_block_counts(tmp_path: Path) -> None:
     assert _run(ask) != before
 
 
-def test_mounts_packages_settings_and_links_are_told() -> None:
+def test_mounts_packages_settings_and_links_are_reported() -> None:
     found = _run(read_seals_command(Traces(mounts=("/proc", "/none"), packages=("bash", "no-such"),
                                      sysctls=("kernel.ostype",), links=True)))  # fmt: skip
     assert found["mount", "/proc"].startswith("proc,proc,")

@@ -104,7 +104,7 @@ def test_right_after_up_nothing_has_drifted() -> None:
          "gcluster resume trial gpu001", False),
     ],
 )  # fmt: skip
-def test_a_node_out_of_service_is_told_with_why_and_since_when(
+def test_a_node_out_of_service_is_reported_with_why_and_since_when(
     row: tuple[str, ...], now: str, when: str, hint: str, fixable: bool
 ) -> None:
     (drift,) = judged(printed({"gpu001": row})).drifts
@@ -113,18 +113,18 @@ def test_a_node_out_of_service_is_told_with_why_and_since_when(
     assert drift.steps == (("kubernetes.join",) if fixable else ())
 
 
-def test_a_node_whose_object_was_deleted_is_told() -> None:
+def test_a_node_whose_object_was_deleted_is_reported() -> None:
     gpu002 = printed().split("\x1e")[1]
     (drift,) = judged(printed().replace(f"{gpu002}\x1e", "")).drifts
     assert (drift.where, drift.now) == ("gpu002", "the scheduler does not know it")
 
 
-def test_an_object_that_somebody_deleted_is_told() -> None:
+def test_an_object_that_somebody_deleted_is_reported() -> None:
     (drift,) = judged(printed(without=[QUOTA])).drifts
     assert (drift.where, drift.name, drift.now) == ("ResourceQuota", "physics/gpus", "not there")
 
 
-def test_a_field_of_ours_that_another_wrote_is_told_with_who_and_when() -> None:
+def test_a_field_of_ours_that_another_wrote_is_reported_with_who_and_when() -> None:
     (drift,) = judged(printed(writers=[OURS, COUNTED, PATCHED])).drifts
     assert (drift.where, drift.name, drift.now) == ("ResourceQuota", "physics/gpus", "changed")
     assert (drift.who, drift.when) == ("kubectl-patch", "2026-11-22T17:13:50Z")
@@ -134,7 +134,7 @@ def test_what_others_added_is_theirs() -> None:
     assert judged(printed(writers=[OURS, LABELLED])).drifts == ()
 
 
-def test_labels_of_ours_that_are_gone_or_foreign_are_told() -> None:
+def test_labels_of_ours_that_are_gone_or_foreign_are_reported() -> None:
     changed = {"partition.gcluster.local/main": "false", "partition.gcluster.local/old": "true"}
     drift, _ = judged(printed(labels=changed)).drifts
     assert (drift.where, drift.kind) == ("gpu001", "label")

@@ -95,7 +95,7 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
         ("link", "up,1500,100000", "link eth0 up,9000,100000 -> up,1500,100000", False),
     ],
 )
-def test_each_thing_that_is_otherwise_is_told_with_what_it_was(
+def test_each_thing_that_is_otherwise_is_reported_with_what_it_was(
     kind: str, value: str | None, told: str, fixable: bool
 ) -> None:
     (drift,) = _judge(now=_now(**{kind: value})).drifts
@@ -152,7 +152,7 @@ def test_what_a_step_did_and_what_looks_at_it_is_done_again() -> None:
         (WORN, A, [], ["the node was started again since"]),
     ],
 )
-def test_a_stamp_that_was_touched_is_told_from_a_step_that_is_not_done_yet(
+def test_a_stamp_that_was_touched_is_reported_from_a_step_that_is_not_done_yet(
     carried: str | None, sealed: str | None, drifts: list[str], behind: list[str]
 ) -> None:
     stamps = {k: v for k, v in SOUND.stamps.items() if k != "munge.install"}
@@ -189,14 +189,14 @@ def test_who_changed_a_package_is_in_the_log_of_packages() -> None:
 @pytest.mark.parametrize(
     ("reason", "plane"), [("nvlink-down: GPU 3", "fabric"), ("disk-full: /", "node")]
 )
-def test_what_the_node_found_of_itself_is_told(reason: str, plane: str) -> None:
+def test_what_the_node_found_of_itself_is_reported(reason: str, plane: str) -> None:
     health = {"verdict": "unfit", "reason": reason, "time": "2026-11-22T10:00:00Z"}
     (drift,) = _judge(health=health).drifts
     assert (drift.plane, drift.now, drift.when) == (plane, reason, "2026-11-22T10:00:00Z")
 
 
 @given(st.sets(st.sampled_from(sorted(SOUND.now))))
-def test_exactly_what_changed_is_told(changed: set[tuple[str, str]]) -> None:
+def test_exactly_what_changed_is_reported(changed: set[tuple[str, str]]) -> None:
     now = {i: ("disabled,failed" if i[0] == "unit" else "x") if i in changed else v
            for i, v in SOUND.now.items()}  # fmt: skip
     told = {("file" if d.kind == "key" else d.kind, d.name) for d in _judge(now=now).drifts}
@@ -286,7 +286,7 @@ def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str,
         ("account sudo:eve", "member", "member"),
     ],
 )
-def test_a_stranger_who_may_get_in_is_told_and_left_to_a_person(
+def test_a_stranger_who_may_get_in_is_reported_and_left_to_a_person(
     name: str, value: str, told: str
 ) -> None:
     kind, _, path = name.partition(" ")

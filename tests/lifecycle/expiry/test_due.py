@@ -38,7 +38,7 @@ def test_nothing_ends_a_cluster_whose_spec_says_nothing() -> None:
     assert ending(Budget(), BEGAN, Jobs(), after(days=900)) is None
 
 
-def test_an_expiry_is_told_a_day_before() -> None:
+def test_an_expiry_is_reported_a_day_before() -> None:
     mine = budget(expires="30d")
     assert ending(mine, BEGAN, Jobs(), after(days=28, hours=23)) is None
     end = ending(mine, BEGAN, Jobs(), after(days=29))

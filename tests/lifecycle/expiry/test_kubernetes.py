@@ -189,7 +189,7 @@ def test_what_was_refused_is_taken_again_once_the_end_is_withdrawn(plane: Plane)
     )
 
 
-def test_nobody_is_told_where_the_api_is_silent(plane: Plane) -> None:
+def test_nobody_is_reported_where_the_api_is_silent(plane: Plane) -> None:
     plane.shell.has("install", "exit 0")
     plane.shell.has("tee", "cat >/dev/null")
     plane.shell.has("chmod", "exit 0")
@@ -199,7 +199,7 @@ def test_nobody_is_told_where_the_api_is_silent(plane: Plane) -> None:
     assert error.value.diagnostics[0].code == "GC1141"
 
 
-def test_simulated_control_planes_run_no_jobs_and_are_told_nothing(tmp_path: Path) -> None:
+def test_simulated_control_planes_run_no_jobs_and_are_reported_nothing(tmp_path: Path) -> None:
     head = msgspec.structs.replace(HEAD, connection="simulated")
     hosts = ClusterInventory(cluster="trial", hosts=(head,))
     dead = DeadShell(tmp_path)

@@ -275,5 +275,5 @@ def test_jobs_are_asked_in_one_exec_of_the_controller(tmp_path: Path) -> None:
     assert "slurm_load_jobs error" in jobs_on(SLURM, HOSTS, shell, CATALOG).problem
 
 
-def test_a_dead_controller_is_told(tmp_path: Path) -> None:
+def test_a_dead_controller_is_reported(tmp_path: Path) -> None:
     assert "no route" in jobs_on(SLURM, HOSTS, DeadShell(tmp_path), CATALOG).problem

@@ -35,7 +35,7 @@ def test_whoever_holds_the_lock_is_waited_for_and_that_is_no_failure(harness: Ha
     assert harness.round() is Exit.OK
 
 
-def test_a_deleted_spec_removes_no_cluster_and_its_price_is_told(harness: Harness) -> None:
+def test_a_deleted_spec_removes_no_cluster_and_its_price_is_reported(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa"), "bb.yaml": harness.spec("bb")})
     harness.round()
     harness.merge({"bb.yaml": None})

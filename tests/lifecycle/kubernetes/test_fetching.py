@@ -84,7 +84,9 @@ def test_a_token_is_not_shown_where_a_registry_sends_on(site: Site) -> None:
         ('Bearer realm="https://x y/"', "was not fetched"),
     ],
 )
-def test_other_challenges_are_told_and_not_followed(site: Site, challenge: str, said: str) -> None:
+def test_other_challenges_are_reported_and_not_followed(
+    site: Site, challenge: str, said: str
+) -> None:
     site.challenge = challenge
     with pytest.raises(LifecycleError, match=said) as refused:
         fetched(f"{site.url}/blob")

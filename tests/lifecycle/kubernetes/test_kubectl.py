@@ -53,13 +53,13 @@ def test_an_answer_in_json_is_decoded(tmp_path: Path) -> None:
     assert kubectl.get("nodes") == {"items": []}
 
 
-def test_what_the_server_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+def test_what_the_server_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
     kubectl = api(tmp_path, "echo 'Error from server (Forbidden): exceeded quota' >&2; exit 1")
     with pytest.raises(ApiRefused, match="exceeded quota"):
         kubectl.text("apply", "--filename=-")
 
 
-def test_a_server_that_is_not_there_is_told_apart_from_one_that_refuses(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_apart_from_one_that_refuses(tmp_path: Path) -> None:
     kubectl = api(tmp_path, f"echo '{REFUSED}' >&2; exit 1")
     with pytest.raises(ApiSilent, match="head: The connection to the server"):
         kubectl.run("get", "nodes")

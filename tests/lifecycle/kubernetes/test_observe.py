@@ -52,7 +52,7 @@ def test_nodes_are_in_service_cordoned_with_a_reason_or_not_ready_with_the_kubel
     assert [node.out for node in found.values()] == [False, True, True]
 
 
-def test_a_cordon_without_a_reason_is_told_with_what_the_node_says_of_itself() -> None:
+def test_a_cordon_without_a_reason_is_reported_with_what_the_node_says_of_itself() -> None:
     bare = {**READY, "cordoned": "true"}
     assert seen(bare)["gpu001"].why == "cordoned without a reason"
     assert seen({**SILENT, "cordoned": "true"})["gpu003"].why == (

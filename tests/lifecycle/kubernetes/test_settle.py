@@ -163,7 +163,7 @@ def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_said(
     assert api.asked("delete") == []
 
 
-def test_what_the_server_refuses_is_told_in_its_words(cluster: Cluster, api: Api) -> None:
+def test_what_the_server_refuses_is_reported_in_its_words(cluster: Cluster, api: Api) -> None:
     (api.folder / "refusal").write_text("Error from server: quota is not a number\n")
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1006", True)

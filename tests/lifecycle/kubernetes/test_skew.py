@@ -41,7 +41,7 @@ def test_one_minor_at_a_time_and_never_back(before: str, after: str, wrong: str)
     assert all(wrong in summary for _, summary in found)
 
 
-def test_pools_that_take_the_same_step_are_told_together() -> None:
+def test_pools_that_take_the_same_step_are_reported_together() -> None:
     step = ("1.34.4", "1.36.0")
     ((_, summary),) = said(("head: kubernetes", *step), ("gpu: kubernetes", *step))
     assert summary.endswith("(pools head, gpu)")

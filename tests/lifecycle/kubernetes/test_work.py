@@ -61,7 +61,7 @@ PODS = (
 )
 
 
-def test_a_plan_is_told_whose_jobs_it_hits(tmp_path: Path) -> None:
+def test_a_plan_is_reported_whose_jobs_it_hits(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("kubectl", f"case \"$3\" in jobs) printf '{JOBS}' ;; pods) printf '{PODS}' ;; esac")

@@ -91,7 +91,7 @@ def test_the_wait_ends_with_the_last_node(tmp_path: Path) -> None:
     )
 
 
-def test_what_did_not_join_is_told_with_its_pool_and_the_api_s_words(tmp_path: Path) -> None:
+def test_what_did_not_join_is_reported_with_its_pool_and_the_api_s_words(tmp_path: Path) -> None:
     late = node("ip-1", ready=False, why="cni plugin not initialized")
     [said] = waited(Seen(exists=True, nodes=(late,)), folder=tmp_path)
     assert (said.code, said.path) == ("GC1042", ("pools", "cpu"))
@@ -101,7 +101,7 @@ def test_what_did_not_join_is_told_with_its_pool_and_the_api_s_words(tmp_path: P
     )
 
 
-def test_an_api_that_stays_silent_is_told_once(tmp_path: Path) -> None:
+def test_an_api_that_stays_silent_is_reported_once(tmp_path: Path) -> None:
     [said] = waited(Seen(exists=True, problem="this machine: i/o timeout"), folder=tmp_path)
     assert said.code == "GC1043"
     assert "this machine: i/o timeout" in said.summary

@@ -164,7 +164,7 @@ def test_a_resumed_node_serves_once_the_scheduler_has_heard_from_it() -> None:
     assert scheduler.time == 30.0
 
 
-def test_a_resumed_node_that_stays_silent_is_told_and_not_waited_for_for_ever() -> None:
+def test_a_resumed_node_that_stays_silent_is_reported_and_not_waited_for_for_ever() -> None:
     scheduler = SchedulerDouble({"gpu001": 0.0}, drained={"gpu001": "link 3"})
     scheduler.answers_from = {"gpu001": 1e9}
     result = resume(HOSTS, scheduler, ["gpu001"], scheduler.clock)
@@ -331,7 +331,7 @@ def test_a_node_is_fit_when_slurmd_has_registered(
     assert said in answer.stdout
 
 
-def test_a_start_is_told_the_same_way_twice(tmp_path: Path) -> None:
+def test_a_start_is_reported_the_same_way_twice(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path / "bin")
     first, second = (shell.run_many([HEAD], STARTED)["head"] for _ in range(2))
     assert first == second

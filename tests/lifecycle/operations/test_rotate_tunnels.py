@@ -88,7 +88,7 @@ def gateways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gateways:
     return made
 
 
-def test_every_gateway_is_told_before_one_changes(gateways: Gateways) -> None:
+def test_every_gateway_is_reported_before_one_changes(gateways: Gateways) -> None:
     result = gateways.rotate()
     assert (set(result.changed), result.left, result.exit_code) == (
         {"head01", "gate"},
@@ -118,7 +118,9 @@ def test_no_key_is_changed_where_a_gateway_is_away(gateways: Gateways) -> None:
     assert gateways.vault.version("wireguard-key-head") == before
 
 
-def test_a_cluster_without_tunnels_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_tunnels_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alone = Gateways(tmp_path, "GC720/a_route_that_exists_needs_none")
     monkeypatch.setattr(rotation, "read_stamps", alone.stamps)
     with pytest.raises(LifecycleError, match="demo has no tunnels between its sites"):

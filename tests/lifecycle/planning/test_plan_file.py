@@ -79,12 +79,12 @@ def test_a_plan_is_done_once(sample: SampleCluster, file: PlanFile) -> None:
     assert "state" in said
 
 
-def test_a_spec_that_moved_is_told_by_its_fields(sample: SampleCluster, file: PlanFile) -> None:
+def test_a_spec_that_moved_is_reported_by_its_fields(sample: SampleCluster, file: PlanFile) -> None:
     sample.write(count=4)
     assert _moved(sample, file) == "spec: pools.gpu.count"
 
 
-def test_a_run_in_between_is_told_with_who_it_was(sample: SampleCluster) -> None:
+def test_a_run_in_between_is_reported_with_who_it_was(sample: SampleCluster) -> None:
     sample.up()
     sample.write(count=4)
     file = _planned(sample)
@@ -118,14 +118,14 @@ def test_another_state_refuses(sample: SampleCluster) -> None:
     assert "state: the plan is for" in _moved(sample, file)
 
 
-def test_all_that_moved_is_told_at_once(sample: SampleCluster, file: PlanFile) -> None:
+def test_all_that_moved_is_reported_at_once(sample: SampleCluster, file: PlanFile) -> None:
     sample.write(count=5)
     with pytest.raises(LifecycleError) as caught:
         refuse_moved(sample.open(), msgspec.structs.replace(file, gcluster="0.0.9", serial=7))
     assert caught.value.diagnostics[0].detail.count("\n") == 2
 
 
-def test_a_world_that_moved_is_told_by_lines(sample: SampleCluster) -> None:
+def test_a_world_that_moved_is_reported_by_lines(sample: SampleCluster) -> None:
     sample.up()
     sample.write(count=4)
     file = _planned(sample)
@@ -136,7 +136,9 @@ def test_a_world_that_moved_is_told_by_lines(sample: SampleCluster) -> None:
     assert "\n-" not in said
 
 
-def test_a_node_that_was_recreated_in_between_is_told_with_each_step(sample: SampleCluster) -> None:
+def test_a_node_that_was_recreated_in_between_is_reported_with_each_step(
+    sample: SampleCluster,
+) -> None:
     sample.up()
     sample.write(count=4)
     file = _planned(sample)
@@ -147,7 +149,7 @@ def test_a_node_that_was_recreated_in_between_is_told_with_each_step(sample: Sam
     assert all(line.startswith("+steps: step ") and "hosts gpu002," in line for line in lines)
 
 
-def test_a_step_that_would_run_with_other_content_is_told(
+def test_a_step_that_would_run_with_other_content_is_reported(
     sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _planned(sample)
@@ -166,7 +168,7 @@ def test_a_step_that_would_run_with_other_content_is_told(
     assert {line[0] for line in lines} == {"-", "+"}
 
 
-def test_another_price_is_told_with_both(sample: SampleCluster, file: PlanFile) -> None:
+def test_another_price_is_reported_with_both(sample: SampleCluster, file: PlanFile) -> None:
     cheaper = msgspec.structs.replace(file.plan, usd_per_hour=1.5)
     said = _moved(sample, msgspec.structs.replace(file, plan=cheaper))
     assert "-usd_per_hour: 1.5\n+usd_per_hour: " in said

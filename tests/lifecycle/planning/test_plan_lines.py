@@ -108,7 +108,7 @@ def test_all_types_of_a_plan_were_gone_through() -> None:
     }  # fmt: skip
 
 
-def test_what_is_left_away_is_told_as_what_is_added_is() -> None:
+def test_what_is_left_away_is_reported_as_what_is_added_is() -> None:
     for field in Plan.__struct_fields__:
         held = getattr(_FULL, field)
         if isinstance(held, tuple) and f"Plan.{field}" not in NOT_HELD:

@@ -41,7 +41,7 @@ def _spec(text: str) -> ClusterSpec:
          "pools.head.boot.parameters", "rolling", ("", "")),
     ],
 )  # fmt: skip
-def test_a_field_that_differs_is_told_with_its_policy(
+def test_a_field_that_differs_is_reported_with_its_policy(
     old: str, new: str, path: str, disruption: str, values: tuple[str, str]
 ) -> None:
     (line,) = field_lines(_spec(_TEXT), _spec(_TEXT.replace(old, new)))

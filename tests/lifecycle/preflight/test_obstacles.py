@@ -49,7 +49,7 @@ def test_a_site_with_room_has_nothing_to_say(sample: SampleCluster) -> None:
     assert (lab.site, lab.provider, lab.diagnostics) == ("lab", "simulated", ())
 
 
-def test_an_obstacle_is_told_under_its_site(sample: SampleCluster) -> None:
+def test_an_obstacle_is_reported_under_its_site(sample: SampleCluster) -> None:
     sample.write(site=FULL)
     [lab] = ask_cluster(sample.open())
     assert [said.code for said in lab.diagnostics] == ["GC918"]

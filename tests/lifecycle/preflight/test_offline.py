@@ -62,7 +62,7 @@ def test_monitoring_is_all_that_is_left_out_and_it_is_named_at_its_line() -> Non
     ]
 
 
-def test_what_azure_does_not_make_is_told_part_by_part_with_its_place() -> None:
+def test_what_azure_does_not_make_is_reported_part_by_part_with_its_place() -> None:
     assert _said(_AZURE) == [
         (
             "GC990",

@@ -101,7 +101,7 @@ def test_the_first_option_is_bought_again_only_when_the_pool_is_named(
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_where_all_options_end_nothing_is_left_and_each_is_told_in_the_clouds_words(
+def test_where_all_options_end_nothing_is_left_and_each_is_reported_in_the_clouds_words(
     purchase: PurchaseScenario,
 ) -> None:
     purchase.cloud.stock = {SPOT: 1, NEXT: 1}

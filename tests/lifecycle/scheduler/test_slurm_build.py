@@ -191,7 +191,7 @@ def test_packages_are_built_once_and_vouched_for(here: Here) -> None:
     assert (here.folder / "built").read_text() == "25.11.8\n"
 
 
-def test_a_build_that_fails_is_told_with_its_step_and_last_lines_and_to_nodes_that_wait(
+def test_a_build_that_fails_is_reported_with_its_step_and_last_lines_and_to_nodes_that_wait(
     here: Here,
 ) -> None:
     (here.folder / "broken").touch()

@@ -148,7 +148,7 @@ def test_secrets_move_to_sops_and_to_other_recipients(
 
 
 @pytest.mark.usefixtures("mine")
-def test_a_machine_without_sops_is_told_which_to_install(
+def test_a_machine_without_sops_is_reported_which_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

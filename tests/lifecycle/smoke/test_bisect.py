@@ -102,7 +102,7 @@ def test_of_two_nodes_nobody_can_say_which(bad: list[str]) -> None:
     assert (faults, rounds) == ((Fault(kind="undecided", nodes=("n000", "n001")),), 0)
 
 
-def test_when_every_pair_fails_all_are_told_and_the_search_ends() -> None:
+def test_when_every_pair_fails_all_are_reported_and_the_search_ends() -> None:
     nodes = names(6)
     faults, rounds = search(nodes, nodes)
     assert {fault.kind for fault in faults} == {"undecided"}

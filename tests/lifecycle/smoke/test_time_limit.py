@@ -35,6 +35,6 @@ def test_a_cluster_whose_floor_is_known_is_not_waited_for_as_if_it_were_slow() -
     assert time_limit_s(LARGE, 320, 300) < 400
 
 
-def test_slurm_is_told_the_longer_of_the_two() -> None:
+def test_slurm_is_reported_the_longer_of_the_two() -> None:
     assert "--time=15 " in command(SMALL, 300)
     assert "--time=60 " in command(SMALL, 3600)

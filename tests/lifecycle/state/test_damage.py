@@ -226,7 +226,9 @@ def test_an_object_that_is_copied_over_another_is_damage(running: SampleCluster)
     assert _damaged(running) == ["events/000000000002.json"]
 
 
-def test_an_event_that_was_written_anew_is_told_by_its_successor(running: SampleCluster) -> None:
+def test_an_event_that_was_written_anew_is_reported_by_its_successor(
+    running: SampleCluster,
+) -> None:
     from gcluster.lifecycle.state.store import with_hash, without_hash  # noqa: PLC0415
 
     key = "events/000000000002.json"

@@ -333,5 +333,5 @@ def test_a_damaged_sign_is_no_sign(store: StateStore) -> None:
         (timedelta(days=2, hours=1), "2 days"),
     ],
 )
-def test_ages_are_told_in_two_units_at_most(time: timedelta, text: str) -> None:
+def test_ages_are_reported_in_two_units_at_most(time: timedelta, text: str) -> None:
     assert age(time) == text

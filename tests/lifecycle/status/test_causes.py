@@ -34,7 +34,7 @@ def _recorded(case: str) -> NodeFacts:
 
 
 @pytest.mark.parametrize("case", RECORDED)
-def test_a_recorded_answer_is_told_as_its_cause(case: str) -> None:
+def test_a_recorded_answer_is_reported_as_its_cause(case: str) -> None:
     expected, causes = RECORDED[case]["cause"], diagnose("demo", WELL, "", [_recorded(case)])
     if expected is None:
         assert causes == ()
@@ -45,7 +45,7 @@ def test_a_recorded_answer_is_told_as_its_cause(case: str) -> None:
     assert cause.next_step
 
 
-def test_a_node_that_died_is_told_with_what_becomes_of_its_jobs() -> None:
+def test_a_node_that_died_is_reported_with_what_becomes_of_its_jobs() -> None:
     dead = NodeFacts(host="gpu003", state="down*", unreachable="no route to host")
     (cause,) = diagnose("demo", WELL, "", [dead])
     assert cause.kind == "node-dead"
@@ -79,7 +79,7 @@ exit 1
         ({"units": UP, "dbd": "sacctmgr: warning: slow\n"}, "", []),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_controller_is_told_with_its_deepest_cause(
+def test_what_is_wrong_with_a_controller_is_reported_with_its_deepest_cause(
     sections: dict[str, str], problem: str, kinds: list[str]
 ) -> None:
     causes = diagnose("demo", _controller(**sections), problem, [])
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_controller_is_told_with_its_deepest_cause(
     assert all(cause.next_step and cause.host == "head" for cause in causes)
 
 
-def test_the_database_s_last_words_are_told() -> None:
+def test_the_database_s_last_words_are_reported() -> None:
     (cause,) = diagnose("demo", _controller(units=UP, dbd=DBD), "", [])
     assert "Problem talking to the database: Connection refused" in cause.summary
 

@@ -74,7 +74,7 @@ def test_a_control_plane_that_can_not_tell_its_certificates_is_in_danger() -> No
         ({"due": NOW - HOUR, "snapshot": None}, "none was made"),
     ],
 )
-def test_a_snapshot_that_was_due_and_is_not_there_is_told(
+def test_a_snapshot_that_was_due_and_is_not_there_is_reported(
     changes: dict[str, object], said: str
 ) -> None:
     (cause,) = judged("demo", [msgspec.structs.replace(WELL, **changes)]).causes

@@ -34,7 +34,7 @@ ClusterName=demo Account=idle UserName= Partition= Priority=0 ID=12
 """As scontrol prints it; shortened."""
 
 
-def test_gpus_in_use_and_limits_are_told_by_account_and_not_by_user() -> None:
+def test_gpus_in_use_and_limits_are_reported_by_account_and_not_by_user() -> None:
     assert quotas_of(ASSOCIATIONS) == (
         QuotaUse(account="root", resource="gres/gpu", used=80, limit=None),
         QuotaUse(account="nlp", resource="gres/gpu", used=64, limit=512),

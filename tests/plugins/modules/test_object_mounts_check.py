@@ -19,7 +19,7 @@ from recorded_machine import Machine
         ("fuse ro", "Environment=AWS_SECRET_ACCESS_KEY=x", "a key is in object-data.service"),
     ],
 )
-def test_a_mount_is_as_asked_or_what_is_wrong_is_told(
+def test_a_mount_is_as_asked_or_what_is_wrong_is_reported(
     machine: Machine, mounted: str, unit: str, said: str
 ) -> None:
     path = machine.root

@@ -35,7 +35,9 @@ def test_a_host_whose_unit_and_program_are_well_does_its_part(
     assert "isn't running" in machine.call("self_converge_check", {"role": role})["msg"]
 
 
-def test_all_that_is_wrong_with_a_node_is_told_at_once(machine: Machine, programs: Path) -> None:
+def test_all_that_is_wrong_with_a_node_is_reported_at_once(
+    machine: Machine, programs: Path
+) -> None:
     del programs
     machine.tool("systemctl", "echo active")
     machine.file("etc/gcluster/converge-signers")

@@ -137,7 +137,7 @@ def test_an_api_that_lets_anyone_in_is_not_well(
     assert problem(rest, "controller") == "slurmrestd: it lets in who has no token"
 
 
-def test_errors_of_slurmctld_and_silence_are_told(
+def test_errors_of_slurmctld_and_silence_are_reported(
     rest: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Rest, "errors", ("Unable to contact slurm controller",))
@@ -255,7 +255,7 @@ def test_a_controller_that_can_t_add_nodes_is_restarted_before_it_reads_its_file
     assert ("restart slurmctld" in calls.read_text()) == (len(changes) > 1)
 
 
-def test_files_that_slurmctld_refuses_are_told(machine: Machine) -> None:
+def test_files_that_slurmctld_refuses_are_reported(machine: Machine) -> None:
     machine.tool(
         "scontrol",
         "case $1 in ping) echo is UP ;; --version) echo slurm 24.11.5 ;;"

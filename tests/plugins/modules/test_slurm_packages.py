@@ -95,7 +95,7 @@ def test_a_list_that_names_files_elsewhere_is_refused(mirror: Mirror) -> None:
     assert "files elsewhere" in mirror.take()["msg"]
 
 
-def test_a_build_that_failed_is_told_in_its_own_words(mirror: Mirror) -> None:
+def test_a_build_that_failed_is_reported_in_its_own_words(mirror: Mirror) -> None:
     (mirror.folder / "SHA256SUMS").unlink()
     (mirror.folder / "FAILED").write_text("Slurm 25.11.8 was not built on head: no space left\n")
     assert mirror.take()["msg"] == "Slurm 25.11.8 was not built on head: no space left"

@@ -81,7 +81,9 @@ def test_a_cluster_is_added_where_slurmdbd_does_not_know_it(host: Machine) -> No
     assert not host.call("slurmdbd_cluster", asked)["changed"]
 
 
-def test_a_slurmdbd_that_does_not_answer_is_told_and_would_know_no_cluster(host: Machine) -> None:
+def test_a_slurmdbd_that_does_not_answer_is_reported_and_would_know_no_cluster(
+    host: Machine,
+) -> None:
     host.tool("sacctmgr", "echo Connection refused; exit 1")
     asked = {"name": "campus", "wait_seconds": 0}
     assert host.call("slurmdbd_cluster", asked, check=True)["changed"]
@@ -90,7 +92,7 @@ def test_a_slurmdbd_that_does_not_answer_is_told_and_would_know_no_cluster(host:
     )
 
 
-def test_what_is_wrong_with_accounting_is_told_at_once(
+def test_what_is_wrong_with_accounting_is_reported_at_once(
     host: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.tool("systemctl", "case $* in *timer) exit 3 ;; *) echo active ;; esac")

@@ -122,7 +122,7 @@ def test_a_bundle_that_is_not_what_was_signed_is_not_unpacked(
     assert not (tmp_path / "state/bundle" / ("b" * 64)).exists()
 
 
-def test_a_package_mirror_that_is_away_is_told(mirror: Mirror) -> None:
+def test_a_package_mirror_that_is_away_is_reported(mirror: Mirror) -> None:
     assert mirror.look().state == "away"
     assert "nothing is published" in mirror.look().reason
 

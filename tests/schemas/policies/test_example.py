@@ -66,7 +66,9 @@ def test_every_policy_of_the_example_is_shown_here() -> None:
 
 
 @pytest.mark.parametrize("name", _BREACHES)
-def test_a_spec_that_breaks_one_policy_is_told_which_and_whose(name: str, tmp_path: Path) -> None:
+def test_a_spec_that_breaks_one_policy_is_reported_which_and_whose(
+    name: str, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(_FOLDER, tmp_path / "example"))
     right, wrong, said = _BREACHES[name]
     spec = folder / "cluster.yaml"

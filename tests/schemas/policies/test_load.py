@@ -42,7 +42,9 @@ def test_policies_are_found_beside_the_spec_and_nowhere_else(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["folder", "dangling link"])
-def test_policies_that_cant_be_read_are_told_and_not_passed_by(tmp_path: Path, kind: str) -> None:
+def test_policies_that_cant_be_read_are_reported_and_not_passed_by(
+    tmp_path: Path, kind: str
+) -> None:
     path = tmp_path / "policies.yaml"
     path.mkdir() if kind == "folder" else path.symlink_to("nowhere")
     assert find_policies(tmp_path / "cluster.yaml") == path
@@ -84,7 +86,7 @@ def test_a_wrong_policy_is_found_though_no_item_is_judged_and_the_others_are_kep
         "\"'é€😀' != pool.nmae\"",
     ],
 )
-def test_the_place_inside_an_expression_is_told_however_yaml_writes_it(written: str) -> None:
+def test_the_place_inside_an_expression_is_reported_however_yaml_writes_it(written: str) -> None:
     loaded = _one(written)
     (found,) = loaded.diagnostics
     assert found.span is not None

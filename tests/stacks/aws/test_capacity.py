@@ -26,7 +26,7 @@ from gcluster.stacks.pulumi.preflight import ExistingMachines, nothing_exists
 from .conftest import BASE, BUYS, CASES, NONE, Recorded, said, spec_of
 
 
-def test_a_zone_that_does_not_offer_the_machine_is_told_with_those_that_do(
+def test_a_zone_that_does_not_offer_the_machine_is_reported_with_those_that_do(
     api: Api, planned: Callable[..., SitePlan]
 ) -> None:
     wrong = planned(BASE.replace("use1-az4", "use1-az9"))
@@ -180,7 +180,7 @@ def test_a_reservation_in_a_placement_group_is_used_with_that_group_alone(
     assert "stands in no placement group" in summary
 
 
-def test_a_reservation_that_is_not_there_is_told(
+def test_a_reservation_that_is_not_there_is_reported(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)

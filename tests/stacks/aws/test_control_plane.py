@@ -95,7 +95,7 @@ def test_nodes_join_by_their_role_and_may_do_no_more_than_nodes_must(recorded: R
     assert graph.only("AccessEntry").inputs["principalArn"] == "${the role of the profile}"
 
 
-def test_nodes_boot_the_release_s_image_and_are_told_which_cluster(recorded: Record) -> None:
+def test_nodes_boot_the_release_s_image_and_are_reported_which_cluster(recorded: Record) -> None:
     node = template(Graph(recorded(EKS)))
     assert node["imageId"] == (
         "resolve:ssm:/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/nvidia"

@@ -21,7 +21,7 @@ from gcluster.stacks.pulumi.preflight import ExistingMachines
 from .conftest import BASE, IMAGE, NONE, Recorded, existing, said
 
 
-def test_another_account_is_told(api: Api, planned: Callable[..., SitePlan]) -> None:
+def test_another_account_is_reported(api: Api, planned: Callable[..., SitePlan]) -> None:
     text = BASE.replace("    zone_id", "    account: '999999999999'\n    zone_id")
     [(code, summary)] = said(check_account(api, planned(text)))
     assert code == "GC971"
@@ -105,7 +105,7 @@ def test_a_distribution_without_a_known_image_asks_for_one(
     assert "image: AMI" in summary
 
 
-def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
+def test_keys_and_profiles_that_do_not_exist_are_reported(api: Api) -> None:
     key = api.client("kms").create_key()["KeyMetadata"]["KeyId"]
     assert said(check_key(api, key)) == []
     assert said(check_key(api, "alias/none")) == [("GC976", "the key alias/none is missing")]
@@ -114,7 +114,7 @@ def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
     assert [code for code, _ in said(check_profile(api, "none"))] == ["GC976"]
 
 
-def test_an_account_without_the_role_of_spot_is_told_how_to_make_it(api: Api) -> None:
+def test_an_account_without_the_role_of_spot_is_shown_how_to_make_it(api: Api) -> None:
     [finding] = check_spot_role(api, ("train",))
     assert finding.code == "GC976"
     assert not finding.is_error

@@ -14,7 +14,7 @@ from gcluster.stacks.aws.preflight.blocks import check_block_offering
 from .conftest import BASE, BUYS, CASES, NONE, Recorded
 
 
-def test_the_price_of_a_block_is_told_before_it_is_bought(
+def test_the_price_of_a_block_is_reported_before_it_is_bought(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
@@ -49,7 +49,7 @@ def test_a_price_that_the_catalog_has_too_is_a_note(
     assert finding.summary.startswith("p5.48xlarge costs 55.0")
 
 
-def test_a_spot_price_is_told_with_its_age(
+def test_a_spot_price_is_reported_with_its_age(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan]
 ) -> None:
     [finding] = check_price(api, planned().pool("train"), "spot", catalog)

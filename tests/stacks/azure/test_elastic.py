@@ -99,7 +99,7 @@ def test_a_change_by_somebody_else_is_seen_and_not_overwritten(
     assert train.calls == ["capacity 2 -> 3"]
 
 
-def test_without_room_for_all_nothing_stays_and_azures_words_are_told(
+def test_without_room_for_all_nothing_stays_and_azures_words_are_reported(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:
     train.room = 1

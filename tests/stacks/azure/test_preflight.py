@@ -162,7 +162,7 @@ def unlisted(azure: AzureDouble) -> AzureDouble:
     return azure
 
 
-def test_prices_are_told_with_their_source_and_a_catalog_that_is_off_is_a_warning(
+def test_prices_are_reported_with_their_source_and_a_catalog_that_is_off_is_a_warning(
     azure: AzureDouble,
 ) -> None:
     told = {f.summary: f for f in everything(azure) if "ND96isr_H100" in f.summary}

@@ -150,7 +150,7 @@ def test_a_stack_update_gets_what_runs_now(
     assert live_state.month.endswith("-01")
 
 
-def test_what_is_left_is_found_by_tags_and_data_is_told_apart(
+def test_what_is_left_is_found_by_tags_and_data_is_reported_apart(
     azure: AzureDouble,  # noqa: F811  # the fixture
 ) -> None:
     tags = {"gcluster-cluster": "research", "gcluster-site": "east"}

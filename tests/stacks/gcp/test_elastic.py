@@ -76,7 +76,7 @@ def test_the_next_option_is_tried_when_the_first_has_no_capacity(google: Google)
     assert len(google.machines) == 2
 
 
-def test_when_no_option_has_capacity_nothing_is_left_and_each_is_told(google: Google) -> None:
+def test_when_no_option_has_capacity_nothing_is_left_and_each_is_reported(google: Google) -> None:
     google.full |= {"on-demand-us-central1-b", "spot-us-central1-b"}
     with pytest.raises(ProviderError) as caught:
         grown(google, NAMES)

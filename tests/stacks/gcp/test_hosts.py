@@ -94,7 +94,7 @@ def test_a_machine_tells_its_keys(google: Google) -> None:
         ({}, False, (None, None)),
     ],
 )
-def test_where_a_machine_stands_is_told_by_google(
+def test_where_a_machine_stands_is_reported_by_google(
     google: Google, status: object, one_domain: bool, stands: tuple[str | None, str | None]
 ) -> None:
     plan = plan_of("a3-highgpu-8g")

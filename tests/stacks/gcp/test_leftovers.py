@@ -86,7 +86,7 @@ def test_each_part_of_a_load_balancer_is_found_and_called_as_one_of_it_is(
     assert [(found.kind, found.name) for found in left(google)] == [(one, "gib-west-api")]
 
 
-def test_data_is_told_as_kept(google: Google) -> None:
+def test_data_is_reported_as_kept(google: Google) -> None:
     bucket = {"name": "acme-runs", "labels": MINE, "selfLink": "b/acme-runs"}
     google.fixed["/storage/b"] = (200, {"items": [bucket, {"name": "acme-other"}]})
     [found] = left(google)

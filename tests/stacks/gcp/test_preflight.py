@@ -92,7 +92,9 @@ def test_missing_rights_are_listed(google: Google) -> None:
     assert "compute.instances.create" not in found.detail.splitlines()
 
 
-def test_apis_that_are_not_enabled_are_told_with_the_command_that_does_it(google: Google) -> None:
+def test_apis_that_are_not_enabled_are_reported_with_the_command_that_does_it(
+    google: Google,
+) -> None:
     assert "GC1183" not in asked(google)
     enabled = [
         {"name": f"projects/123/services/{name}.googleapis.com"} for name in ("compute", "dns")
@@ -136,7 +138,7 @@ def reserved(**more: object) -> dict[str, object]:
         ),
     ],
 )
-def test_a_reservation_that_does_not_fit_is_told(
+def test_a_reservation_that_does_not_fit_is_reported(
     google: Google, answer: dict[str, object] | None, says: str
 ) -> None:
     if answer is not None:

@@ -66,7 +66,7 @@ def test_planned_hosts_are_those_that_are_always_there() -> None:
     assert {host.address for host in hosts} == {""}
 
 
-def test_without_the_extra_the_command_that_installs_it_is_told(
+def test_without_the_extra_the_command_that_installs_it_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -101,7 +101,7 @@ def test_growing_intends_before_it_creates_and_pins_the_keys(
     assert book.existing == {}
 
 
-def test_a_failed_growth_is_told_to_the_ledger(google: Google, tmp_path: Path) -> None:
+def test_a_failed_growth_is_in_the_ledger(google: Google, tmp_path: Path) -> None:
     book = RecordingLedger()
     google.full |= {"on-demand-us-central1-b", "spot-us-central1-b"}
     provider = GcpProvider(api=google.api())

@@ -21,7 +21,7 @@ exit 64
 """As on Ubuntu 24.04 before the first login: ssh.socket listens, ssh.service doesn't run."""
 
 
-def test_a_shell_runs_the_script_twice_and_every_public_key_is_told(tmp_path: Path) -> None:
+def test_a_shell_runs_the_script_twice_and_every_public_key_is_reported(tmp_path: Path) -> None:
     ssh = tmp_path / "etc" / "ssh"
     ssh.mkdir(parents=True)
     (ssh / "sshd_config").write_text("Port 22\n")

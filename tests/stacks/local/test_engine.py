@@ -64,7 +64,9 @@ def test_without_any_engine_the_error_says_the_command() -> None:
     assert caught.value.diagnostics[0].hint.startswith("sudo apt-get install -y podman")
 
 
-def test_an_engines_failure_is_told_in_its_own_words(double: Callable[[str, str], Path]) -> None:
+def test_an_engines_failure_is_reported_in_its_own_words(
+    double: Callable[[str, str], Path],
+) -> None:
     double("podman", 'echo "Error: no space left on device" >&2; exit 125')
     with pytest.raises(ProviderError, match="podman run --detach failed: Error: no space left"):
         find_engine().call("run", "--detach", "image")

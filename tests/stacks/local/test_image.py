@@ -40,7 +40,7 @@ def test_an_image_is_named_by_the_first_sixteen_digits_of_its_key() -> None:
     assert base_image.base_reference().endswith(f":{base_image.base_digest()[:16]}")
 
 
-def test_a_machine_without_mmdebstrap_is_told_what_to_install(
+def test_a_machine_without_mmdebstrap_is_shown_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -12,7 +12,7 @@ from gcluster.stacks.local.engine import Container, Engine
 
 
 @pytest.mark.parametrize("call", ["grow", "shrink"])
-def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
+def test_a_machine_without_a_record_is_found_by_its_token(
     call: str, samples: SampleSites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = samples.new("local")

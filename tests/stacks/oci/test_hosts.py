@@ -113,7 +113,9 @@ def test_machines_of_others_and_those_that_ended_are_not_ours(oracle: Oracle) ->
     assert instances(oracle.api(), plan_of(MACHINE)) == ()
 
 
-def test_what_is_left_is_told_with_data_marked_and_what_is_gone_left_out(oracle: Oracle) -> None:
+def test_what_is_left_is_reported_with_data_marked_and_what_is_gone_left_out(
+    oracle: Oracle,
+) -> None:
     oracle.add({**POOL, "gcluster-host": "train001"})
     found = leftovers(oracle.api(), plan_of(MACHINE), load_catalog())
     told = [(item.kind, item.name, item.kept_data) for item in found]

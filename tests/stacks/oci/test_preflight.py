@@ -62,14 +62,14 @@ def test_a_reservation_in_another_domain_is_an_error(oracle: Oracle) -> None:
     assert any("is in Uocm:US-ASHBURN-AD-3, not Uocm:US-ASHBURN-AD-2" in text for text in said)
 
 
-def test_a_network_that_does_not_fit_is_told_part_by_part(oracle: Oracle) -> None:
+def test_a_network_that_does_not_fit_is_reported_part_by_part(oracle: Oracle) -> None:
     said = [item.summary for item in asked(oracle.api(), "BM.GPU.A100-v2.8")["GC976"]]
     assert any("is in ocid1.vcn.oc1.iad.other, not ocid1.vcn.oc1.iad.acme" in t for t in said)
     assert any("it allows no public addresses" in text for text in said)
     assert any("has 1 free addresses, the nodes need 3 more" in text for text in said)
 
 
-def test_an_image_that_is_not_made_for_the_shape_is_told(oracle: Oracle) -> None:
+def test_an_image_that_is_not_made_for_the_shape_is_reported(oracle: Oracle) -> None:
     [said] = asked(oracle.api(), "BM.GPU.B200.8")["GC977"]
     assert "is not made for BM.GPU.B200.8" in said.summary
 

@@ -106,7 +106,7 @@ def test_a_site_is_previewed_made_found_unchanged_and_removed(
     again.remove()
 
 
-def test_machines_are_told_from_what_is_called_like_them() -> None:
+def test_machines_are_reported_from_what_is_called_like_them() -> None:
     types = {r.type for site in cloud_sites() for r in site.recorded().resources}
     machines = {t for t in types if t.rpartition(":")[2].startswith(("Instance", "VirtualMachine"))}
     assert types >= MACHINES

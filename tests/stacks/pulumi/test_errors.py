@@ -77,5 +77,5 @@ def test_a_message_that_says_nothing_is_still_a_finding(text: str) -> None:
     ],
     ids=["with a title", "as botocore prints bytes", "cut short, without a title", "empty"],
 )
-def test_of_a_page_of_html_its_title_is_told(text: str, said: str) -> None:
+def test_of_a_page_of_html_its_title_is_reported(text: str, said: str) -> None:
     assert translate(text).detail == said

@@ -54,7 +54,7 @@ def test_a_resource_is_reported_when_it_is_done() -> None:
     assert fold.changes()[0].resource.parent == "demo-east-pool-gpu"
 
 
-def test_resources_without_capacity_are_told_apart_by_name() -> None:
+def test_resources_without_capacity_are_reported_apart_by_name() -> None:
     fold, _ = folded(
         said("error", "InsufficientInstanceCapacity: not now", urn("demo-east-gpu001")),
         said("error", "VcpuLimitExceeded: too many", urn("demo-east-gpu002")),

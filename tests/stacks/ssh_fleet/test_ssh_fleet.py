@@ -112,7 +112,7 @@ def test_machines_can_be_neither_made_nor_given_back(tmp_path: Path) -> None:
     assert provider("ssh-fleet").sweep(context) == ()
 
 
-def test_only_doors_without_a_greeting_are_told() -> None:
+def test_only_doors_without_a_greeting_are_reported() -> None:
     with greeting(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
         spec = spec_of(f"127.0.0.1:{port}", "127.0.0.1:1", "127.0.0.1:2")
         wanted = endpoints(provider("ssh-fleet").planned_hosts(spec, "rented"))

@@ -43,14 +43,14 @@ def test_partitions_are_listed_where_there_are_several() -> None:
     ]
 
 
-def test_what_most_jobs_wait_for_is_told_and_the_rest_counted() -> None:
+def test_what_most_jobs_wait_for_is_reported_and_the_rest_counted() -> None:
     reasons = [WaitingFor(reason=f"why {number}", jobs=10 - number) for number in range(8)]
     lines = list(queue_lines(QueueStatus(running=0, pending=52, reasons=tuple(reasons))))
     assert lines[1] == "  10 wait: why 0"
     assert lines[5:] == ["  6 wait: why 4", "  12 wait for other reasons"]
 
 
-def test_quotas_are_told_with_their_limit_where_there_is_one() -> None:
+def test_quotas_are_reported_with_their_limit_where_there_is_one() -> None:
     assert quota_lines(
         (
             QuotaUse(account="nlp", resource="gres/gpu", used=64, limit=512),
@@ -86,7 +86,7 @@ def test_a_status_tells_a_drained_node_s_reason_and_since_when_and_the_cause() -
     assert "cause: a link is off\n  next: reseat it" in text
 
 
-def test_what_a_drain_did_is_told_node_by_node() -> None:
+def test_what_a_drain_did_is_reported_node_by_node() -> None:
     nodes = (
         ServiceChange(name="gpu001", in_service=False, changed=True, jobs=("7",), reason="RMA"),
         ServiceChange(name="gpu002", in_service=True, changed=False),
@@ -108,7 +108,7 @@ def test_a_saved_queue_whose_jobs_nobody_counted_is_not_told_as_empty() -> None:
     )
 
 
-def test_very_many_causes_are_told_by_their_number() -> None:
+def test_very_many_causes_are_reported_by_their_number() -> None:
     cause = Cause(kind="node-dead", host="gpu", summary="it is off", next_step="start it")
     lines = list(causes_lines([cause] * 500, SURFACE))
     assert len(lines) == 41

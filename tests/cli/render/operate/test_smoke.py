@@ -24,7 +24,7 @@ def test_a_case_is_rendered_as_its_golden_text(
     check_text("smoke", smoke_case, smoke_text(verdict, log, console) + "\n")
 
 
-def test_what_the_search_found_is_told_below_the_verdict() -> None:
+def test_what_the_search_found_is_reported_below_the_verdict() -> None:
     located = Located(
         faults=(Fault(kind="node", nodes=("gpu003",)), Fault(kind="link", nodes=("a", "b"))),
         rails=("mlx5_1 on gpu003, gpu001",),

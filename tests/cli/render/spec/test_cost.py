@@ -58,7 +58,7 @@ def test_the_bar_of_a_pool_has_its_share_of_the_dearest(read: Read) -> None:
     assert "░" not in bars["ours"]
 
 
-def test_the_oldest_price_that_is_shown_is_told(read: Read) -> None:
+def test_the_oldest_price_that_is_shown_is_reported(read: Read) -> None:
     text = bills_text([_bill(read, "everything")], Console())
     assert "the oldest price is of 2026-08-02;" in text
 

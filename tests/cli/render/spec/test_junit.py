@@ -59,7 +59,7 @@ def test_each_file_is_a_suite_and_the_counts_add_up() -> None:
     assert (suites.get("tests"), suites.get("failures")) == ("5", "2")
 
 
-def test_a_warning_passes_and_is_told_all_the_same() -> None:
+def test_a_warning_passes_and_is_reported_all_the_same() -> None:
     (case,) = _read(
         Report(specs=(_spec("a.yaml", _finding("soon", severity=Severity.WARNING)),))
     ).iter("testcase")

@@ -149,7 +149,7 @@ def test_a_node_that_never_came_is_bought_by_the_next_option(harness: Harness) -
     assert [option for option, _ in cloud.asked][:2] == ["spot", "on-demand"]
 
 
-def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(harness: Harness) -> None:
+def test_above_its_ceiling_nothing_is_bought_and_the_job_is_reported(harness: Harness) -> None:
     cloud = Cloud()
     harness.submit("a", partition="spill")
 

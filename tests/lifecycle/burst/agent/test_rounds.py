@@ -37,7 +37,7 @@ def test_a_job_that_waited_spills_runs_and_all_is_given_back(folder: Path) -> No
     }  # fmt: skip
 
 
-def test_a_job_that_has_not_waited_is_told_why_it_stays(folder: Path) -> None:
+def test_a_job_that_has_not_waited_shows_why_it_stays(folder: Path) -> None:
     harness = Harness(folder)
     harness.submit("a")
 
@@ -209,7 +209,7 @@ def test_a_router_between_the_sites_is_not_taken_for_the_node(folder: Path) -> N
     assert harness.controller.load().nodes["spill001"].address == placed
 
 
-def test_a_job_is_told_when_its_nodes_do_not_come(folder: Path) -> None:
+def test_a_job_is_reported_when_its_nodes_do_not_come(folder: Path) -> None:
     harness = Harness(folder, cloud=", max_nodes: 0")
     harness.submit("a", partition="spill")
 

@@ -79,7 +79,7 @@ def controller(shell: Shell, *names: str) -> SlurmController:
     return SlurmController(cast("SshSession", shell), hosts, {})
 
 
-def test_addresses_are_told_one_by_one(shell: Shell) -> None:
+def test_addresses_are_reported_one_by_one(shell: Shell) -> None:
     controller(shell).place({"spill001": "10.1.0.1", "spill002": "10.1.0.2"})
 
     assert shell.said == [
@@ -136,7 +136,7 @@ def test_waiting_ends_with_a_request_or_with_its_time(
     controller(shell).wait(3600)
 
 
-def test_a_move_that_slurm_refuses_is_told_in_its_words(shell: Shell) -> None:
+def test_a_move_that_slurm_refuses_is_reported_in_its_words(shell: Shell) -> None:
     with pytest.raises(SchedulerRefused, match="head: Job is not pending"):
         controller(shell).move("12", "bad", "it has waited 31 min")
 
@@ -152,7 +152,7 @@ def test_what_slurm_refuses_of_one_node_is_an_error_and_holds_up_no_other(shell:
     assert shell.said[-1] == "update NodeName=spill001 NodeAddr=10.1.0.2 NodeHostName=spill001"
 
 
-def test_very_many_jobs_are_told_in_several_execs(
+def test_very_many_jobs_are_reported_in_several_execs(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gcluster.lifecycle.operations.burst.slurm.controller._AT_ONCE", 2)

@@ -49,7 +49,7 @@ def test_without_one_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal() == ("GC1061", "add-ons are Helm charts, and there is no helm on PATH")
 
 
-def test_its_own_words_are_told_where_it_refuses(tmp_path: Path) -> None:
+def test_its_own_words_are_reported_where_it_refuses(tmp_path: Path) -> None:
     path = program(tmp_path, "cat >/dev/null; echo 'Error: colour is no number' >&2; exit 1")
     helm = Helm(path=str(path), version="v4.1.4")
     with pytest.raises(LifecycleError) as error:

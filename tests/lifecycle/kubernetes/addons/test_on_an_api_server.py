@@ -256,7 +256,7 @@ def test_a_kind_that_nobody_brings_is_named_before_anything_is_applied(lab: Lab)
     assert lab.get("configmap", "settings", f"--namespace={NS}") is None
 
 
-def test_what_the_server_refuses_is_told_with_the_object_and_its_words(lab: Lab) -> None:
+def test_what_the_server_refuses_is_reported_with_the_object_and_its_words(lab: Lab) -> None:
     wrong = charts.SETTINGS.replace("\ndata:", "\ndat:")
     said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
     assert said[-1].code == "GC1064"

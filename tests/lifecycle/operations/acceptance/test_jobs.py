@@ -95,7 +95,7 @@ def test_a_job_is_ended_with_its_unit_when_its_reader_is_interrupted(tmp_path: P
     assert list((tmp_path / "outputs").iterdir()) == []
 
 
-def test_a_status_that_is_not_0_is_told(tmp_path: Path) -> None:
+def test_a_status_that_is_not_0_is_reported(tmp_path: Path) -> None:
     controller = Controller(tmp_path)
     controller.has("srun", "echo wrong; exit 7")
     output = run_job(controller, HEAD, JOB, lambda: None)

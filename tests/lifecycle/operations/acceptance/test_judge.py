@@ -66,7 +66,7 @@ def test_another_machine_type_is_no_peer_and_the_whole_is_none_of_its_blocks() -
     assert judged(*busbw, test=BY_NAME["all_gather"]).findings == ()
 
 
-def test_nodes_that_share_a_machine_are_told_and_not_judged() -> None:
+def test_nodes_that_share_a_machine_are_reported_and_not_judged() -> None:
     results = [of_node(node, 200.0) for node in NODES[:-1]]
     answer = judged(*results, of_node("gpu008", 120.0), shared=frozenset(NODES))
     assert [finding.level for finding in answer.findings] == ["remark"]
@@ -137,7 +137,7 @@ def test_a_cluster_that_is_slower_as_a_whole_fails_by_its_last_acceptance() -> N
     assert judged(*(of_node(node, 195.0) for node in NODES), before=before).findings == ()
 
 
-def test_repetitions_are_one_figure_and_their_spread_is_told() -> None:
+def test_repetitions_are_one_figure_and_their_spread_is_reported() -> None:
     values = (200.0, 150.0, 202.0)
     results = [
         of_node(node, value, repetition=number)

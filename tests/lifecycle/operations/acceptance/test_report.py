@@ -128,7 +128,7 @@ def test_other_firmware_than_the_others_have_fails_the_node() -> None:
     )  # fmt: skip
 
 
-def test_one_serial_number_on_two_nodes_is_told() -> None:
+def test_one_serial_number_on_two_nodes_is_reported() -> None:
     twice = NodeParts(parts={"gpu 0": {"serial": "1654422006536"}})
     parts = {"gpu001": twice, "gpu002": twice, "gpu003": NodeParts()}
     (finding,) = composed(judged(*NODE_RESULTS, PAIRS), parts=parts).findings
