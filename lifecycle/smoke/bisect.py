@@ -130,11 +130,11 @@ class Bisection:
             if not suspects:
                 yield self._half_of_links(test)
             elif suspects.bit_count() == 1:
-                yield from self._beside_cleared(suspects)
+                yield from self._with_cleared(suspects)
             else:
                 for part in self._parts(suspects):
                     alone = part.bit_count() == 1
-                    yield from self._beside_cleared(part) if alone else (part,)
+                    yield from self._with_cleared(part) if alone else (part,)
 
     def _second_links(self) -> Iterator[int]:
         """Try another pair between two blocks that a bad link joins: it may be what joins them."""
@@ -158,7 +158,7 @@ class Bisection:
         first = sum(1 << number for number in half)
         return [first, suspects & ~first]
 
-    def _beside_cleared(self, suspect: int) -> Iterator[int]:
+    def _with_cleared(self, suspect: int) -> Iterator[int]:
         own = next(block for block in self._blocks if block & suspect)
         cleared = self._all_cleared() & ~self._bad
         for group in (cleared & own, cleared & ~own):

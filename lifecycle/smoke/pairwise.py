@@ -70,9 +70,9 @@ def slow_parts(
     named: set[frozenset[int]] = set()
     for link in links:
         between = frozenset(block_of.get(node, -1) for node in link)
-        beside = [pair for pair in sound if _between(pair, block_of) == between]
-        apart = any(not set(link) & set(other) for other in beside)
-        if len(between) == len(link) and apart and all(pair in links for pair in beside):
+        comparable = [pair for pair in sound if _between(pair, block_of) == between]
+        apart = any(not set(link) & set(other) for other in comparable)
+        if len(between) == len(link) and apart and all(pair in links for pair in comparable):
             if between not in named:
                 named.add(between)
                 faults.append(Fault(kind="blocks", nodes=link))

@@ -307,17 +307,17 @@ class EventLog:
                 self._read_new()
             return self._events[-1].seq if self._events else 0
 
-    def damage(self, told: int = 0) -> dict[int, str]:
+    def damage(self, last_known: int = 0) -> dict[int, str]:
         """Return number -> what is wrong, of events that are missing or not as they were written.
 
         Those that were accepted are left out.
 
         Args:
-            told: number of an event that was once written, as the end of a lock tells.
+            last_known: number of an event that was once written, as a released lock has it.
         """
         with self._mutex:
             self._read_new()
-            lost = (n for n in range(self.last + 1, told + 1) if n not in self._accepted)
+            lost = (n for n in range(self.last + 1, last_known + 1) if n not in self._accepted)
             return self._open_damage() | dict.fromkeys(lost, "it is missing")
 
     def _open_damage(self) -> dict[int, str]:

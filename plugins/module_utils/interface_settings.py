@@ -84,8 +84,8 @@ def address_settings(interface: str, rail: int, network: str) -> Iterator[Settin
     if flags and not int(flags, 16) & 1:
         yield Setting(f"{interface} is up", ("ip", "link", "set", "dev", interface, "up"))
     held = f"{address}/{wanted.prefixlen}"
-    told = [info for each in _asked("address", "dev", interface) for info in each["addr_info"]]
-    if held not in {f"{info.get('local')}/{info.get('prefixlen')}" for info in told}:
+    answer = [info for each in _asked("address", "dev", interface) for info in each["addr_info"]]
+    if held not in {f"{info.get('local')}/{info.get('prefixlen')}" for info in answer}:
         command = ("ip", "address", "replace", held, "dev", interface)
         yield Setting(f"{interface} has address {held}", command)
     route = {"dst": str(wanted), "dev": interface, "prefsrc": str(address)}

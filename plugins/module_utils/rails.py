@@ -104,8 +104,8 @@ def candidates(root: Path, ports: Mapping[str, Port], kind: str) -> tuple[list[s
     """Return what may be rails, and whether that is because they are beside GPUs."""
     mine = _cards(root, (name for name, port in ports.items() if port.layer == LINK_LAYERS[kind]))
     switches = _switches(root)
-    beside = [name for name in mine if switches & _bridges(_device(root, name))]
-    return beside or mine, bool(beside)
+    nearest = [name for name in mine if switches & _bridges(_device(root, name))]
+    return nearest or mine, bool(nearest)
 
 
 def _cards(root: Path, names: Iterable[str]) -> list[str]:

@@ -28,8 +28,8 @@ def find_policies(spec_file: Path) -> Path | None:
     """
     if spec_file.name in _NAMES:
         return None
-    beside = (spec_file.with_name(name) for name in _NAMES)
-    return next((path for path in beside if path.exists() or path.is_symlink()), None)
+    defaults = (spec_file.with_name(name) for name in _NAMES)
+    return next((path for path in defaults if path.exists() or path.is_symlink()), None)
 
 
 def load_policies(path: Path) -> LoadedPolicies:

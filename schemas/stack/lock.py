@@ -247,7 +247,7 @@ class Companion(SpecModel, frozen=True):
 
     component: str
     version: Exact
-    beside: Annotated[
+    goes_with: Annotated[
         list[Literal["pyxis", "kubernetes", "efa", "tcpx", "tcpxo", "gib", "nvidia"]],
         Meta(min_length=1),
     ]
@@ -339,7 +339,7 @@ class Lock(SpecModel, frozen=True):
                 found
                 for found in self.companions
                 if found.component == component
-                and used & set(found.beside)
+                and used & set(found.goes_with)
                 and (found.when is None or found.when.holds(versions))
                 and (not found.distributions or distribution in {None, *found.distributions})
             ),

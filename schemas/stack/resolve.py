@@ -237,7 +237,7 @@ def _chosen(
         return _component(component, version, tested, "asked")
     if key == "fabric_manager" and choice.need.nvswitch is None:
         return None
-    return _of_set(component, choice, versions) or _beside(component, choice, versions, lock)
+    return _of_set(component, choice, versions) or _of_companion(component, choice, versions, lock)
 
 
 def _is_brought(component: Component, choice: _Choice, versions: Mapping[str, str]) -> bool:
@@ -298,7 +298,7 @@ def _of_set(
     return _component(component, have, tested, "lock")
 
 
-def _beside(
+def _of_companion(
     component: Component, choice: _Choice, versions: Mapping[str, str], lock: Lock
 ) -> ResolvedComponent | None:
     """Return a component that no set says: of the distribution, or what goes with the rest."""
@@ -310,8 +310,8 @@ def _beside(
     companion = lock.companion(component.key, used, versions, choice.distribution)
     if companion is None:
         return None
-    beside = _component(component, companion.version, None, "beside")
-    return msgspec.structs.replace(beside, source=companion.source, date=companion.date)
+    companion_row = _component(component, companion.version, None, "companion")
+    return msgspec.structs.replace(companion_row, source=companion.source, date=companion.date)
 
 
 def _component(

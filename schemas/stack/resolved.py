@@ -11,7 +11,7 @@ from .table import MissingSoftware, SoftwareRow
 
 Install: TypeAlias = Literal["", "built", "distribution"]
 """Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
-Origin: TypeAlias = Literal["asked", "lock", "beside", "cluster", "distribution", "image"]
+Origin: TypeAlias = Literal["asked", "lock", "companion", "cluster", "distribution", "image"]
 """asked: the spec says it; lock: of the set; beside: no set says it, and it goes with the rest;
 cluster: the same on all pools; distribution: of its own packages; image: what the nodes boot has
 it."""

@@ -143,8 +143,8 @@ def _hosts() -> dict[str, str]:
     terraform-provider-oci, provider_clients.go and GetEnvSettingWithDefault, November 2026).
     """
     names = (f"{prefix}CLIENT_HOST_OVERRIDES" for prefix in ("TF_VAR_", "OCI_", ""))
-    told = next((value for name in names if (value := os.environ.get(name))), "")
-    pairs = (part.split("=") for part in told.split(";"))
+    setting = next((value for name in names if (value := os.environ.get(name))), "")
+    pairs = (part.split("=") for part in setting.split(";"))
     hosts = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # noqa: PLR2004  # others are passed over there too
     return {name: host if "://" in host else f"https://{host}" for name, host in hosts.items()}
 

@@ -202,8 +202,8 @@ class SiteSession(ABC):
         }
         made = [name for name, storage in mine.items() if storage.is_made]
         made += [plan.storage for plan in volume_plans(spec, site)]
-        told = self._bare_engine().outputs() if made and self.has_stack else {}
-        known = told.get(FILE_SYSTEMS)
+        answer = self._bare_engine().outputs() if made and self.has_stack else {}
+        known = answer.get(FILE_SYSTEMS)
         found = {n: str(known[n]) for n in made if isinstance(known, dict) and known.get(n)}
         there = {n: storage.existing for n, storage in mine.items() if storage.existing}
         return found | {name: self._existing_device(id_) for name, id_ in there.items()}

@@ -91,8 +91,8 @@ def _known(urn: str) -> str:
 
 
 def _outputs(answer: Json) -> Json:
-    told: Json = flat(answer)
-    return told
+    reported: Json = flat(answer)
+    return reported
 
 
 def _unique(urn: str, name: str) -> str:

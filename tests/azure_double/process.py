@@ -40,7 +40,7 @@ class AzureProcess(ServerProcess):
             "REQUESTS_CA_BUNDLE": str(self.certificate),
         }
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return what exists, by path."""
         reply = requests.get(f"{self.url}/standing", timeout=30, verify=str(self.certificate))
         found: list[str] = reply.json()

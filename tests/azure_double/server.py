@@ -57,8 +57,8 @@ class Subscription:
                 return ready
             if verb == "GET" and path in {f"{_ROOT}/resources", f"{_ROOT}/resourcegroups"}:
                 return {"value": list(self._tagged(path, asked["query"]["$filter"]))}
-            if (told := self.machines.answer(verb, path, asked)) is not None:
-                return told
+            if (reported := self.machines.answer(verb, path, asked)) is not None:
+                return reported
             known = resource_at(path)
             if known is None or verb not in {"GET", "PUT", "DELETE"}:
                 raise Refused(404, "InvalidResourceType", f"this double knows no {verb} of {path}")
@@ -71,8 +71,8 @@ class Subscription:
             raise Refused(404, "ResourceNotFound", f"The Resource '{path}' was not found.")
         return self.things[path.casefold()]
 
-    def _put(self, path: str, token: str, told: Json, body: Json) -> Json:
-        found = list(complaints(token, {**flat(body), **told}))
+    def _put(self, path: str, token: str, reported: Json, body: Json) -> Json:
+        found = list(complaints(token, {**flat(body), **reported}))
         if found:
             raise Refused(400, "InvalidRequestContent", "; ".join(found))
         self._check_place(path, body)
@@ -174,7 +174,7 @@ class Subscription:
             if is_group == groups and thing.get("tags", {}).get(key) == value:
                 yield thing
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return the path of each thing."""
         return sorted(thing["id"] for thing in self.things.values())
 
@@ -221,7 +221,9 @@ _ALWAYS: dict[str, Any] = {
 def _always(path: str) -> Any:
     """Return such an answer; None: something else is asked."""
     rest = path.removeprefix(_ROOT)
-    return next((told for known, told in _ALWAYS.items() if re.fullmatch(known, rest)), None)
+    return next(
+        (reported for known, reported in _ALWAYS.items() if re.fullmatch(known, rest)), None
+    )
 
 
 def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
@@ -261,7 +263,7 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
                 login = {"loginEndpoint": "https://login.microsoftonline.com", "audiences": [own]}
                 return {"resourceManager": own, "authentication": login}
             if path == "/standing":
-                return kept.standing()
+                return kept.existing()
             if "api-version" not in asked["query"]:
                 raise Refused(400, "MissingApiVersionParameter", "api-version is required")
             return kept.answer(self.command, path, asked)

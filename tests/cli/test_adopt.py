@@ -83,9 +83,9 @@ def test_what_needs_a_hand_is_reported_and_the_exit_code_is_that_of_a_wrong_spec
     argv = ("adopt", "parallelcluster", str(file), "--output", str(tmp_path / "c.yaml"))
     done = run(*argv, "--format", "json")
     assert done.exit_code == 2
-    told = json.loads(done.stdout)
-    assert "GC121" in {found["code"] for found in told["findings"]}
-    assert {"where", "why"} == set(told["not_carried"][0])
+    answer = json.loads(done.stdout)
+    assert "GC121" in {found["code"] for found in answer["findings"]}
+    assert {"where", "why"} == set(answer["not_carried"][0])
 
 
 def test_a_file_that_is_there_is_left_as_it_is(run: Run, tmp_path: Path) -> None:

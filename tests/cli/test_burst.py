@@ -33,13 +33,13 @@ def test_a_replay_is_reported_with_waits_money_and_reasons(day: Run) -> None:
 
 def test_a_replay_as_json_holds_what_the_text_is_made_from(day: Run) -> None:
     done = day(*DAY, "--account", "*=vision", "--format", "json")
-    told = json.loads(done.stdout)
-    assert told["cloud"]["usd"] == pytest.approx(55.04 * (4.25 + 1.0))  # jobs; booting and idling
-    assert told["cloud"]["stayed"] == {"alone": 1, "account": 1}
-    assert told["refused"] == {"size": 1}
-    assert told["left_out"] == {"never ran": 1}
-    assert told["home"]["utilisation"] == 0.875
-    assert told["waits_without"]["max"] == 26400
+    answer = json.loads(done.stdout)
+    assert answer["cloud"]["usd"] == pytest.approx(55.04 * (4.25 + 1.0))  # jobs; booting and idling
+    assert answer["cloud"]["stayed"] == {"alone": 1, "account": 1}
+    assert answer["refused"] == {"size": 1}
+    assert answer["left_out"] == {"never ran": 1}
+    assert answer["home"]["utilisation"] == 0.875
+    assert answer["waits_without"]["max"] == 26400
 
 
 def test_a_partition_whose_jobs_stay_is_replayed_too(day: Run, tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_dry_run_tells_each_job_with_every_reason(run: Run, tmp_path: Path) ->
 
 def test_a_dry_run_as_json_has_the_promise_for_the_next_round(run: Run, tmp_path: Path) -> None:
     files = map(str, case_files("a_big_job_is_promised_room", tmp_path))
-    told = json.loads(run("burst", "dry-run", *files, "--format", "json").stdout)
-    assert told["promise"]["job"] == "1"
-    assert [decision["spills"] for decision in told["decisions"]] == [False, False, True]
+    answer = json.loads(run("burst", "dry-run", *files, "--format", "json").stdout)
+    assert answer["promise"]["job"] == "1"
+    assert [decision["spills"] for decision in answer["decisions"]] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,10 @@ def _cluster(run: Run, name: str, *options: str) -> dict[str, Any]:
 def test_every_price_has_a_source_and_every_number_of_one_is_used(run: Run, name: str) -> None:
     done = run("cost", _example(name))
     assert done.exit_code == 0
-    head, _, told = done.stdout.partition("\nprices, as the catalog has them:\n")
-    told = told.replace("\n  ", " ")  # a long source goes on on the next line
+    head, _, answer = done.stdout.partition("\nprices, as the catalog has them:\n")
+    answer = answer.replace("\n  ", " ")  # a long source goes on on the next line
     assert set(re.findall(r" \[(\d+)\]", head)) == set(
-        re.findall(r"^\[(\d+)\] .*\d{4}-\d", told, re.MULTILINE)
+        re.findall(r"^\[(\d+)\] .*\d{4}-\d", answer, re.MULTILINE)
     )
 
 
@@ -139,10 +139,10 @@ def test_a_spec_with_errors_ends_with_2_and_all_its_diagnostics(run: Run, spec: 
 def test_the_errors_of_a_spec_come_as_one_document(run: Run, spec: Path) -> None:
     spec.write_text("nam: demo\n", encoding="utf-8")
     done = run("cost", str(spec), "--format", "json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == told["exit_code"] == 2
-    assert told["ok"] is False
-    assert told["diagnostics"]
+    answer = json.loads(done.stdout)
+    assert done.exit_code == answer["exit_code"] == 2
+    assert answer["ok"] is False
+    assert answer["diagnostics"]
 
 
 def test_a_catalog_of_ones_own_gives_the_price(run: Run, tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_a_catalog_of_ones_own_gives_the_price(run: Run, tmp_path: Path) -> None
 
 
 def test_nothing_heavy_is_imported_and_no_network_is_asked(shell: Run) -> None:
-    told = shell("cost", _example("hybrid"), PYTHONPROFILEIMPORTTIME="1").stderr
-    imported = set(re.findall(r"^import time:.*\| +(\S+)$", told, re.MULTILINE))
+    answer = shell("cost", _example("hybrid"), PYTHONPROFILEIMPORTTIME="1").stderr
+    imported = set(re.findall(r"^import time:.*\| +(\S+)$", answer, re.MULTILINE))
     tops = {name.partition(".")[0] for name in imported}
     assert "gcluster.schemas.cost.bill" in imported
     assert tops & {"jsonschema", "pulumi", "ansible", "obstore", "asyncio", "socket"} == set()

@@ -70,9 +70,9 @@ def test_what_is_only_worth_a_look_stops_nothing(on: Callable[..., Any]) -> None
 
 def test_json_tells_the_same(on: Callable[..., Any]) -> None:
     done = on(BARE, "--format", "json")
-    told = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     assert done.exit_code == 1
-    assert told["ok"] is False
-    assert told["packages"][0] == "podman"
-    assert told["install"].startswith("sudo apt-get update")
-    assert {need["name"] for need in told["needs"] if not need["present"]} >= {"podman", "root"}
+    assert answer["ok"] is False
+    assert answer["packages"][0] == "podman"
+    assert answer["install"].startswith("sudo apt-get update")
+    assert {need["name"] for need in answer["needs"] if not need["present"]} >= {"podman", "root"}

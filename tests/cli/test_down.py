@@ -133,5 +133,7 @@ def test_the_question_names_the_data_that_will_be_destroyed(
 
 
 def test_json_is_the_result(removing: Callable[..., Any]) -> None:
-    told = json.loads(removing(DownResult(removed={"node": 5}), "--yes", "--format", "json").stdout)
-    assert told["removed"] == {"node": 5}
+    answer = json.loads(
+        removing(DownResult(removed={"node": 5}), "--yes", "--format", "json").stdout
+    )
+    assert answer["removed"] == {"node": 5}

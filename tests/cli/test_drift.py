@@ -59,8 +59,8 @@ def test_the_detailed_exit_code_tells_of_drift_in_every_form(
 
 
 def test_json_has_each_difference_as_a_value(run: Run, drifted: str) -> None:
-    told = json.loads(run("drift", drifted, "--format", "json").stdout)
-    assert [(d["plane"], d["where"], d["name"], d["fixable"]) for d in told["drifts"]] == [
+    answer = json.loads(run("drift", drifted, "--format", "json").stdout)
+    assert [(d["plane"], d["where"], d["name"], d["fixable"]) for d in answer["drifts"]] == [
         ("cloud", "lab", "gpu002", True),
         ("cloud", "lab", "gpu003", True),
     ]

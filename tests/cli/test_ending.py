@@ -72,9 +72,9 @@ def test_what_the_operating_system_refuses_is_reported_in_its_words(
 
 def test_in_json_an_error_is_the_one_document_on_stdout(failing: Callable[..., Any]) -> None:
     done = failing(failure("GC901", "held", exit_code=Exit.LOCKED), "--format", "json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == told["exit_code"] == 6
-    assert [d["summary"] for d in told["diagnostics"]] == ["held"]
+    answer = json.loads(done.stdout)
+    assert done.exit_code == answer["exit_code"] == 6
+    assert [d["summary"] for d in answer["diagnostics"]] == ["held"]
     assert done.stderr == ""
 
 

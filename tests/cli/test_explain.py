@@ -70,8 +70,8 @@ def test_without_a_code_all_are_listed_by_family(run: Callable[..., Any]) -> Non
 
 
 def test_json_lists_the_same(run: Callable[..., Any]) -> None:
-    told = json.loads(run("explain", "--format", "json").stdout)
-    assert {c["code"]: c["summary"] for c in told["codes"]} == {
+    answer = json.loads(run("explain", "--format", "json").stdout)
+    assert {c["code"]: c["summary"] for c in answer["codes"]} == {
         code: known.summary for code, known in KNOWN.items()
     }
 
@@ -98,8 +98,8 @@ def test_a_retired_code_is_reported_with_what_it_meant(
 
 
 def test_json_has_the_same_words_and_the_example(run: Callable[..., Any]) -> None:
-    told = json.loads(run("explain", "GC101", "--format", "json").stdout)
-    assert told["summary"] == CHECKS["GC101"].summary
-    assert [d["code"] for d in told["example"]["diagnostics"]] == ["GC101"]
-    assert told["example"]["fails"] != told["example"]["passes"]
+    answer = json.loads(run("explain", "GC101", "--format", "json").stdout)
+    assert answer["summary"] == CHECKS["GC101"].summary
+    assert [d["code"] for d in answer["example"]["diagnostics"]] == ["GC101"]
+    assert answer["example"]["fails"] != answer["example"]["passes"]
     assert json.loads(run("explain", "GC949", "--format", "json").stdout)["example"] is None

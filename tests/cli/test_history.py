@@ -24,8 +24,8 @@ def made(run: Run, spec: Path) -> str:
 
 
 def _runs(run: Run, spec: str) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = json.loads(run("history", spec, "--format", "json").stdout)
-    return told
+    answer: list[dict[str, Any]] = json.loads(run("history", spec, "--format", "json").stdout)
+    return answer
 
 
 def test_each_run_is_a_line_with_who_what_and_how_it_ended(run: Run, made: str) -> None:
@@ -38,9 +38,9 @@ def test_each_run_is_a_line_with_who_what_and_how_it_ended(run: Run, made: str) 
 
 def test_a_run_is_reported_event_by_event(run: Run, made: str) -> None:
     (only,) = _runs(run, made)
-    told = run("show", made, only["id"][:12])
-    assert told.exit_code == 0
-    kinds = [line.split()[1] for line in told.stdout.splitlines()[2:] if line[2:4].isdigit()]
+    answer = run("show", made, only["id"][:12])
+    assert answer.exit_code == 0
+    kinds = [line.split()[1] for line in answer.stdout.splitlines()[2:] if line[2:4].isdigit()]
     assert kinds[0] == "RunStarted"
     assert kinds[-1] == "RunFinished"
     assert "IntentsStored" in kinds

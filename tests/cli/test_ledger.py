@@ -53,7 +53,7 @@ def test_json_has_each_leftover_as_a_value(
 ) -> None:
     monkeypatch.setattr(SimulatedProvider, "sweep", lambda *_: LEFT)
     done = run("ledger", "check", made, "--format", "json")
-    told = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     assert done.exit_code == 5
-    assert [left["item"]["provider_id"] for left in told["leftovers"]] == ["i-9", "eip-1"]
-    assert (told["usd_per_hour"], told["known_usd_per_hour"]) == (None, 98.32)
+    assert [left["item"]["provider_id"] for left in answer["leftovers"]] == ["i-9", "eip-1"]
+    assert (answer["usd_per_hour"], answer["known_usd_per_hour"]) == (None, 98.32)

@@ -71,8 +71,8 @@ def test_words_narrow_the_list(run: Run) -> None:
 
 
 def test_the_same_values_come_as_json(run: Run) -> None:
-    told = json.loads(run("machines", "--gpu", "4xgb200", "--cloud=aws", "--format=json").stdout)
-    (machine,) = told["machines"]
+    answer = json.loads(run("machines", "--gpu", "4xgb200", "--cloud=aws", "--format=json").stdout)
+    (machine,) = answer["machines"]
     assert machine["name"] == "p6e-gb200.36xlarge"
     assert machine["nvlink_domain_gpus"] == 72
     assert machine["fabric_gbps"] is None
@@ -81,8 +81,10 @@ def test_the_same_values_come_as_json(run: Run) -> None:
 
 
 def test_json_gives_the_price_with_its_source_and_market(run: Run) -> None:
-    told = json.loads(run("machines", "--gpu", "1xh100", "--cloud", "aws", "--format=json").stdout)
-    price = told["machines"][0]["price"]
+    answer = json.loads(
+        run("machines", "--gpu", "1xh100", "--cloud", "aws", "--format=json").stdout
+    )
+    price = answer["machines"][0]["price"]
     assert set(price) == {"usd_per_hour", "market", "region", "source", "date"}
     assert price["market"] == "on-demand"
 
@@ -143,8 +145,8 @@ def test_zones_and_marks_of_one_machine_are_reported(run: Run) -> None:
 
 
 def test_one_machine_comes_as_json_too(run: Run) -> None:
-    told = json.loads(run("machines", "p6-b200.48xlarge", "--format", "json").stdout)
-    count = next(figure for figure in told["figures"] if figure["path"] == "nics.0.count")
+    answer = json.loads(run("machines", "p6-b200.48xlarge", "--format", "json").stdout)
+    count = next(figure for figure in answer["figures"] if figure["path"] == "nics.0.count")
     assert count["value"] == 8
     assert count["unverified"] is True
     assert count["source"]

@@ -45,8 +45,10 @@ def test_state_of_an_older_format_is_refused_with_what_to_do_and_left_as_it_is(
     before = tree(old)
     done = run(*(str(spec) if word == "PATH" else word for word in verb.split()))
     assert done.exit_code == 1
-    told = " ".join(done.stderr.split())
-    assert "GC902" in told
-    assert "its format is 3, this version reads 4" in told
-    assert "take the cluster down with the version that made it, delete what it left there" in told
+    answer = " ".join(done.stderr.split())
+    assert "GC902" in answer
+    assert "its format is 3, this version reads 4" in answer
+    assert (
+        "take the cluster down with the version that made it, delete what it left there" in answer
+    )
     assert tree(old) == before

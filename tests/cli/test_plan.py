@@ -65,9 +65,9 @@ def test_a_plan_that_shows_an_error_ends_as_refused(
 
 
 def test_json_is_the_plan(planning: Callable[..., Any]) -> None:
-    told = json.loads(planning(_plan(NODE), "--format", "json").stdout)
-    assert told["sites"][0]["changes"][0]["resource"]["name"] == "gpu001"
-    assert told["usd_per_hour"] is None
+    answer = json.loads(planning(_plan(NODE), "--format", "json").stdout)
+    assert answer["sites"][0]["changes"][0]["resource"]["name"] == "gpu001"
+    assert answer["usd_per_hour"] is None
 
 
 def test_preflight_answers_stand_under_the_plan_by_site_with_codes_and_help(

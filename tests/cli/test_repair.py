@@ -24,8 +24,8 @@ def short(run: Run, spec: Path) -> str:
 
 
 def _queue(run: Run, spec: str) -> list[dict[str, Any]]:
-    told: dict[str, Any] = json.loads(run("status", spec, "--format", "json").stdout)
-    repairs: list[dict[str, Any]] = told["repairs"]
+    answer: dict[str, Any] = json.loads(run("status", spec, "--format", "json").stdout)
+    repairs: list[dict[str, Any]] = answer["repairs"]
     return repairs
 
 
@@ -48,10 +48,10 @@ def test_the_comment_of_a_plan_has_the_queue_and_no_times(run: Run, short: str) 
 def test_repair_ends_with_who_serves_and_who_was_given_up(run: Run, short: str) -> None:
     waiting = {entry["node"] for entry in _queue(run, short)}
     done = run("repair", short, "--yes", "--format", "json")
-    told = json.loads(done.stdout)
-    assert set(told["admitted"]) | told["given_up"].keys() == waiting
-    assert done.exit_code == (1 if told["given_up"] else 0)
-    assert {e["node"] for e in _queue(run, short)} == told["given_up"].keys()
+    answer = json.loads(done.stdout)
+    assert set(answer["admitted"]) | answer["given_up"].keys() == waiting
+    assert done.exit_code == (1 if answer["given_up"] else 0)
+    assert {e["node"] for e in _queue(run, short)} == answer["given_up"].keys()
 
 
 def test_nobody_to_ask_means_that_nothing_is_tried(run: Run, short: str) -> None:

@@ -35,8 +35,8 @@ def up(run: Run, spec: Path) -> Path:
 
 
 def _codes(spec: Path, run: Run) -> set[str]:
-    told: dict[str, Any] = json.loads(run("plan", str(spec), "--format", "json").stdout)
-    return {diagnostic["code"] for diagnostic in told["diagnostics"]}
+    answer: dict[str, Any] = json.loads(run("plan", str(spec), "--format", "json").stdout)
+    return {diagnostic["code"] for diagnostic in answer["diagnostics"]}
 
 
 def test_another_provider_is_in_the_plan_and_up_refuses_until_it_is_changed(
@@ -57,8 +57,8 @@ def test_another_provider_is_in_the_plan_and_up_refuses_until_it_is_changed(
     monkeypatch.delenv("OLD_KEY")
     assert "GC1164" not in _codes(up, run)
     assert open_cluster(str(up)).vault.version("munge") == before
-    told = json.loads(run("plan", str(up), "--format", "json").stdout)
-    assert told["steps"] == []
+    answer = json.loads(run("plan", str(up), "--format", "json").stdout)
+    assert answer["steps"] == []
     assert run("up", str(up), "--yes").exit_code == 0
     assert run("down", str(up), "--yes").exit_code == 0
 

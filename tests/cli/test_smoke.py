@@ -73,9 +73,9 @@ def test_a_log_that_says_nothing_is_a_failure_with_its_reasons(gate: Callable[..
 
 
 def test_json_is_the_verdict_and_the_log(gate: Callable[..., Any]) -> None:
-    told = json.loads(gate(FAILED, "--format", "json").stdout)
-    assert told["verdict"]["verdict"] == "fail"
-    assert told["log"]["rows"] == []
+    answer = json.loads(gate(FAILED, "--format", "json").stdout)
+    assert answer["verdict"]["verdict"] == "fail"
+    assert answer["log"]["rows"] == []
 
 
 ROCE = ("--fabric", "roce", "--machine", "BM.GPU.H100.8", "--nodes", "2")
@@ -85,10 +85,10 @@ def test_a_saved_log_is_judged_without_a_cluster(run: Callable[..., Any], tmp_pa
     log = tmp_path / "nccl.log"
     log.write_text(cases_of("roce")["passes"].text)
     done = run("smoke", "--log", str(log), *ROCE, "--format", "json")
-    told = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     assert done.exit_code == 0
-    assert (told["verdict"], told["reasons"], told["floor"]) == ("pass", [], 280.0)
-    assert told["busbw"] > 0
+    assert (answer["verdict"], answer["reasons"], answer["floor"]) == ("pass", [], 280.0)
+    assert answer["busbw"] > 0
 
 
 def test_a_saved_log_that_proves_nothing_is_exit_code_4(run: Callable[..., Any]) -> None:

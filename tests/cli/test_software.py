@@ -50,8 +50,8 @@ def test_without_a_spec_every_tested_set_is_listed_with_its_evidence(run: Run) -
 
 
 def test_the_sets_as_json_are_the_lock(run: Run) -> None:
-    told = json.loads(run("software", "--format", "json").stdout)["sets"]
-    assert [each["name"] for each in told] == [tested.name for tested in load_lock().sets]
+    answer = json.loads(run("software", "--format", "json").stdout)["sets"]
+    assert [each["name"] for each in answer] == [tested.name for tested in load_lock().sets]
 
 
 def test_a_pool_shows_its_set_the_evidence_and_what_was_asked_for(run: Run, h100: Path) -> None:
@@ -66,11 +66,11 @@ def test_a_pool_shows_its_set_the_evidence_and_what_was_asked_for(run: Run, h100
 
 
 def test_the_table_that_is_shown_is_the_one_that_is_compiled(run: Run, h100: Path) -> None:
-    told = json.loads(run("software", str(h100), "--format", "json").stdout)["pools"]["train"]
+    answer = json.loads(run("software", str(h100), "--format", "json").stdout)["pools"]["train"]
     spec = load(h100).spec
     assert spec is not None
     rows = node_facts(spec, load_catalog())["train"].software.rows
-    assert told["rows"] == list(msgspec.to_builtins(rows))
+    assert answer["rows"] == list(msgspec.to_builtins(rows))
     shown = run("software", str(h100), "--pool", "train").stdout
     lines = [line for line in shown.splitlines() if line.startswith("    ")]
     assert [line.split("  ")[2] for line in lines] == [row.name for row in rows]

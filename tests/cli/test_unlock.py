@@ -25,7 +25,7 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
 def unlocked(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double and return the result and what was released."""
 
-    def invoke(lock: str, *words: str, **told: Any) -> Any:
+    def invoke(lock: str, *words: str, **answer: Any) -> Any:
         seen: list[Any] = []
         cluster = SimpleNamespace(name="demo")
         stand_in(
@@ -34,7 +34,7 @@ def unlocked(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
 
         def unlock(_: object, site: str, epoch: int) -> Unlocked:
             seen.append((site, epoch))
-            return Unlocked(lock=f"{site}/{epoch}", **told)
+            return Unlocked(lock=f"{site}/{epoch}", **answer)
 
         stand_in("cluster.unlock", unlock=unlock)
         return run("unlock", "demo", "--lock", lock, *words), seen

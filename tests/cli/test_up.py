@@ -120,14 +120,14 @@ def test_a_failed_gate_is_exit_code_4_and_says_how_to_go_on(bringing: Callable[.
 
 
 def test_a_node_left_behind_is_named_once_with_its_reason(bringing: Callable[..., Any]) -> None:
-    told = Diagnostic(
+    answer = Diagnostic(
         code="GC921",
         severity=Severity.ERROR,
         summary="gpu003 can't be reached: timed out",
         hint="fix it",
     )
     failed = {"gpu003": "timed out", "gpu004": "disk full"}
-    done = bringing(UpResult(failed_hosts=failed, diagnostics=(told,)), "--yes")
+    done = bringing(UpResult(failed_hosts=failed, diagnostics=(answer,)), "--yes")
     assert done.exit_code == 0
     assert done.stdout.count("gpu003") == 1
     assert "✘ gpu004 was left behind: disk full" in done.stdout

@@ -78,9 +78,9 @@ def test_json_is_one_document_with_the_same_findings(
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(WRONG, encoding="utf-8")
-    told = json.loads(run("validate", str(spec), str(path), "--format", "json").stdout)
-    good, bad = told["specs"]
-    assert told["ok"] is False
+    answer = json.loads(run("validate", str(spec), str(path), "--format", "json").stdout)
+    good, bad = answer["specs"]
+    assert answer["ok"] is False
     assert (good["ok"], good["cluster"], good["pools"], good["hosts"]) == (True, "demo", 2, 5)
     assert bad["ok"] is False
     first = bad["diagnostics"][0]
@@ -219,8 +219,8 @@ def test_fix_and_write_with_a_format_leave_the_report_whole(
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(WRONG, encoding="utf-8")
-    told = json.loads(run("validate", str(path), "--fix", "--write", "--format", "json").stdout)
-    assert told["ok"] is True
+    answer = json.loads(run("validate", str(path), "--fix", "--write", "--format", "json").stdout)
+    assert answer["ok"] is True
 
 
 @pytest.mark.parametrize(

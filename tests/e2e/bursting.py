@@ -152,15 +152,15 @@ class Bursting:
         """Take it all down; the book must be closed then, and nothing left."""
         self.until(lambda: not self.rented(), within_s=120)
         self.stop(signal.SIGTERM)
-        told = self.tally(monkeypatch)
+        answer = self.tally(monkeypatch)
 
         self.live.gcluster("down", str(self.live.spec), "--yes")
 
         with capsys.disabled():
-            counted = ", ".join(f"{count} {word}" for word, count in told.items())
+            counted = ", ".join(f"{count} {word}" for word, count in answer.items())
             sys.stdout.write(f"\n{counted}; {len(self.rented())} containers by label\n")
-        assert told["intents"] == told["results"]
-        assert told["created"] == told["deletions"]
+        assert answer["intents"] == answer["results"]
+        assert answer["created"] == answer["deletions"]
         assert not any(self.live.left_behind().values())
 
     def cut_off(self, node: str) -> None:
@@ -216,5 +216,5 @@ def filled(folder: Path, faults: Faults = FAULTS) -> Iterator[Bursting]:
         live.gcluster("down", str(live.spec), "--yes", expect=None)
 
 
-def _ours(intents: set[str], told: Iterable[dict[str, str]]) -> dict[str, str]:
-    return {key: value for each in told for key, value in each.items() if key in intents}
+def _ours(intents: set[str], answer: Iterable[dict[str, str]]) -> dict[str, str]:
+    return {key: value for each in answer for key, value in each.items() if key in intents}

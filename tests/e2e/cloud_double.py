@@ -39,7 +39,7 @@ smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 class OwnDouble(Protocol):
     """The process that stands for a cloud."""
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return what exists there."""
         ...
 
@@ -88,9 +88,9 @@ class CloudDouble:
         catalog["machines"][0]["simulated"] = True
         self.live.spec.with_name("machines.yaml").write_text(yaml.safe_dump(catalog))
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return what exists in the cloud."""
-        return self.cloud.standing()
+        return self.cloud.existing()
 
     def __enter__(self) -> Self:
         """Give it."""
@@ -110,7 +110,7 @@ class CloudDouble:
         result = self.live.json("up", str(self.live.spec), "--yes")
         assert result["failed_hosts"] == {}
         assert result["verdict"]["verdict"] == "pass"
-        assert sorted(self.machines.standing().values()) == NODES
+        assert sorted(self.machines.existing().values()) == NODES
 
     def certificate_says_simulated(self) -> None:
         """Look at what the certificate says of GPUs and transport."""
@@ -124,8 +124,8 @@ class CloudDouble:
         for _ in range(2):
             self.killed_by_engine("down", moment="deleted", number=3)
         self.live.gcluster("down", str(self.live.spec), "--yes")
-        assert self.standing() == []
-        assert self.machines.standing() == {}
+        assert self.existing() == []
+        assert self.machines.existing() == {}
 
     def begun(self, verb: str) -> subprocess.Popen[str]:
         """Start a command in a process group of its own; its events are on stderr."""

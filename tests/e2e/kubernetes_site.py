@@ -177,11 +177,11 @@ class KubernetesCluster(LiveCluster):
         """Return the anonymous volumes of this cluster's containers."""
         form = '{{range .Mounts}}{{if eq .Type "volume"}}{{.Name}} {{end}}{{end}}'
         ids = self.engine("ps", "--all")
-        told = subprocess.run(
+        answer = subprocess.run(
             ["podman", "inspect", "--format", form, *ids],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        return told.stdout.split()
+        return answer.stdout.split()
 
 
 def pod(name: str, *, gpus: int = 0, qos: str = "", namespace: str = "physics") -> dict[str, Any]:

@@ -145,8 +145,8 @@ class Suite:
     def said(self, test: str) -> str:
         """Return what a test that failed said last, without its decoration."""
         lines = (LOGS / f"{test}.log").read_text(encoding="utf-8").splitlines()
-        told = [line for line in lines if re.search(r"Fatal|failed  ?:|Error |^E  ", line)]
-        return (told or lines or [""])[0][:200]
+        answer = [line for line in lines if re.search(r"Fatal|failed  ?:|Error |^E  ", line)]
+        return (answer or lines or [""])[0][:200]
 
     def _container(self, node: str) -> str:
         return f"gcluster-{self.live.name}-{node}"

@@ -83,8 +83,8 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(amazon: Amazon)
     amazon.killed_by_engine("up", match=INSTANCE + "door")
     amazon.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
     amazon.comes_up_in_spite_of_kills()
-    standing = Counter(line.split()[0] for line in amazon.standing())
-    assert (standing["InstanceId"], standing["VpcId"], standing["NatGatewayId"]) == (5, 1, 1)
+    existing = Counter(line.split()[0] for line in amazon.existing())
+    assert (existing["InstanceId"], existing["VpcId"], existing["NatGatewayId"]) == (5, 1, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(amazon: Amazon) -> None:

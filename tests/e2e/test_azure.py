@@ -76,9 +76,9 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(azure: Azure) -
     azure.killed_by_engine("up", match=MACHINE + "door")
     azure.killed_by_engine("up", moment="made", match=MACHINE + "head")
     azure.comes_up_in_spite_of_kills()
-    standing = Counter(path.split("/")[-2] for path in azure.standing())
-    assert (standing["virtualMachines"], standing["virtualMachineScaleSets"]) == (2, 1)
-    assert (standing["virtualNetworks"], standing["natGateways"]) == (1, 1)
+    existing = Counter(path.split("/")[-2] for path in azure.existing())
+    assert (existing["virtualMachines"], existing["virtualMachineScaleSets"]) == (2, 1)
+    assert (existing["virtualNetworks"], existing["natGateways"]) == (1, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(azure: Azure) -> None:

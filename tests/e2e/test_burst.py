@@ -80,9 +80,9 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
 def test_a_job_that_may_not_leave_has_its_reason_shown(bursting: Bursting) -> None:
     job = bursting.send("true", "--exclusive", "--time=5", "--comment=spill=no")
 
-    told = bursting.live.json("burst", "explain", str(bursting.live.spec), job)
+    answer = bursting.live.json("burst", "explain", str(bursting.live.spec), job)
 
-    against = [r["word"] for r in told["decision"]["reasons"] if not r["holds"]]
+    against = [r["word"] for r in answer["decision"]["reasons"] if not r["holds"]]
     assert "leave" in against
     bursting.until(lambda: "stays (" in bursting.job(job, "AdminComment"), within_s=60)
     bursting.on_head(f"scancel {job}")

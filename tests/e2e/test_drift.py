@@ -194,8 +194,8 @@ def test_the_certificate_that_drift_has_ended_is_renewed_by_a_test_alone(
 
 def test_a_machine_that_was_stopped_and_a_stray_are_drift_of_the_site(pair: LiveCluster) -> None:
     asked = ["podman", "inspect", "--format", "{{json .Config.Labels}}", _container(pair, "gpu002")]
-    told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    owner = {k: v for k, v in json.loads(told).items() if k.startswith("gcluster.")}
+    answer = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    owner = {k: v for k, v in json.loads(answer).items() if k.startswith("gcluster.")}
     labels = [f"--label={key}={owner[key]}" for key in sorted(owner) if "token" not in key]
     volume = f"stray-{pair.name}"
     subprocess.run(["podman", "volume", "create", *labels, volume], check=True)

@@ -70,8 +70,8 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google)
     google.killed_by_engine("up", match=INSTANCE + "door")
     google.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
     google.comes_up_in_spite_of_kills()
-    standing = Counter(path.split("/")[-2] for path in google.standing() if path[0] == "c")
-    assert (standing["instances"], standing["networks"], standing["routers"]) == (5, 9, 1)
+    existing = Counter(path.split("/")[-2] for path in google.existing() if path[0] == "c")
+    assert (existing["instances"], existing["networks"], existing["routers"]) == (5, 9, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(google: Google) -> None:

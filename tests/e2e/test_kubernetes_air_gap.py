@@ -203,12 +203,12 @@ def test_an_image_that_is_not_in_the_bundle_is_not_found(live: KubernetesCluster
     live.apply(lacking)
     events = "--field-selector=involvedObject.name=lacking,reason=Failed"
 
-    def told() -> list[str]:
+    def answer() -> list[str]:
         found = live.get("events", "--namespace=physics", events)["items"]
         return [said["message"] for said in found]
 
-    until(lambda: bool(told()), seconds=90)
-    assert "gcluster.local/k8s/absent:1" in told()[0]
+    until(lambda: bool(answer()), seconds=90)
+    assert "gcluster.local/k8s/absent:1" in answer()[0]
     live.free()
 
 

@@ -191,8 +191,8 @@ def test_the_control_plane_comes_first_and_then_nodes_drained_one_by_one(live: U
     result = json.loads(done.stdout)
     assert result["failed_hosts"] == {}
     assert result["verdict"]["verdict"] == "pass"
-    told = [str(json.loads(line).get("detail", "")) for line in done.stderr.splitlines()]
-    joined = [line.split()[0] for line in told if line.endswith("kubernetes.join")]
+    answer = [str(json.loads(line).get("detail", "")) for line in done.stderr.splitlines()]
+    joined = [line.split()[0] for line in answer if line.endswith("kubernetes.join")]
     assert joined[0] == "head"
     assert {out for out in seen if out} == {frozenset({"gpu001"}), frozenset({"gpu002"})}
     assert not seen[-1]

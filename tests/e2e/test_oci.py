@@ -70,8 +70,8 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(oracle: Oracle)
     oracle.killed_by_engine("up", moment="made", match=INSTANCE + "head")
     oracle.killed_by_engine("up", moment="made", match="ClusterNetwork")
     oracle.comes_up_in_spite_of_kills()
-    standing = Counter(name.split(".")[1] for name in oracle.standing())
-    assert (standing["instance"], standing["clusternetwork"], standing["vcn"]) == (5, 1, 1)
+    existing = Counter(name.split(".")[1] for name in oracle.existing())
+    assert (existing["instance"], existing["clusternetwork"], existing["vcn"]) == (5, 1, 1)
 
 
 def test_the_certificate_says_that_gpus_and_transport_are_simulated(oracle: Oracle) -> None:

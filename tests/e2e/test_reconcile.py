@@ -97,8 +97,8 @@ def test_a_bad_merge_changes_nothing_and_says_so(followed: Followed) -> None:
     )
     followed.merge(nodes=3)
     said = followed.round(expect=2)
-    (told,) = [line for line in said if line["what"] == "repository"]
-    assert {found["file"] for found in told["diagnostics"]} == {"specs/other.yaml"}
+    (answer,) = [line for line in said if line["what"] == "repository"]
+    assert {found["file"] for found in answer["diagnostics"]} == {"specs/other.yaml"}
     assert (followed.live.engine("ps"), followed.live.stamp_times()) == (nodes, before)
     followed.author.merge({"specs/other.yaml": None}, "fix it")
     followed.merge()

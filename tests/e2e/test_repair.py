@@ -48,9 +48,9 @@ def test_a_node_that_can_not_join_waits_and_the_cluster_lives(pair: LiveCluster)
 
 def test_repair_tries_the_node_then_another_machine_and_that_serves(pair: LiveCluster) -> None:
     before = _machine(pair)
-    told = pair.json("repair", str(pair.spec), "--yes")
-    assert told["admitted"] == ["gpu002"]
-    assert told["queue"] == []
+    answer = pair.json("repair", str(pair.spec), "--yes")
+    assert answer["admitted"] == ["gpu002"]
+    assert answer["queue"] == []
     assert _machine(pair) != before
     states = pair.on("head", "sinfo --noheader --Node --nodes=gpu002 --format=%T").split()
     assert set(states) == {"idle"}

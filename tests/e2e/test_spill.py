@@ -74,9 +74,9 @@ def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[st
         "request": asked - sent, "boot": made - asked, "converge and register": answered - made,
         "until it runs on its node": began - answered, "all": began - sent,
     }  # fmt: skip
-    told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
+    answer = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
     with capsys.disabled():
-        sys.stdout.write(f"\n{told}\n")
+        sys.stdout.write(f"\n{answer}\n")
 
 
 def _nodes(events: list[dict[str, Any]]) -> set[str]:

@@ -94,8 +94,8 @@ class GoogleCloud(Cloud):
         known = state
         if not state:
             form = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", kind.item.removeprefix("v1/"))
-            told = re.fullmatch(form, identifier)
-            known = told.groupdict() if told else {}
+            answer = re.fullmatch(form, identifier)
+            known = answer.groupdict() if answer else {}
         found = self._read(KINDS[type_of(urn)].method, kind.item.format_map(known))
         return None if found is None else state or {**found, **known}
 

@@ -186,8 +186,8 @@ class _Check:
 
 
 def _is_output(schema: Json) -> bool:
-    told = schema.get("description", "")
-    return bool(schema.get("readOnly")) or _OUTPUT_ONLY.match(told) is not None
+    answer = schema.get("description", "")
+    return bool(schema.get("readOnly")) or _OUTPUT_ONLY.match(answer) is not None
 
 
 _KINDS: dict[str, type | tuple[type, ...]] = {

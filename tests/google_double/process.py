@@ -34,7 +34,7 @@ class GoogleProcess(ServerProcess):
         }
         return given | {"GOOGLE_APPLICATION_CREDENTIALS": str(self._login)}
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return what exists, by path, and the rights that were granted."""
         found: list[str] = requests.get(f"{self.url}/standing", timeout=30).json()
         return found

@@ -182,10 +182,10 @@ class Project:
     def _instances_getGuestAttributes(self, asked: _Asked) -> Json:  # noqa: N802  # as above
         machine = self._found(asked.place.rpartition("/")[0])
         space = asked.call.parameters["queryPath"].rstrip("/")
-        told = self._nodes.files(machine["id"], f"{ATTRIBUTES}/{space}")
-        if not told:
+        reported = self._nodes.files(machine["id"], f"{ATTRIBUTES}/{space}")
+        if not reported:
             raise Refused(404, "notFound", f"The resource '{space}/' of type 'Guest Attribute'")
-        items = [{"namespace": space, "key": k, "value": v} for k, v in told.items()]
+        items = [{"namespace": space, "key": k, "value": v} for k, v in reported.items()]
         return {"queryPath": f"{space}/", "queryValue": {"items": items}}
 
     def _instances_getSerialPortOutput(self, asked: _Asked) -> Json:  # noqa: N802  # as above
@@ -237,7 +237,7 @@ class Project:
         self.policies[asked.call.parameters["resource"]] = policy
         return policy
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return the path of each thing, and each right that was granted."""
         granted = [
             f"{resource} {binding['role']} {member}"
@@ -311,7 +311,7 @@ def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
             if path == "/token":  # any login is believed
                 return {"access_token": "double", "expires_in": 3600, "token_type": "Bearer"}
             if path == "/standing":
-                return project.standing()
+                return project.existing()
             if path.endswith("/services"):  # Service Usage
                 return {"services": [{"name": f"services/{n}.googleapis.com"} for n in _ENABLED]}
             return project.answer(self.command, path, query, json.loads(text or b"null"))

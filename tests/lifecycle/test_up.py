@@ -39,10 +39,10 @@ def test_simulated_nodes_pass_no_gate_and_get_no_certificate(sample: SampleClust
 
 
 def test_the_stages_are_reported_in_order(sample: SampleCluster) -> None:
-    told: list[Progress] = []
-    sample.up(told.append)
-    assert [p.name for p in told if isinstance(p, StageStarted)] == ["nodes", "converge"]
-    assert [p.ok for p in told if isinstance(p, StageFinished)] == [True, True]
+    reported: list[Progress] = []
+    sample.up(reported.append)
+    assert [p.name for p in reported if isinstance(p, StageStarted)] == ["nodes", "converge"]
+    assert [p.ok for p in reported if isinstance(p, StageFinished)] == [True, True]
 
 
 def test_the_journal_knows_what_was_applied(sample: SampleCluster) -> None:

@@ -159,9 +159,9 @@ def test_the_lock_of_a_process_that_was_killed_does_not_stop_the_next(
 ) -> None:
     assert _killed_process(sample, after) == 9
     assert Journal(sample.open().events).interrupted() is not None
-    told: list[Progress] = []
-    assert sample.up(told.append).exit_code is Exit.OK
-    assert any("is gone" in repr(progress) for progress in told)
+    reported: list[Progress] = []
+    assert sample.up(reported.append).exit_code is Exit.OK
+    assert any("is gone" in repr(progress) for progress in reported)
     _assert_whole(sample)
 
 

@@ -121,10 +121,10 @@ def _model(service: str, name: str, value: Json) -> type[Any]:
     if not hasattr(kind, "get_subtype"):
         return kind
     names = {own.lower(): own for own in kind().attribute_map.values()}
-    told = {names.get(key.lower(), key): item for key, item in value.items()}
+    reported = {names.get(key.lower(), key): item for key, item in value.items()}
     # A discriminator that is not there is no error of get_subtype's: it wants some text.
     blank = {own: "NONE" if own == "source" else None for own in names.values()}
-    found: type[Any] = getattr(models, kind.get_subtype(blank | told))
+    found: type[Any] = getattr(models, kind.get_subtype(blank | reported))
     return found
 
 

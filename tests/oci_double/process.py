@@ -40,7 +40,7 @@ class OciProcess(ServerProcess):
             "OCI_CONFIG_FILE": str(self._config),
         }
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return the OCID of what exists."""
         found: list[str] = requests.get(f"{self.url}/standing", timeout=30).json()
         return found

@@ -410,7 +410,7 @@ def _handler(tenancy: Tenancy) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, path: str, query: Json, text: bytes) -> Any:
             if path == "/standing":
-                return tenancy.standing()
+                return tenancy.existing()
             if not self.headers.get("Authorization", "").startswith("Signature "):
                 raise Refused(401, "NotAuthenticated", "the request is not signed")
             token = self.headers.get("opc-retry-token") or ""

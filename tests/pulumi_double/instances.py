@@ -110,14 +110,14 @@ class Instances:
         """Return what a shell prints on a machine; raises as the engine's calls do."""
         return self._call("exec", self._container(identifier), "sh", "-c", shell)
 
-    def standing(self) -> dict[str, str]:
+    def existing(self) -> dict[str, str]:
         """Return container -> host name, of all machines."""
         there = self._engine.containers({LABEL: self.name})
         return {container.name: container.labels[f"{LABEL}.host"] for container in there}
 
     def clear(self) -> None:
         """Remove machines and networks, whatever state they are in."""
-        self._engine.remove(self.standing())
+        self._engine.remove(self.existing())
         for network in self._engine.networks({LABEL: self.name}):
             self._call("network", "rm", "--force", network.name)
 

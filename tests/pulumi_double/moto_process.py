@@ -26,7 +26,7 @@ class MotoProcess(ServerProcess):
         """Return a client of a service."""
         return boto3.client(service, region_name=self.region, endpoint_url=self.url)
 
-    def standing(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return what exists beside what every account has, as "KIND ID"."""
         ec2, found = self.client("ec2"), []
         for call, key, name in (

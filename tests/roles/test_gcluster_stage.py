@@ -80,7 +80,7 @@ class Node:
         )
 
     @property
-    def told(self) -> str:
+    def answer(self) -> str:
         """What Slurm was told."""
         path = self.folder / "told"
         return path.read_text() if path.exists() else ""
@@ -109,7 +109,7 @@ def test_the_first_node_of_a_job_stages_what_its_partition_needs(node: Node) -> 
     assert not (node.warm / "shard").exists()
     assert node.run("--job").returncode == 0
     assert (node.warm / "shard").exists()
-    assert node.told == ""
+    assert node.answer == ""
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_side_that_is_not_mounted_is_never_copied_or_filled(node: Node, side: 
     node.mounts(there)
     run = node.run("--job")
     assert run.returncode == 0
-    assert f"nothing is mounted at {missing}" in node.told
+    assert f"nothing is mounted at {missing}" in node.answer
     assert not (node.warm / "shard").exists()
     assert node.run("--mounted", "warm").returncode == 1
 
@@ -143,7 +143,7 @@ def test_a_job_whose_data_cannot_be_brought_is_held_with_the_reason(node: Node) 
     (node.warm / "shard").mkdir()
     run = node.run("--job")
     assert run.returncode == 0
-    first, second = node.told.splitlines()
+    first, second = node.answer.splitlines()
     assert first == "requeuehold 7"
     assert "update JobId=7 AdminComment=gcluster: data is not there: warm: " in second
     assert "scontrol release 7 tries again" in second

@@ -143,8 +143,8 @@ def test_what_never_ends_is_moved_away_and_jobs_go_on(tmp_path: Path) -> None:
         pod("bare", ""),
         pod("elsewhere", "ReplicaSet", "good"),
     ]
-    told = guarded(tmp_path, [node("bad", status="True"), node("good")], *pods)
-    assert told[1:] == ["create --raw=/api/v1/namespaces/nlp/pods/web/eviction --filename=-"]
+    answer = guarded(tmp_path, [node("bad", status="True"), node("good")], *pods)
+    assert answer[1:] == ["create --raw=/api/v1/namespaces/nlp/pods/web/eviction --filename=-"]
     given = (tmp_path / "given").read_text()
     assert json.loads(given[given.index("{") :])["kind"] == "Eviction"
 

@@ -77,8 +77,8 @@ def test_kube_proxy_and_coredns_come_once_after_every_node(
     node.double("kubectl", _nodes(("cp01", nodes[0]), ("gpu001", nodes[1])))
     if upgraded:
         node.write("etc/kubernetes/gcluster/upgraded-to", f"{upgraded}\n")
-    told = "brought kube-proxy and CoreDNS to 1.35.4\n" if brought else ""
-    assert node.run("kubernetes-upgrade.py", "--addons") == (0, told, "")
+    answer = "brought kube-proxy and CoreDNS to 1.35.4\n" if brought else ""
+    assert node.run("kubernetes-upgrade.py", "--addons") == (0, answer, "")
     ran = [call for call in node.calls() if call.startswith("kubeadm")]
     # This phase alone knows no --yes: kubeadm 1.35.4 refuses it.
     whole = "kubeadm upgrade apply phase addon all --config="
@@ -134,8 +134,8 @@ def not_ready(node: Node, message: str) -> None:
     """Let the kubelet say this of its node."""
     node.write("etc/kubernetes/kubelet.conf")
     ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}
-    told = node.write("node.json", json.dumps({"status": {"conditions": [ready]}}))
-    node.double("kubectl", f"cat {told}")
+    answer = node.write("node.json", json.dumps({"status": {"conditions": [ready]}}))
+    node.double("kubectl", f"cat {answer}")
     node.double("systemctl", "echo active")
 
 

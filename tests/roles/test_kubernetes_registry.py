@@ -82,8 +82,8 @@ def is_absent(url: str) -> bool:
 
 def test_an_image_of_the_version_that_runs_is_found_by_its_tag(address: str, store: Path) -> None:
     wanted = write_archive([image(b"1.35.4")], "amd64", store / "same.tar")[NAME]
-    content, kind, told = get(f"{address}/v2/k8s/coredns/manifests/v1?ns=gcluster.local")
-    assert (kind, told, digest(content)) == (MANIFEST, wanted, wanted)
+    content, kind, reported = get(f"{address}/v2/k8s/coredns/manifests/v1?ns=gcluster.local")
+    assert (kind, reported, digest(content)) == (MANIFEST, wanted, wanted)
 
 
 def test_all_that_a_manifest_names_is_given(address: str) -> None:
@@ -91,8 +91,8 @@ def test_all_that_a_manifest_names_is_given(address: str) -> None:
     read = json.loads(content)
     for part in (read["config"], *read["layers"]):
         url = f"{address}/v2/k8s/coredns/blobs/{part['digest']}?ns=gcluster.local"
-        blob, _, told = get(url)
-        assert (digest(blob), told, len(blob)) == (part["digest"], part["digest"], part["size"])
+        blob, _, reported = get(url)
+        assert (digest(blob), reported, len(blob)) == (part["digest"], part["digest"], part["size"])
 
 
 def test_an_image_of_another_version_is_found_by_its_digest(address: str, store: Path) -> None:
@@ -142,9 +142,9 @@ def test_an_archive_that_is_damaged_hides_no_other(address: str, store: Path) ->
 
 def test_who_asks_for_the_head_gets_no_body(address: str) -> None:
     url = f"{address}/v2/k8s/coredns/manifests/v1?ns=gcluster.local"
-    body, kind, told = get(url, "HEAD")
+    body, kind, reported = get(url, "HEAD")
     assert (body, kind) == (b"", MANIFEST)
-    assert told == digest(get(url)[0])
+    assert reported == digest(get(url)[0])
 
 
 def test_containerd_asks_where_the_role_serves() -> None:

@@ -65,10 +65,10 @@ def test_storage_tells_its_figures_and_leaves_nothing(
 ) -> None:
     assert measure.storage(Namespace(path=str(tmp_path), mib=2, files=20)) == 0
     lines = capsys.readouterr().out.splitlines()
-    told = [json.loads(line.removeprefix("@measure ")) for line in lines]
-    assert told[0]["wrong"] == 0
-    assert {"write", "read"} <= told[0].keys()
-    assert told[1].keys() == {"create", "stat", "unlink"}
+    answer = [json.loads(line.removeprefix("@measure ")) for line in lines]
+    assert answer[0]["wrong"] == 0
+    assert {"write", "read"} <= answer[0].keys()
+    assert answer[1].keys() == {"create", "stat", "unlink"}
     assert list(tmp_path.iterdir()) == []
 
 

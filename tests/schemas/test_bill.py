@@ -276,9 +276,9 @@ def test_a_capacity_block_of_p5_is_compared_at_a_price_of_its_own_date() -> None
 def test_a_market_without_a_price_stays_unknown_beside_bounds_of_others() -> None:
     train = _pool(_example("gcp-a3-mega-slurm"), "train")
 
-    told = {offer.market: (offer.usd_per_hour is None, offer.is_bound) for offer in train.markets}
-    assert told["capacity-block"] == (True, False)
-    assert told["spot"] == (False, True)
+    answer = {offer.market: (offer.usd_per_hour is None, offer.is_bound) for offer in train.markets}
+    assert answer["capacity-block"] == (True, False)
+    assert answer["spot"] == (False, True)
     assert train.is_bound
 
 

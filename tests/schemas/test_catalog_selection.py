@@ -174,9 +174,9 @@ def test_a_mark_on_a_part_marks_the_whole_and_the_other_way_round(catalog: Catal
 
 def test_every_machine_of_the_catalog_tells_its_figures() -> None:
     for machine in load_catalog().machines.values():
-        told = figures(machine)
-        assert told
-        assert all(figure.source and figure.date for figure in told), machine.name
-        marked = {figure.path for figure in told if figure.unverified}
+        answer = figures(machine)
+        assert answer
+        assert all(figure.source and figure.date for figure in answer), machine.name
+        marked = {figure.path for figure in answer if figure.unverified}
         for mark in machine.unverified:
             assert any(path == mark or path.startswith(f"{mark}.") for path in marked), mark

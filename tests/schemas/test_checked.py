@@ -91,8 +91,8 @@ def test_the_policies_beside_each_spec_are_held_against_it_alone(tmp_path: Path)
     _put(tmp_path / "a.yaml")
     _put(tmp_path / "sub" / "b.yaml", SPEC, demo="other")
     report = _check(tmp_path)
-    told = {Path(spec.loaded.file).name: len(spec.breaches) for spec in report.specs}
-    assert told == {"a.yaml": 1, "b.yaml": 0}
+    answer = {Path(spec.loaded.file).name: len(spec.breaches) for spec in report.specs}
+    assert answer == {"a.yaml": 1, "b.yaml": 0}
     assert len(report.policies) == 1
 
 

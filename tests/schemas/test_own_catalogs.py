@@ -90,10 +90,10 @@ def test_every_wrong_file_is_reported_and_a_good_one_still_counts(tmp_path: Path
         path.read_text().replace("[machines.yaml]", "[bad.yaml, machines.yaml, no.yaml]")
     )
 
-    told = {Path(found.file).name: found.summary for found in load(path).diagnostics}
-    assert set(told) == {"bad.yaml", "no.yaml"}
-    assert "machine" in told["bad.yaml"]
-    assert "does not exist" in told["no.yaml"]
+    answer = {Path(found.file).name: found.summary for found in load(path).diagnostics}
+    assert set(answer) == {"bad.yaml", "no.yaml"}
+    assert "machine" in answer["bad.yaml"]
+    assert "does not exist" in answer["no.yaml"]
 
 
 def test_a_file_that_is_not_there_is_named_and_the_machine_is_not_called_unknown(

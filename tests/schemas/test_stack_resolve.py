@@ -102,7 +102,7 @@ def test_nodes_that_nothing_was_tested_on_get_what_is_written_and_what_goes_with
     assert {c.key: (c.version, c.origin) for c in found.components} == {
         "driver": ("550", "asked"),
         "fabric_manager": ("550", "lock"),
-        "dcgm": ("4.5.1", "beside"),
+        "dcgm": ("4.5.1", "companion"),
         "ofed": ("inbox", "distribution"),
         "slurm": ("22.05.8", "distribution"),
     }

@@ -121,11 +121,11 @@ def test_a_second_apply_creates_nothing_and_a_preview_keeps_all(
 ) -> None:
     sample = samples.new(kind)
     sample.provider.apply(sample.context)
-    before, told = sample.ids(), list(sample.ledger.entries)
+    before, answer = sample.ids(), list(sample.ledger.entries)
     assert {c.effect for c in sample.provider.preview(sample.context)} == {"keep"}
     sample.provider.apply(sample.context)
     assert sample.ids() == before
-    assert sample.ledger.entries == told
+    assert sample.ledger.entries == answer
 
 
 @every_maker
@@ -138,7 +138,7 @@ def test_every_creation_was_intended_before_and_recorded_after(
     for verb, place, _ in sample.ledger.entries:
         verbs.setdefault(place, []).append(verb)
     assert set(sample.ledger.existing.values()) == sample.ids()
-    assert {tuple(told) for told in verbs.values()} == {("intend", "created")}
+    assert {tuple(answer) for answer in verbs.values()} == {("intend", "created")}
 
 
 @every_maker

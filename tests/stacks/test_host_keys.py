@@ -27,13 +27,13 @@ class Cloud:
 
 
 def test_a_machine_that_is_still_starting_is_waited_for(tmp_path: Path) -> None:
-    cloud, told = Cloud(a=1, b=3), list[tuple[int, int]]()
-    waiting = Waiting(patience_s=3600.0, pause_s=0.0, progress=lambda *now: told.append(now))
+    cloud, answer = Cloud(a=1, b=3), list[tuple[int, int]]()
+    waiting = Waiting(patience_s=3600.0, pause_s=0.0, progress=lambda *now: answer.append(now))
     found = await_host_keys("ab", cloud.read, cache=tmp_path / "k.json", waiting=waiting)
     assert found.keys == {"a": KEY, "b": KEY}
     assert found.silent == {}
     assert cloud.asked == {"a": 1, "b": 3}
-    assert told == [(1, 2), (1, 2), (2, 2)]
+    assert answer == [(1, 2), (1, 2), (2, 2)]
 
 
 def test_one_silent_machine_takes_no_other_with_it(tmp_path: Path) -> None:

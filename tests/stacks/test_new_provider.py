@@ -126,8 +126,8 @@ def test_a_machine_of_another_cloud_can_not_be_had_there(verbs: Verbs) -> None:
 def test_it_is_planned_and_priced(verbs: Verbs) -> None:
     done = verbs.run("plan", "--format=json", str(verbs.spec))
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    made = [c["resource"]["name"] for c in told["sites"][0]["changes"] if c["effect"] == "create"]
+    answer = json.loads(done.stdout)
+    made = [c["resource"]["name"] for c in answer["sites"][0]["changes"] if c["effect"] == "create"]
     assert made == ["head", "gpu001", "gpu002"]
     cost = json.loads(verbs.run("cost", "--format=json", str(verbs.spec)).stdout)
     rates = {pool["name"]: pool["usd_per_hour"] for pool in cost["clusters"][0]["pools"]}

@@ -199,8 +199,8 @@ def test_killed_before_it_destroyed_a_plain_down_keeps_the_data(
 def test_a_control_plane_is_reported_no_more_once_only_data_is_left(
     opened: Open, engines: Engines
 ) -> None:
-    told = {"name": "demo", "endpoint": "https://192.0.2.7", "authority": "Q0E="}
-    engines.outputs = {"control-plane": told}
+    answer = {"name": "demo", "endpoint": "https://192.0.2.7", "authority": "Q0E="}
+    engines.outputs = {"control-plane": answer}
     opened(plane=True).bring_up(0)
     there = opened(plane=True).control_plane("here")
     assert there is not None
@@ -237,9 +237,9 @@ def test_what_was_found_is_reported_apart_by_what_the_stack_protects(
         Leftover(kind=kind, name=kind, provider_id=ids[kind], kept_data=kind == FILE_SYSTEM[cloud])
         for kind in kinds
     )
-    told = opened().mark_protected(found)
-    assert [item.kept_data for item in told] == [True, True, False]
-    assert [item.storage for item in told] == [("fast",), (), ()]
+    answer = opened().mark_protected(found)
+    assert [item.kept_data for item in answer] == [True, True, False]
+    assert [item.storage for item in answer] == [("fast",), (), ()]
     going = opened(*ALL).mark_protected(found)
     assert [item.kept_data for item in going] == [False, False, False]
     assert going[0].storage == ("fast",)

@@ -59,8 +59,8 @@ def _next_command(step: Step) -> str:
     if step.ended.code in {None, 0} or step.is_mute:
         return ""
     errors = [d for d in step.ended.diagnostics if d.get("severity") == "error"]
-    told = ("hint", "span", "file", "patch")
-    mute = [d for d in errors if not any(map(d.get, told)) and d.get("code") not in _PLAIN]
+    answer = ("hint", "span", "file", "patch")
+    mute = [d for d in errors if not any(map(d.get, answer)) and d.get("code") not in _PLAIN]
     return f"no next command: {mute[0].get('code')} {mute[0].get('summary')}" if mute else ""
 
 

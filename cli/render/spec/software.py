@@ -12,7 +12,7 @@ from ..diagnostics import diagnostics_text
 _ORIGINS = {
     "asked": "as the spec says",
     "lock": "from the set",
-    "beside": "goes with the rest",
+    "companion": "goes with the rest",
     "cluster": "one for the cluster",
     "distribution": "the distribution's package",
 }

@@ -66,7 +66,7 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     programs: Published
     registry: Registry
-    beside: list[VersionTags]
+    tags: list[VersionTags]
 
 
 def release() -> Release:
@@ -81,21 +81,21 @@ def planned_release(version: str, architecture: str) -> KubernetesBundle:
     Of a version that nobody wrote down it names the same programs, and another's etcd.
     """
     of = release()
-    beside = next((b for b in of.beside if b.kubernetes == version), of.beside[0])
+    tags = next((b for b in of.tags if b.kubernetes == version), of.tags[0])
     files = [
         KubernetesFile(path=f"bin/{name}", size=0, sha256="", programs=(name,))
         for name in of.programs.names
     ]
     registry = of.registry.url.rsplit("://", maxsplit=1)[-1]
-    references = [f"{registry}/{name}:{tag}" for name, tag in _tags(of.registry, beside)]
+    references = [f"{registry}/{name}:{tag}" for name, tag in _tags(of.registry, tags)]
     return KubernetesBundle(
         made_from="release",
         key="0" * 16,
         architecture=cast("Literal['amd64', 'arm64']", architecture),
         kubernetes=version,
-        etcd=beside.etcd,
-        coredns=beside.coredns,
-        pause=beside.pause,
+        etcd=tags.etcd,
+        coredns=tags.coredns,
+        pause=tags.pause,
         repository=registry,
         files=(*files, KubernetesFile(path=IMAGES, size=0, sha256="")),
         images=tuple(KubernetesImage(reference=reference, digest="") for reference in references),
@@ -104,15 +104,15 @@ def planned_release(version: str, architecture: str) -> KubernetesBundle:
 
 def full_version(version: str) -> str:
     """Return the newest version written down that begins with "1.35"; a whole one as it is."""
-    known = [b.kubernetes for b in release().beside if b.kubernetes.startswith(f"{version}.")]
+    known = [b.kubernetes for b in release().tags if b.kubernetes.startswith(f"{version}.")]
     return max(known, key=lambda text: [int(n) for n in text.split(".")], default=version)
 
 
-def _tags(of: Registry, beside: VersionTags) -> list[tuple[str, str]]:
+def _tags(of: Registry, tags: VersionTags) -> list[tuple[str, str]]:
     """Return the images of a version with their tags."""
-    own = [(name, f"v{beside.kubernetes}") for name in of.own]
-    others = [("etcd", beside.etcd), ("pause", beside.pause)]
-    return [*own, *others, ("coredns/coredns", f"v{beside.coredns}")]
+    own = [(name, f"v{tags.kubernetes}") for name in of.own]
+    others = [("etcd", tags.etcd), ("pause", tags.pause)]
+    return [*own, *others, ("coredns/coredns", f"v{tags.coredns}")]
 
 
 def fetch_release(
@@ -131,9 +131,9 @@ def fetch_release(
         LifecycleError: GC939: something is not to be had, or isn't what its checksum says.
     """
     of = of or release()
-    beside = next((b for b in of.beside if b.kubernetes == version), None)
-    if beside is None:
-        known = ", ".join(b.kubernetes for b in of.beside)
+    tags = next((b for b in of.tags if b.kubernetes == version), None)
+    if tags is None:
+        known = ", ".join(b.kubernetes for b in of.tags)
         raise failure(
             "GC939",
             f"which etcd, CoreDNS and pause belong to Kubernetes {version} is not known",
@@ -143,13 +143,13 @@ def fetch_release(
     scratch = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         files = _programs(of.programs, version, architecture, scratch, report)
-        images = _images(of.registry, beside, architecture, report)
+        images = _images(of.registry, tags, architecture, report)
         write_pulled(images, scratch / IMAGES)
         content = (scratch / IMAGES).read_bytes()
         archive = KubernetesFile(
             path=IMAGES, size=len(content), sha256=hashlib.sha256(content).hexdigest()
         )
-        manifest = _manifest(beside, architecture, (*files, archive), images, of.registry.url)
+        manifest = _manifest(tags, architecture, (*files, archive), images, of.registry.url)
         atomic.write(scratch / MANIFEST, manifest.encode(), mode=0o644)
         scratch.replace(out)
     finally:
@@ -205,9 +205,9 @@ def _published_sum(url: str) -> str:
     return parts[0]
 
 
-def _images(of: Registry, beside: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:
+def _images(of: Registry, tags: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:
     began = time.monotonic()
-    asked = _tags(of, beside)
+    asked = _tags(of, tags)
     report(StageStarted(name="images", total=len(asked)))
     images = []
     for done, (name, tag) in enumerate(asked):
@@ -219,7 +219,7 @@ def _images(of: Registry, beside: VersionTags, architecture: str, report: Report
 
 
 def _manifest(
-    beside: VersionTags,
+    tags: VersionTags,
     architecture: str,
     files: tuple[KubernetesFile, ...],
     images: list[Pulled],
@@ -230,10 +230,10 @@ def _manifest(
         made_from="release",
         key=hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16],
         architecture=cast("Literal['amd64', 'arm64']", architecture),
-        kubernetes=beside.kubernetes,
-        etcd=beside.etcd,
-        coredns=beside.coredns,
-        pause=beside.pause,
+        kubernetes=tags.kubernetes,
+        etcd=tags.etcd,
+        coredns=tags.coredns,
+        pause=tags.pause,
         repository=registry.rsplit("://", maxsplit=1)[-1],
         files=files,
         images=tuple(KubernetesImage(reference=i.reference, digest=i.digest) for i in images),

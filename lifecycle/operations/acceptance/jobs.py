@@ -78,8 +78,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
 def job_name(acceptance: str, *words: object) -> str:
     """Return the name of a job: short, and its own for each test, target and repetition."""
-    told = hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()[:10]
-    return f"gcluster-acceptance-{acceptance}-{told}"
+    digest = hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()[:10]
+    return f"gcluster-acceptance-{acceptance}-{digest}"
 
 
 def run_job(session: SshSession, controller: Host, job: Job, tick: Callable[[], None]) -> Output:
@@ -239,9 +239,9 @@ def by_node(text: str, nodes: Sequence[str]) -> Mapping[str, tuple[str, int | No
         if line.startswith("@") and name in lines:
             lines[name].append(rest)
     found = {}
-    for name, told in lines.items():
-        ended = [line for line in told if line.startswith(NODE_ENDED)]
+    for name, output in lines.items():
+        ended = [line for line in output if line.startswith(NODE_ENDED)]
         status = int(ended[-1].removeprefix(NODE_ENDED)) if ended else None
-        printed = "\n".join(line for line in told if not line.startswith(NODE_ENDED))
+        printed = "\n".join(line for line in output if not line.startswith(NODE_ENDED))
         found[name] = (printed, status)
     return found

@@ -215,25 +215,25 @@ def _judge_metric(  # noqa: PLR0917  # as above
         )
         for (target, part), each in values.items()
     )
-    series, told = _among_peers(test, series, metric, nodes_of, kinds)
+    series, slow = _among_peers(test, series, metric, nodes_of, kinds)
     summary = summary_of([one.value for one in series])
     floor = next((result for result in results if result.floor and metric.floored), None)
     if floor is not None and floor.floor is not None:
         below = [one for one in series if one.value < floor.floor]
         known = {(one.target, one.part) for one in below}
-        told = [(one, _below(one, floor, metric.unit)) for one in below] + [
-            each for each in told if (each[0].target, each[0].part) not in known
+        slow = [(one, _below(one, floor, metric.unit)) for one in below] + [
+            each for each in slow if (each[0].target, each[0].part) not in known
         ]
-    told += [(one, _of_last(one, metric.unit)) for one in series if _is_slower(one, sign)]
+    slow += [(one, _of_last(one, metric.unit)) for one in series if _is_slower(one, sign)]
     unsteady = [one for one in series if one.spread > UNSTEADY]
-    real = [(one, text) for one, text in told if (one.target, one.part) not in stands_in]
+    real = [(one, text) for one, text in slow if (one.target, one.part) not in stands_in]
     if test.scope == "pairs":
         found += _blame(test, name, series, real)
     else:
         found += _by_target(test, name, nodes_of, real)
-    if len(told) > len(real):
-        one, text = next(each for each in told if (each[0].target, each[0].part) in stands_in)
-        more = len(told) - len(real) - 1
+    if len(slow) > len(real):
+        one, text = next(each for each in slow if (each[0].target, each[0].part) in stands_in)
+        more = len(slow) - len(real) - 1
         others = f" and {more} more like it" if more else ""
         text = (
             f"{name} of {_who(test, one)} {text}{others}: told, not judged, for it is no real one"
@@ -270,7 +270,7 @@ def _among_peers(
         nodes = _pair(one) if test.scope == "pairs" else nodes_of[one.target]
         machines = tuple(sorted({kinds.get(node, "") for node in nodes}))
         groups[machines, one.target.startswith("block ")].append(place)
-    scored, told = list(series), []
+    scored, slow = list(series), []
     for places in groups.values():
         values = [series[place].value for place in places]
         sign = 1 if metric.better == "higher" else -1
@@ -279,19 +279,19 @@ def _among_peers(
         peers = summary_of(values)
         for at in outliers(values, metric.better):
             one = scored[places[at]]
-            told.append((one, _of_peers(one, peers, metric.unit)))
-    return tuple(scored), told
+            slow.append((one, _of_peers(one, peers, metric.unit)))
+    return tuple(scored), slow
 
 
-_Told: TypeAlias = Sequence[tuple[Series, str]]
+_Slow: TypeAlias = Sequence[tuple[Series, str]]
 
 
 def _by_target(
-    test: AcceptanceTest, name: str, nodes_of: Mapping[str, tuple[str, ...]], told: _Told
+    test: AcceptanceTest, name: str, nodes_of: Mapping[str, tuple[str, ...]], slow: _Slow
 ) -> Iterator[Finding]:
     """Yield one failure for each target: its worst part comes first, the others are counted."""
     alike: defaultdict[str, list[tuple[Series, str]]] = defaultdict(list)
-    for one, text in told:
+    for one, text in slow:
         alike[one.target].append((one, text))
     for target, several in alike.items():
         one, text = several[0]
@@ -302,14 +302,14 @@ def _by_target(
 
 
 def _blame(
-    test: AcceptanceTest, name: str, series: Sequence[Series], told: _Told
+    test: AcceptanceTest, name: str, series: Sequence[Series], slow: _Slow
 ) -> Iterator[Finding]:
     """Yield whose fault slow pairs are: a node's that is slow with most of its partners, else both.
 
     Once a node is named, its pairs are no longer held against its partners.
     """
     met = Counter(end for one in series for end in _ends(one))
-    left = list(told)
+    left = list(slow)
     while left:
         bad = Counter(end for one, _ in left for end in _ends(one))
         (node, rail), count = bad.most_common(1)[0]

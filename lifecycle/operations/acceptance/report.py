@@ -149,8 +149,12 @@ def _ports(before: Counters | None, after: Counters | None) -> tuple[dict[str, G
 def _of_ports(ports: Mapping[str, Growth]) -> Iterable[Finding]:
     for node, grown in ports.items():
         if grown.errors:
-            told = ", ".join(f"{name} +{count}" for name, count in sorted(grown.errors.items()))
-            yield Finding(level="fail", test="counters", nodes=(node,), text=f"{node}: {told}")
+            grown_errors = ", ".join(
+                f"{name} +{count}" for name, count in sorted(grown.errors.items())
+            )
+            yield Finding(
+                level="fail", test="counters", nodes=(node,), text=f"{node}: {grown_errors}"
+            )
         for port, ber in grown.ber.items():
             if ber > BER:
                 text = f"{node} {port}: {ber:.1e} symbol errors a bit, at most {BER:g}"

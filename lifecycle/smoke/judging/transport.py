@@ -54,7 +54,7 @@ def _between(log: AllReduceLog, wire: Wire) -> Iterator[Reason]:
         yield _none(f"how NCCL names {wire.fabric} is not known (channels: of the fabric class)")
         return
     paths = _crossing(log)
-    foreign = sorted({path.via for path in paths if not _is(path, wire, beside=True)})
+    foreign = sorted({path.via for path in paths if not _is(path, wire, allows_fallback=True)})
     for via in foreign:
         yield _wrong(f"{via} carried messages between nodes, not {wire.fabric}")
     if not any(_is(path, wire) for path in paths):
@@ -146,8 +146,8 @@ def _crossing(log: AllReduceLog) -> list[Path]:
     ]
 
 
-def _is(path: Path, wire: Wire, *, beside: bool = False) -> bool:
-    if beside and wire.domain_ranks and path.via == "P2P/MNNVL":
+def _is(path: Path, wire: Wire, *, allows_fallback: bool = False) -> bool:
+    if allows_fallback and wire.domain_ranks and path.via == "P2P/MNNVL":
         return True
     return any(fnmatchcase(path.via, pattern) for pattern in wire.channels)
 

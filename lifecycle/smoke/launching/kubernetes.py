@@ -105,12 +105,12 @@ class KubernetesLauncher:
 
     def _create(self, run: AllReduceRun) -> None:
         """Make the Job, then what it owns; its pods wait for that."""
-        beside = [*companions(run), keys_of_a_run(run.name)]
+        companions_of_run = [*companions(run), keys_of_a_run(run.name)]
         uid = self._apply([job(run)], "--output=jsonpath={.metadata.uid}").strip()
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": run.name, "uid": uid}
-        for made in beside:
+        for made in companions_of_run:
             made["metadata"]["ownerReferences"] = [owner]
-        self._apply(beside)
+        self._apply(companions_of_run)
 
     def _apply(self, made: list[Object], *options: str) -> str:
         items = [owned(one, self._facts.spec.name) for one in made]

@@ -50,8 +50,8 @@ def find_drift(cluster: Cluster) -> DriftReport:
         )
     began = time.monotonic()
     sites = open_sites(cluster)
-    with SshSession(cluster.workdir) as session, ThreadPoolExecutor(len(sites)) as beside:
-        lists = {site.name: beside.submit(list_site, site) for site in sites}
+    with SshSession(cluster.workdir) as session, ThreadPoolExecutor(len(sites)) as pool:
+        lists = {site.name: pool.submit(list_site, site) for site in sites}
         compared = at_each(sites, compare)
         hosts = _Hosts(cluster, sites, compared)
         found = hosts.observe(session)

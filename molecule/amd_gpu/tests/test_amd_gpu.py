@@ -23,7 +23,7 @@ def test_people_and_devices_meet_in_the_group(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("gpu-lost", "7 GPUs answer, not 8"),
         ("link-lost", "GPUs 2 and 5 are joined by PCIE ENABLED, not by XGMI"),
@@ -34,11 +34,11 @@ def test_people_and_devices_meet_in_the_group(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_a_driver_that_can_not_be_loaded_asks_for_a_reboot(

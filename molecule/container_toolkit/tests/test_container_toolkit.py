@@ -37,7 +37,7 @@ def test_docker_runs_with_the_runtime_and_keeps_containers_over_a_restart(host: 
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("gpu-missing", "containers can get 7 GPUs, not 8"),
         ("no-runtime", "Docker runs without the runtime nvidia"),
@@ -46,11 +46,11 @@ def test_docker_runs_with_the_runtime_and_keeps_containers_over_a_restart(host: 
     ],
 )
 def test_verify_fails_where_containers_would_miss_gpus(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.stdout
+    assert answer in run.stdout
 
 
 def test_settings_of_docker_that_are_no_json_are_reported_and_others_are_kept(

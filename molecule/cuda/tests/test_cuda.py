@@ -25,18 +25,18 @@ def test_everybody_compiles_with_it(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("old-driver", "the driver runs CUDA up to 12.8, so no program of CUDA 13"),
         ("old-compiler", "nvcc is of release 12.9, not 13.0.2"),
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_a_version_that_nobody_has_is_reported_and_changes_nothing(

@@ -25,7 +25,7 @@ def test_it_stops_and_starts_with_the_driver_s_daemon(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("gpu-lost", "sees 7 GPUs, not 8"),
         ("old-engine", "the host engine is 4.4.2, not 4.5.1"),
@@ -33,11 +33,11 @@ def test_it_stops_and_starts_with_the_driver_s_daemon(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_a_part_that_the_mirror_lacks_is_reported_and_nothing_moves(

@@ -22,7 +22,7 @@ def test_jobs_may_pin_memory_and_read_their_neighbours(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("interface-lost", "libfabric sees 31 EFA interfaces, not 32"),
         ("no-interface", "libfabric finds no EFA interface"),
@@ -31,15 +31,15 @@ def test_jobs_may_pin_memory_and_read_their_neighbours(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.stdout
+    assert answer in run.stdout
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "answer"),
     [
         ({"source": "aws-efa-forged"}, "isn't signed by"),
         ({"key": "other"}, "isn't signed by"),
@@ -48,7 +48,7 @@ def test_verify_fails_on_a_machine_that_is_not_as_asked(
     ],
 )
 def test_an_installer_that_nobody_vouches_for_is_not_run(
-    host: Host, converge: Play, variables: dict[str, str], told: str
+    host: Host, converge: Play, variables: dict[str, str], answer: str
 ) -> None:
     host.check_output(f"mv {LIST} {LIST}.kept")
     try:
@@ -56,7 +56,7 @@ def test_an_installer_that_nobody_vouches_for_is_not_run(
     finally:
         host.check_output(f"mv {LIST}.kept {LIST}")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert answer in run.stdout
 
 
 def test_an_archive_of_another_version_is_reported(converge: Play) -> None:

@@ -18,16 +18,16 @@ def test_login_shells_have_the_vendors_environment(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("link-down", "7 RDMA links are active, not 8: down are mlx5_3"),
         ("link-lost", "7 RDMA links are active, not 8"),
     ],
 )
-def test_verify_fails_where_a_link_is_missing(verified: Verified, case: str, told: str) -> None:
+def test_verify_fails_where_a_link_is_missing(verified: Verified, case: str, answer: str) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.stdout
+    assert answer in run.stdout
 
 
 def test_an_interrupted_dpkg_is_reported_and_can_be_fixed(host: Host, converge: Play) -> None:

@@ -17,7 +17,7 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("other-cluster", "the node is in old.example.edu, not in storage.example.edu"),
         ("arbitrating", "GPFS is arbitrating here"),
@@ -29,11 +29,11 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    answered: Answered, case: str, told: str
+    answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
     assert said.rc != 0
-    assert told in said.stdout + said.stderr
+    assert answer in said.stdout + said.stderr
 
 
 def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(

@@ -24,7 +24,7 @@ def test_the_module_is_held_and_loaded_at_boot(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("no-windows", "0 device windows are mounted, not 8"),
         ("small-mtu", "7 NICs are up with an MTU of 8244, not 8"),
@@ -33,11 +33,11 @@ def test_the_module_is_held_and_loaded_at_boot(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.stdout
+    assert answer in run.stdout
 
 
 def test_an_image_without_a_digest_is_refused_with_the_line_to_write(converge: Play) -> None:

@@ -43,7 +43,7 @@ def test_systemd_mounts_it_after_the_network_and_before_jobs(host: Host) -> None
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("other-version", "Lustre 2.14.0 runs, not 2.15"),
         ("lnet-down", "LNet is not up"),
@@ -54,11 +54,11 @@ def test_systemd_mounts_it_after_the_network_and_before_jobs(host: Host) -> None
     ],
 )
 def test_verify_fails_where_the_file_system_is_not_as_asked(
-    answered: Answered, case: str, told: str
+    answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
     assert said.rc != 0
-    assert told in said.stdout + said.stderr
+    assert answer in said.stdout + said.stderr
 
 
 def test_a_kernel_without_modules_is_refused_with_those_that_have_some(

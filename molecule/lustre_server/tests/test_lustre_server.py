@@ -47,7 +47,7 @@ def test_targets_are_mounted_by_systemd_after_lnet(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fill", "told"),
+    ("fill", "answer"),
     [
         ("mke2fs -q -F -L home new", "it holds home, not scratch-OST0001"),
         ("mkswap -q new", "isn't blank: swap"),
@@ -61,13 +61,13 @@ def test_targets_are_mounted_by_systemd_after_lnet(host: Host) -> None:
     ],
 )
 def test_a_disk_that_holds_anything_else_is_refused_and_stays_as_it_is(
-    host: Host, converge: Play, fill: str, told: str
+    host: Host, converge: Play, fill: str, answer: str
 ) -> None:
     new_disk(host, fill)
     before = host.check_output("sha256sum /srv/disks/new")
     run = converge(phases=["preflight", "join"], osts=[f"{BY_ID}ost0", NEW])
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
     assert "Nothing was changed" in run.said
     assert host.check_output("sha256sum /srv/disks/new") == before
 
@@ -90,7 +90,7 @@ def test_another_file_systems_disks_are_refused(converge: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("ost-stopped", "scratch-OST0001 is ST"),
         ("mgs-stopped", "the MGS is not running"),
@@ -98,9 +98,9 @@ def test_another_file_systems_disks_are_refused(converge: Play) -> None:
     ],
 )
 def test_verify_fails_where_a_target_does_not_serve(
-    answered: Answered, case: str, told: str
+    answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
     assert said.rc != 0
-    assert told in said.stdout + said.stderr
+    assert answer in said.stdout + said.stderr
     assert answered("good").rc == 0

@@ -45,7 +45,7 @@ def test_people_s_shells_have_it_too(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("wrong-numbers", "gives wrong numbers"),
         ("missing-rows", "has no numbers for 16777216, 33554432 B"),
@@ -54,11 +54,11 @@ def test_people_s_shells_have_it_too(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_a_tarball_that_nobody_vouches_for_is_refused(host: Host, converge: Play) -> None:

@@ -44,7 +44,7 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("soft", "/scratch was asked for with hard and is not so"),
         ("old-version", "/scratch was asked for with vers=4.2 and is vers=4.0"),
@@ -54,11 +54,11 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
     ],
 )
 def test_verify_fails_on_a_mount_that_is_not_as_asked(
-    answered: Answered, case: str, told: str
+    answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
     assert said.rc != 0
-    assert told in said.stdout + said.stderr
+    assert answer in said.stdout + said.stderr
 
 
 def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -> None:

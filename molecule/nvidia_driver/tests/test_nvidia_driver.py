@@ -31,7 +31,7 @@ def test_nouveau_is_kept_away(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("gpu-lost", "7 GPUs answer, not 8"),
         ("no-persistence", "persistence mode Disabled"),
@@ -41,11 +41,11 @@ def test_nouveau_is_kept_away(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_a_driver_that_auto_resolves_to_never_takes_a_node_back(host: Host, converge: Play) -> None:

@@ -54,11 +54,11 @@ def test_a_bucket_that_the_node_may_not_read_is_reported_and_mounted_later(
 ) -> None:
     host.check_output("touch /srv/no-access; systemctl stop object-runs")
     run = converge(phases=["join"])
-    told = converge(phases=["verify"])
+    answer = converge(phases=["verify"])
     host.check_output("rm /srv/no-access; systemctl stop object-runs")
     assert run.returncode != 0
-    assert told.returncode != 0
-    assert "403 Forbidden" in told.stdout
+    assert answer.returncode != 0
+    assert "403 Forbidden" in answer.stdout
     assert converge(phases=["join", "verify"]).returncode == 0
 
 

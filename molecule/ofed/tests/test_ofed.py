@@ -26,15 +26,15 @@ def test_jobs_and_logins_may_lock_all_memory(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [("other-module", "another one is installed"), ("no-ofed", "ofed_info doesn't answer")],
 )
 def test_verify_fails_on_a_driver_that_is_not_as_installed(
-    verified: Verified, case: str, told: str
+    verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert told in run.said
+    assert answer in run.said
 
 
 def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) -> None:

@@ -56,9 +56,7 @@ def job_of(host: Host, user: str) -> Iterator[str]:
         host.check_output(f"timeout 60 sh -c 'while {gone}; do sleep 0.2; done'")
 
 
-def test_who_has_a_job_on_the_node_gets_in_and_others_are_shown_why(
-    host: Host, node: Node
-) -> None:
+def test_who_has_a_job_on_the_node_gets_in_and_others_are_shown_why(host: Host, node: Node) -> None:
     with job_of(host, "ada"):
         assert login(host, node, "ada") == (0, "2001")
         refused, said = login(host, node, "bob")
@@ -82,8 +80,8 @@ def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: Node) -> 
         listed = login(host, node, "root", "stat --format=%U:%a /srv/gcluster-jobs/*")
         assert listed == (0, "ada:700")
         command = "srun --chdir=/ --mem=100M --overlap sh -c 'echo $TMPDIR'"
-        told = host.check_output(f"runuser -u ada -- {command}")
-        assert told.startswith("/srv/gcluster-jobs/")
+        answer = host.check_output(f"runuser -u ada -- {command}")
+        assert answer.startswith("/srv/gcluster-jobs/")
     look = "timeout 30 sh -c 'while ls /srv/gcluster-jobs | grep -q .; do sleep 0.2; done'"
     assert login(host, node, "root", look.replace("'", '"'))[0] == 0
 

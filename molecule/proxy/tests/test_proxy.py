@@ -19,9 +19,9 @@ def test_logins_and_services_get_the_proxy_and_what_is_reached_without(host: Hos
 
 
 def test_apt_takes_it_but_for_the_hosts_that_are_near(host: Host) -> None:
-    told = host.check_output("apt-config dump Acquire")
-    assert f'Acquire::https::Proxy "{PROXY}";' in told
-    assert 'Acquire::http::Proxy::127.0.0.1 "DIRECT";' in told
+    answer = host.check_output("apt-config dump Acquire")
+    assert f'Acquire::https::Proxy "{PROXY}";' in answer
+    assert 'Acquire::http::Proxy::127.0.0.1 "DIRECT";' in answer
 
 
 def test_nothing_stays_where_the_spec_asks_for_no_proxy(host: Host, converge: Play) -> None:

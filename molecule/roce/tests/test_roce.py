@@ -46,10 +46,10 @@ def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded
     with recorded("fresh"):
         run = converge("-v", phases=["join"])
     assert run.returncode == 0, run.stdout
-    told = run.said
+    answer = run.said
     for change in ("rail0 sorts packets by DSCP", "rail3 keeps priority 3 lossless"):
-        assert change in told
-    assert "rail1 has rings of 8192" in told
+        assert change in answer
+    assert "rail1 has rings of 8192" in answer
 
 
 def test_verify_fails_on_a_rail_that_is_not_as_asked(verified: Verified) -> None:

@@ -54,16 +54,16 @@ def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
 def look(host: Host) -> dict[str, Any]:
     """Look once; return what the collector was told."""
     host.run("/usr/libexec/gcluster/self-converge")
-    told = host.check_output("cat /var/lib/gcluster/reports/node01.json")
-    return dict(json.loads(told))
+    answer = host.check_output("cat /var/lib/gcluster/reports/node01.json")
+    return dict(json.loads(answer))
 
 
 def test_it_does_what_a_signed_bundle_says_and_tells_the_collector(host: Host) -> None:
     publish(host, 1, "ada")
-    told = look(host)
-    assert (told["state"], told["serial"], told["reason"]) == ("converged", 1, "")
+    answer = look(host)
+    assert (answer["state"], answer["serial"], answer["reason"]) == ("converged", 1, "")
     assert host.user("ada").exists
-    assert "base.configure" in told["stamps"]
+    assert "base.configure" in answer["stamps"]
 
 
 def test_a_second_look_does_nothing(host: Host) -> None:
@@ -77,9 +77,9 @@ def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind:
     publish(host, 2 if kind == "manifest" else 3, "eve")
     name = "gpu.signed" if kind == "manifest" else "bundle-*.tar.gz"
     host.check_output(f"cd {PACKAGE_MIRROR} && sed -i 's/base/bose/; 1s/^/x/' {name}")
-    told = look(host)
-    assert told["state"] == "refused"
-    assert told["reason"]
+    answer = look(host)
+    assert answer["state"] == "refused"
+    assert answer["reason"]
     assert not host.user("eve").exists
 
 

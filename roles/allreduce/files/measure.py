@@ -53,8 +53,8 @@ def on_each_cpu(work: Callable[[float], tuple[float, int]], seconds: float) -> t
         pipes.append(source)
     total, errors = 0.0, 0
     for source in pipes:
-        with os.fdopen(source) as told:
-            rate_told, wrong_told = told.read().split()
+        with os.fdopen(source) as answer:
+            rate_told, wrong_told = answer.read().split()
         total, errors = total + float(rate_told), errors + int(wrong_told)
         os.wait()
     return total, errors
@@ -169,10 +169,10 @@ def pairs(options: argparse.Namespace) -> int:
         other = partner(rank, ranks, number)
         found = None if other is None else meet(comm, rank, other, options)
         for one in comm.gather(found, root=0) or ():
-            for told in one or ():
-                told["pair"] = [names[each] for each in told["pair"]]
-                wrong += told.get("wrong", 0)
-                say(**told)
+            for answer in one or ():
+                answer["pair"] = [names[each] for each in answer["pair"]]
+                wrong += answer.get("wrong", 0)
+                say(**answer)
     return WRONG_DATA if comm.bcast(wrong, root=0) else 0
 
 
@@ -215,8 +215,8 @@ def meet_by_mpi(
     if rank > other:
         return None
     rate = options.bytes / seconds / 1e9
-    told = {"pair_bandwidth": rate, "pair_latency": microseconds, "wrong": wrong}
-    return [{"pair": [rank, other], **told}]
+    answer = {"pair_bandwidth": rate, "pair_latency": microseconds, "wrong": wrong}
+    return [{"pair": [rank, other], **answer}]
 
 
 def meet_by_tool(
@@ -238,18 +238,18 @@ def meet_by_tool(
     there = comm.sendrecv(texts, dest=other, source=other)
     if rank > other:
         return None
-    told = [
+    answer = [
         {"pair": [rank, other], "rail": mine, "tool": options.tool, "text": text}
         for (mine, _), text in zip(both, there)
     ]
-    return told or [{"pair": [rank, other], "tool": options.tool, "text": "no rail is active"}]
+    return answer or [{"pair": [rank, other], "tool": options.tool, "text": "no rail is active"}]
 
 
 def rails(root: Path) -> list[str]:
     """Return the RDMA devices of this node: those that NCCL is told to use, else active ones."""
-    told = os.environ.get("NCCL_IB_HCA", "").lstrip("=")
-    if told and not told.startswith("^"):
-        return [device.partition(":")[0] for device in told.split(",")]
+    answer = os.environ.get("NCCL_IB_HCA", "").lstrip("=")
+    if answer and not answer.startswith("^"):
+        return [device.partition(":")[0] for device in answer.split(",")]
     ports = sorted(root.glob("*/ports/1/state"))
     return [port.parts[-4] for port in ports if "ACTIVE" in port.read_text(encoding="ascii")]
 

@@ -80,9 +80,9 @@ def test_a_long_summary_keeps_its_distance_from_the_time() -> None:
 def test_in_json_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with open_progress("json") as report:
         report(StageStarted(name="nodes"))
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert json.loads(told.err) == {"type": "StageStarted", "name": "nodes", "total": None}
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    assert json.loads(answer.err) == {"type": "StageStarted", "name": "nodes", "total": None}
 
 
 def _drain(terminal: int, into: list[bytes]) -> None:

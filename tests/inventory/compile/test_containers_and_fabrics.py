@@ -105,10 +105,10 @@ def test_tcpxo_runs_images_by_the_digests_that_are_known() -> None:
 def test_a_digest_that_nobody_knows_comes_from_the_spec() -> None:
     path = "gpudirect-tcpx/tcpgpudmarxd-dev:v2.0.12"
     sources = {"google-gpudirect": {"checksums": {path: DIGEST}}}
-    told = steps_of(GCP, "a3-highgpu-8g", sources=sources)["gpudirect_tcpx.preflight"].variables
-    assert told["gpudirect_tcpx_daemon_digest"] == DIGEST
-    assert told["gpudirect_tcpx_plugin_digest"] == ""
-    assert told["gpudirect_tcpx_daemon"].endswith(path)
+    answer = steps_of(GCP, "a3-highgpu-8g", sources=sources)["gpudirect_tcpx.preflight"].variables
+    assert answer["gpudirect_tcpx_daemon_digest"] == DIGEST
+    assert answer["gpudirect_tcpx_plugin_digest"] == ""
+    assert answer["gpudirect_tcpx_daemon"].endswith(path)
 
 
 def test_gib_is_for_its_own_fabric_and_from_googles_packages() -> None:

@@ -53,8 +53,8 @@ def dgx(**rdma: Any) -> dict[str, Any]:
 
 def sources_of(steps: dict[str, Step]) -> set[str]:
     step = steps.get("package_sources.install")
-    told = [] if step is None else step.variables["package_sources_repositories"]
-    return {repository["name"] for repository in told}
+    answer = [] if step is None else step.variables["package_sources_repositories"]
+    return {repository["name"] for repository in answer}
 
 
 def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_asked_at_their_rate() -> None:

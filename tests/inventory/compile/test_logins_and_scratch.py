@@ -122,8 +122,8 @@ def controller(more: str = "", **of: str) -> dict[str, Any]:
 def test_jobs_get_folders_of_their_own_as_their_slurm_calls_it(
     slurm: str, private_tmp: str | None, flags: list[str]
 ) -> None:
-    told = controller(f"software: {{slurm: {slurm}}}\n")
-    assert (told.get("slurm_private_tmp"), told["slurm_prolog_flags"]) == (private_tmp, flags)
+    answer = controller(f"software: {{slurm: {slurm}}}\n")
+    assert (answer.get("slurm_private_tmp"), answer["slurm_prolog_flags"]) == (private_tmp, flags)
 
 
 def test_the_folders_of_jobs_lie_on_local_disks_where_a_pool_has_them() -> None:
@@ -141,5 +141,5 @@ def test_jobs_of_pyxis_share_the_node_s_tmp() -> None:
 
 
 def test_containers_are_reported_neither_to_mount_nor_to_restart() -> None:
-    told = controller(spec=_LOCAL)
-    assert not {"slurm_private_tmp", "slurm_reboot_timeout"} & told.keys()
+    answer = controller(spec=_LOCAL)
+    assert not {"slurm_private_tmp", "slurm_reboot_timeout"} & answer.keys()

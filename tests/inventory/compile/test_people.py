@@ -30,7 +30,7 @@ users:
 _AUTHORITY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0u ca@example.edu"
 
 
-def told(text: str = _SPEC) -> dict[str, dict[str, Any]]:
+def answer(text: str = _SPEC) -> dict[str, dict[str, Any]]:
     """Return pool -> variables of base.configure."""
     spec = load_text(text).spec
     assert spec is not None
@@ -43,23 +43,23 @@ def told(text: str = _SPEC) -> dict[str, dict[str, Any]]:
 
 
 def test_who_may_not_log_in_is_denied_where_that_is_said() -> None:
-    denied = {pool: said.get("base_denied_users") for pool, said in told().items()}
+    denied = {pool: said.get("base_denied_users") for pool, said in answer().items()}
     assert denied == {"head": ["ada", "eve"], "door": ["eve"], "gpu": ["ada", "eve"]}
 
 
 def test_every_node_has_every_account_all_the_same() -> None:
-    for said in told().values():
+    for said in answer().values():
         assert [user["name"] for user in said["base_users"]] == ["ada", "bob", "eve"]
         assert all("login" not in user for user in said["base_users"])
 
 
 def test_an_authority_is_trusted_on_every_node() -> None:
-    said = told(f"{_SPEC}ssh_authorities: ['{_AUTHORITY}']\n")
+    said = answer(f"{_SPEC}ssh_authorities: ['{_AUTHORITY}']\n")
     assert {str(one["base_ssh_authorities"]) for one in said.values()} == {str([_AUTHORITY])}
 
 
 def test_without_rules_nothing_is_said_of_them() -> None:
-    said = told(_SPEC.replace(", login: [login]", "").replace(", login: []", ""))
+    said = answer(_SPEC.replace(", login: [login]", "").replace(", login: []", ""))
     for one in said.values():
         assert not {"base_denied_users", "base_ssh_authorities"} & one.keys()
 

@@ -229,8 +229,8 @@ def test_a_firewall_lets_tunnels_in_at_gateways_and_the_other_sites_nodes_everyw
 
 
 def test_burst_nodes_find_controllers_and_logins_of_every_site_by_name() -> None:
-    told = steps("burst", spec())["base.configure"].variables["base_hosts"]
-    assert {host["name"]: host["address"] for host in told} == {
+    answer = steps("burst", spec())["base.configure"].variables["base_hosts"]
+    assert {host["name"]: host["address"] for host in answer} == {
         "head01": "10.20.0.1",
         "door01": "10.30.0.1",
         "gate": "10.40.0.4",

@@ -40,7 +40,7 @@ BARE = Machine(
 CATALOG = Catalog(machines={"full": FULL, "bare": BARE})
 
 
-def told(
+def answer(
     partitions: dict[str, Partition] | None = None, machine: str | None = "full"
 ) -> dict[str, Any]:
     """Return the variables of a cluster with two pools of one host each."""
@@ -69,11 +69,11 @@ def told(
 
 
 def test_jobs_get_95_percent_of_the_nominal_memory() -> None:
-    assert told()["slurm_nodes"][0]["memory_mib"] == 1000 * 1024 * 95 // 100
+    assert answer()["slurm_nodes"][0]["memory_mib"] == 1000 * 1024 * 95 // 100
 
 
 def test_what_the_catalog_doesn_t_know_is_0_and_no_gpu_has_no_files() -> None:
-    line = told(machine="bare")["slurm_nodes"][0]
+    line = answer(machine="bare")["slurm_nodes"][0]
     assert (line["sockets"], line["memory_mib"], line["gpu_count"], line["gpu_files"]) == (
         0,
         0,
@@ -83,38 +83,38 @@ def test_what_the_catalog_doesn_t_know_is_0_and_no_gpu_has_no_files() -> None:
 
 
 def test_a_host_without_an_address_is_reached_by_its_name() -> None:
-    assert told()["slurm_nodes"][0]["addresses"] == "a1"
+    assert answer()["slurm_nodes"][0]["addresses"] == "a1"
 
 
 def test_real_machines_are_reported_nothing_of_simulation() -> None:
-    variables = told()
+    variables = answer()
     assert variables["slurm_simulated"] is False
     assert "slurm_node_timeout" not in variables
 
 
 def test_without_partitions_one_holds_every_compute_pool() -> None:
-    (main,) = told()["slurm_partitions"]
+    (main,) = answer()["slurm_partitions"]
     assert (main["name"], main["nodes"], main["default"]) == ("main", "a1,b1", True)
 
 
 def test_a_job_that_says_nothing_gets_its_share_of_the_node() -> None:
-    (main,) = told()["slurm_partitions"]
+    (main,) = answer()["slurm_partitions"]
     assert main["cpus_per_gpu"] == 224 // 8
     assert main["mem_per_cpu_mib"] == 1000 * 1024 * 95 // 100 // 224
 
 
 def test_no_share_is_claimed_of_what_the_catalog_doesn_t_know() -> None:
-    (main,) = told(machine="bare")["slurm_partitions"]
+    (main,) = answer(machine="bare")["slurm_partitions"]
     assert (main["cpus_per_gpu"], main["mem_per_cpu_mib"]) == (0, 0)
 
 
 def test_a_lone_partition_is_the_default_one() -> None:
-    assert told({"only": Partition(pools=["a"])})["slurm_partitions"][0]["default"] is True
+    assert answer({"only": Partition(pools=["a"])})["slurm_partitions"][0]["default"] is True
 
 
 def test_of_several_partitions_none_is_the_default_unless_said() -> None:
     several = {"x": Partition(pools=["a"]), "y": Partition(pools=["b"])}
-    assert [p["default"] for p in told(several)["slurm_partitions"]] == [False, False]
+    assert [p["default"] for p in answer(several)["slurm_partitions"]] == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_of_several_partitions_none_is_the_default_unless_said() -> None:
 )
 def test_run_times_are_whole_minutes_rounded_up(written: str, minutes: int) -> None:
     partition = Partition(pools=["a"], max_time=Duration.parse(written))
-    assert told({"p": partition})["slurm_partitions"][0]["max_time_minutes"] == minutes
+    assert answer({"p": partition})["slurm_partitions"][0]["max_time_minutes"] == minutes
 
 
 def test_device_files_are_named_as_the_vendor_s_driver_does() -> None:
@@ -141,4 +141,4 @@ def test_a_vendor_s_gpus_set_that_vendor_s_variables_alone() -> None:
 
 def test_a_compute_pool_without_a_machine_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="names no machine"):
-        told(machine=None)
+        answer(machine=None)

@@ -50,7 +50,7 @@ def spec_of(scheduler: str) -> ClusterSpec:
     return loaded.spec
 
 
-def told(scheduler: str, *, elastic: bool = False) -> dict[str, Any]:
+def answer(scheduler: str, *, elastic: bool = False) -> dict[str, Any]:
     spec = spec_of(scheduler)
     inventory = golden.inventory_of(spec)
     compute = {pool: inventory.in_pool(pool) for pool in ("gpu", "burst")}
@@ -64,7 +64,7 @@ def told(scheduler: str, *, elastic: bool = False) -> dict[str, Any]:
 
 
 def test_without_qos_and_accounts_nothing_is_said_of_a_database() -> None:
-    assert not {"slurm_accounting", "slurm_preemption", "slurm_priority"} & told("").keys()
+    assert not {"slurm_accounting", "slurm_preemption", "slurm_priority"} & answer("").keys()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_backfill_plans_as_far_as_the_longest_job_runs(
 ) -> None:
     limit = f", max_time: {max_time}" if max_time else ""
     partitions = f"  partitions: {{a: {{pools: [gpu]{limit}}}, b: {{pools: [gpu], max_time: 30m}}}}"
-    parameters = told(partitions)["slurm_scheduler_parameters"]
+    parameters = answer(partitions)["slurm_scheduler_parameters"]
     assert parameters == ["nohold_on_prolog_fail", "bf_continue", *expected]
 
 
@@ -92,7 +92,7 @@ def test_a_job_may_wait_for_few_switches_where_there_are_switches() -> None:
 
 
 def test_a_database_comes_with_limits_weights_and_preemption() -> None:
-    variables = told(_ACCOUNTS)
+    variables = answer(_ACCOUNTS)
     assert variables["slurm_accounting"] == {
         "host": "head",
         "backup_host": "",
@@ -105,7 +105,7 @@ def test_a_database_comes_with_limits_weights_and_preemption() -> None:
 
 
 def test_a_partition_of_an_account_is_for_its_parts_and_for_root() -> None:
-    free, main = told(_ACCOUNTS)["slurm_partitions"]
+    free, main = answer(_ACCOUNTS)["slurm_partitions"]
     assert (main["accounts"], main["qos"]) == (
         ["root", "lab", "nlp"],
         ["gcluster-smoke", "low", "urgent"],
@@ -145,7 +145,7 @@ def test_nodes_that_may_come_are_named_after_those_that_are_there() -> None:
 
 
 def test_nodes_that_may_come_are_cloud_nodes_of_their_partitions() -> None:
-    variables = told("", elastic=True)
+    variables = answer("", elastic=True)
     line = variables["slurm_nodes"][-1]
     assert (line["names"], line["addresses"], line["state"]) == (
         "burst[002-004]",
@@ -173,12 +173,12 @@ def test_a_topology_has_the_nodes_that_may_come_on_a_switch_of_their_own() -> No
 
 
 def test_jobs_are_held_back_in_the_partitions_whose_nodes_come_and_go() -> None:
-    assert told("", elastic=True)["slurm_elastic"]["partitions"] == ["main"]
-    assert told(_ACCOUNTS, elastic=True)["slurm_elastic"]["partitions"] == ["main"]
+    assert answer("", elastic=True)["slurm_elastic"]["partitions"] == ["main"]
+    assert answer(_ACCOUNTS, elastic=True)["slurm_elastic"]["partitions"] == ["main"]
 
 
 def test_nodes_that_are_always_there_are_never_powered_down() -> None:
-    elastic = told("", elastic=True)["slurm_elastic"]
+    elastic = answer("", elastic=True)["slurm_elastic"]
     assert elastic["fixed_nodes"] == "burst001,gpu[001-002]"
 
 
@@ -189,7 +189,7 @@ def test_nodes_that_are_always_there_are_never_powered_down() -> None:
 def test_when_idle_nodes_go_and_new_ones_answer_is_the_spec_s(
     said: str, seconds: tuple[int, int]
 ) -> None:
-    elastic = told(said, elastic=True)["slurm_elastic"]
+    elastic = answer(said, elastic=True)["slurm_elastic"]
     assert (elastic["suspend_s"], elastic["resume_timeout_s"]) == seconds
 
 
@@ -213,7 +213,7 @@ def test_blocks_are_left_to_a_slurm_that_has_them(distribution: str, topology: s
 
 
 def test_without_somebody_who_makes_nodes_none_may_come() -> None:
-    variables = told("")
+    variables = answer("")
     assert "slurm_elastic" not in variables
     assert all("state" not in line for line in variables["slurm_nodes"])
 
@@ -222,7 +222,7 @@ def test_without_somebody_who_makes_nodes_none_may_come() -> None:
 def test_jobs_get_what_is_not_reserved_and_never_more_than_95_percent(
     reserved: str, mib: float
 ) -> None:
-    line = told(f"  memory_reserved: {reserved}\n")["slurm_nodes"][0]
+    line = answer(f"  memory_reserved: {reserved}\n")["slurm_nodes"][0]
     assert line["memory_mib"] == int(2048 * 1024 * mib)
 
 

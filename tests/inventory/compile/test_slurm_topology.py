@@ -40,7 +40,7 @@ def spec_of(case: str) -> ClusterSpec:
     return loaded.spec
 
 
-def told(case: str) -> Any:
+def answer(case: str) -> Any:
     """Return role slurm's variable for a case."""
     spec, catalog = spec_of(case), load_catalog()
     inventory = goldens.inventory_of(spec)
@@ -65,7 +65,7 @@ def written(told_to_role: Any) -> str:
 
 @pytest.mark.parametrize("case", case_names(CASE_FILE))
 def test_a_layout_is_the_file_that_is_written_down(case: str, golden: GoldenFiles) -> None:
-    golden.check_case(CASE_FILE, case, "conf", written(told(case)))
+    golden.check_case(CASE_FILE, case, "conf", written(answer(case)))
 
 
 @pytest.mark.parametrize("case", ["nvl72-racks", "leaves-below-units"])
@@ -73,24 +73,24 @@ def test_a_slurm_that_reads_yaml_gets_it(
     case: str, monkeypatch: pytest.MonkeyPatch, golden: GoldenFiles
 ) -> None:
     monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
-    golden.check_case(CASE_FILE, case, "yaml", written(told(case)))
+    golden.check_case(CASE_FILE, case, "yaml", written(answer(case)))
 
 
 def test_the_yaml_says_what_the_other_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
-    (said,) = yaml.safe_load(written(told("nvl72-racks")))
+    (said,) = yaml.safe_load(written(answer("nvl72-racks")))
     assert said["cluster_default"] is True
     assert said["block"]["block_sizes"] == [18, 36]
     assert said["block"]["blocks"][1] == {"block": "train-2", "nodes": "gpu[019-036]"}
 
 
 def test_rails_are_no_switches_of_nodes() -> None:
-    assert "mlx5" not in written(told("hgx-units"))
-    assert [group["name"] for group in told("hgx-units")["groups"]] == ["su1", "su2"]
+    assert "mlx5" not in written(answer("hgx-units"))
+    assert [group["name"] for group in answer("hgx-units")["groups"]] == ["su1", "su2"]
 
 
 def test_nodes_of_a_cloud_in_no_placement_leave_it_flat() -> None:
-    assert told("hybrid-spread") == {"type": "flat"}
+    assert answer("hybrid-spread") == {"type": "flat"}
 
 
 def test_a_machine_that_is_missing_moves_no_other_to_another_block() -> None:

@@ -42,7 +42,7 @@ def compiled(users: str = "", more: str = "") -> CompiledCluster:
     return golden.compiled(loaded.spec)
 
 
-def told(cluster: CompiledCluster, phase: str) -> dict[str, Any]:
+def answer(cluster: CompiledCluster, phase: str) -> dict[str, Any]:
     """Return the variables of a phase, which are the same on every pool."""
     (variables,) = [
         step.variables
@@ -66,8 +66,8 @@ def test_a_list_of_users_asks_no_directory() -> None:
 
 
 def test_the_base_is_the_domain_of_the_host_where_nobody_says_it() -> None:
-    assert told(compiled(), "configure")["sssd_base"] == "dc=hpc,dc=example,dc=edu"
-    said = told(compiled("  base: ou=people,dc=org\n"), "configure")
+    assert answer(compiled(), "configure")["sssd_base"] == "dc=hpc,dc=example,dc=edu"
+    said = answer(compiled("  base: ou=people,dc=org\n"), "configure")
     assert said["sssd_base"] == "ou=people,dc=org"
 
 
@@ -94,7 +94,7 @@ def test_who_asks_anonymously_needs_no_secret() -> None:
 
 def test_ids_and_probe_are_what_verify_asks_for() -> None:
     cluster = compiled("  ids: {min: 2000, max: 60000}\n  probe: ada\n")
-    assert told(cluster, "verify") == {
+    assert answer(cluster, "verify") == {
         "sssd_min_id": 2000,
         "sssd_max_id": 60000,
         "sssd_probe": "ada",
@@ -104,4 +104,4 @@ def test_ids_and_probe_are_what_verify_asks_for() -> None:
 @pytest.mark.parametrize(("mount", "makes"), [("/home", False), ("/data", True)])
 def test_homes_that_are_served_are_not_made(mount: str, makes: bool) -> None:
     storage = f"storage: {{shared: {{type: nfs, mount: {mount}, server: head}}}}\n"
-    assert told(compiled(more=storage), "configure")["sssd_make_homes"] is makes
+    assert answer(compiled(more=storage), "configure")["sssd_make_homes"] is makes

@@ -49,9 +49,9 @@ def crds(group: str) -> list[Any]:
             text=True,
             check=False,
         )
-    told = json.loads(done.stdout or "{}")
-    if "Dir" not in told:
-        message = f"{module}: {told.get('Error') or done.stderr.strip()}"
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        message = f"{module}: {answer.get('Error') or done.stderr.strip()}"
         raise RuntimeError(message)
-    folder = Path(told["Dir"])
+    folder = Path(answer["Dir"])
     return [yaml.safe_load((folder / file).read_text(encoding="utf-8")) for file in files]

@@ -41,25 +41,25 @@ def _built_in(made: Object) -> bool:
 
 
 def _taken(api: Any, objects: list[Object]) -> None:
-    told = api.apply(objects, dry=True)
-    assert told.returncode == 0, told.stderr
-    assert len(told.stdout.splitlines()) == len(objects)
+    answer = api.apply(objects, dry=True)
+    assert answer.returncode == 0, answer.stderr
+    assert len(answer.stdout.splitlines()) == len(objects)
 
 
 @pytest.mark.parametrize("case", NAMES)
 def test_every_built_in_object_is_taken_strictly(api: Any, case: str) -> None:
     built_in = [made for _, made in objects_of(case) if _built_in(made)]
     spaces = [made for made in built_in if made["kind"] == "Namespace"]
-    told = api.apply(spaces)
-    assert told.returncode == 0, told.stderr
+    answer = api.apply(spaces)
+    assert answer.returncode == 0, answer.stderr
     _taken(api, [made for made in built_in if made["kind"] != "Namespace"])
 
 
 @pytest.mark.parametrize("group", sorted(MODULES))
 def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(api: Any, group: str) -> None:
     definitions = crds(group)
-    told = api.apply(definitions)
-    assert told.returncode == 0, told.stderr
+    answer = api.apply(definitions)
+    assert answer.returncode == 0, answer.stderr
     names = [f"crd/{one['metadata']['name']}" for one in definitions]
     api.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     for case in NAMES:
@@ -119,9 +119,9 @@ def _job(pod: dict[str, Any]) -> Object:
 def test_a_member_of_an_account_becomes_nobody_else(api: Any) -> None:
     objects = [made for name, made in objects_of("campus") if name.startswith(("namesp", "accou"))]
     built_in = [made for made in objects if _built_in(made)]
-    told = api.apply([made for made in built_in if made["kind"] == "Namespace"])
-    told = api.apply([made for made in built_in if made["kind"] != "Namespace"])
-    assert told.returncode == 0, told.stderr
+    answer = api.apply([made for made in built_in if made["kind"] == "Namespace"])
+    answer = api.apply([made for made in built_in if made["kind"] != "Namespace"])
+    assert answer.returncode == 0, answer.stderr
 
     def asked(*arguments: str, made: Object | None = None) -> Any:
         stdin = None if made is None else json.dumps(made)
@@ -170,6 +170,6 @@ def test_what_only_a_server_finds_is_found(api: Any) -> None:
         "metadata": {"name": "gpus", "namespace": "default"},
         "spec": {"hard": {"requests.nvidia.com/gpu": "eight"}},
     }
-    told = api.apply([quota], dry=True)
-    assert told.returncode != 0
-    assert "quantities must match" in told.stderr
+    answer = api.apply([quota], dry=True)
+    assert answer.returncode != 0
+    assert "quantities must match" in answer.stderr

@@ -135,9 +135,9 @@ def test_tcpxos_daemon_runs_beside_the_ranks_that_gke_runs_none_for() -> None:
 
 
 def test_gkes_nodes_call_their_interfaces_otherwise_than_slurms() -> None:
-    told = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
-    assert told["NCCL_FASTRAK_IFNAME"] == ",".join(f"eth{number}" for number in range(1, 9))
-    assert told["NCCL_TUNER_CONFIG_PATH"].startswith("/usr/local/nvidia/lib64/")
+    answer = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
+    assert answer["NCCL_FASTRAK_IFNAME"] == ",".join(f"eth{number}" for number in range(1, 9))
+    assert answer["NCCL_TUNER_CONFIG_PATH"].startswith("/usr/local/nvidia/lib64/")
     gib = google_environment(
         "gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"}
     )

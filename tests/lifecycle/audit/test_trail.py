@@ -79,9 +79,9 @@ def test_a_collector_gets_each_run_as_a_span_with_its_events(
         sample.down()
     assert [span.name for span in collector.spans] == ["gcluster up", "gcluster down"]
     up = collector.spans[0]
-    told = {a.key: a.value.string_value for a in up.attributes}
-    assert told["gcluster.cluster"] == "trial"
-    assert told["gcluster.result"] == "ok"
+    answer = {a.key: a.value.string_value for a in up.attributes}
+    assert answer["gcluster.cluster"] == "trial"
+    assert answer["gcluster.result"] == "ok"
     kinds = [event.name for event in up.events]
     assert (kinds[0], kinds[-1]) == ("RunStarted", "RunFinished")
     assert "ResourcesCreated" in kinds

@@ -121,9 +121,9 @@ def test_what_is_pinned_and_differs_is_refused_and_all_failures_are_named(
     lacking = addon(publisher, name="lacking", chart="lacking")
     with pytest.raises(LifecycleError) as error:
         bundle_addons(of(pinned, lacking), tmp_path, silent, get)
-    told = [found.summary for found in error.value.diagnostics]
-    assert len(told) == 2
-    assert "not sha256:" in told[0]
+    answer = [found.summary for found in error.value.diagnostics]
+    assert len(answer) == 2
+    assert "not sha256:" in answer[0]
     assert not (tmp_path / CATALOG).exists()
 
 

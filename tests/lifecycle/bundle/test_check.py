@@ -50,7 +50,7 @@ def test_the_same_bundle_is_written_with_the_same_bytes(make_bundle: Make, tmp_p
 
 @pytest.mark.parametrize("file", [SLURMD, "files/pyxis/v1.tar.gz"])
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "answer"),
     [
         (lambda p: p.unlink(), "it is missing"),
         (lambda p: p.write_bytes(p.read_bytes()[:-1]), "bytes, not"),
@@ -59,13 +59,13 @@ def test_the_same_bundle_is_written_with_the_same_bytes(make_bundle: Make, tmp_p
     ids=["missing", "short", "changed"],
 )
 def test_a_file_that_is_not_the_signed_one_is_named(
-    make_bundle: Make, tmp_path: Path, file: str, damage: Callable[[Path], Any], told: str
+    make_bundle: Make, tmp_path: Path, file: str, damage: Callable[[Path], Any], answer: str
 ) -> None:
     make_bundle()
     damage(tmp_path / "bundle" / file)
     said = refused(tmp_path / "bundle", "GC938")
     assert f"{file}: " in said
-    assert told in said
+    assert answer in said
 
 
 def test_every_damaged_file_is_named_at_once(make_bundle: Make, tmp_path: Path) -> None:

@@ -119,16 +119,19 @@ class Bill:
 
 def bill(situation: Situation, added: list[tuple[float, float]]) -> Bill:
     """Return the worst case of a moment and of (until, USD per hour) that come on top."""
-    told = Bill()
-    told.days[int(situation.now // 86400)] = situation.spent_today_usd
+    answer = Bill()
+    answer.days[int(situation.now // 86400)] = situation.spent_today_usd
     for node in situation.rented:
-        told.add(situation.now, node.until or situation.now, node.usd_per_hour)
+        answer.add(situation.now, node.until or situation.now, node.usd_per_hour)
     for until, usd in added:
-        told.add(situation.now, min(until, situation.now + 3 * 86400), usd)
-    return told
+        answer.add(situation.now, min(until, situation.now + 3 * 86400), usd)
+    return answer
 
 
-def over(rule: Rule, told: Bill) -> list[str]:
+def over(rule: Rule, answer: Bill) -> list[str]:
     """Return the ceilings that a bill is above."""
-    most = {"hour": max(told.rate.values(), default=0.0), "day": max(told.days.values(), default=0)}
+    most = {
+        "hour": max(answer.rate.values(), default=0.0),
+        "day": max(answer.days.values(), default=0),
+    }
     return [each.where for each in rule.ceilings if most[each.per] > each.usd + 0.01]

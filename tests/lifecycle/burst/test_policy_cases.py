@@ -18,8 +18,8 @@ def _told(decision: Decision) -> dict[str, Any]:
     """Return a decision without what speaks for a job that stays, which the laws are about."""
     against = {reason.word: reason.text for reason in decision.reasons if not reason.holds}
     if not decision.spills:
-        told = {"stays": against, "for ever": decision.is_final}
-        return told | ({"not before": decision.not_before} if decision.not_before else {})
+        answer = {"stays": against, "for ever": decision.is_final}
+        return answer | ({"not before": decision.not_before} if decision.not_before else {})
     return {
         "new nodes": decision.new_nodes,
         "reuses": list(decision.reuses),

@@ -22,7 +22,11 @@ _Told = tuple[float, float, float, int]
 
 
 def _scenario(
-    told: list[_Told], home: int, rule: Rule | None = None, *, follows: dict[int, int] | None = None
+    answer: list[_Told],
+    home: int,
+    rule: Rule | None = None,
+    *,
+    follows: dict[int, int] | None = None,
 ) -> Scenario:
     jobs = [
         TraceJob(
@@ -37,7 +41,7 @@ def _scenario(
             preceding=(follows or {}).get(number, -1),
             think=0.0,
         )
-        for number, (submit, run, limit, nodes) in enumerate(told)
+        for number, (submit, run, limit, nodes) in enumerate(answer)
     ]
     return Scenario(
         partition="train",
@@ -58,55 +62,55 @@ def _scenario(
     )
 
 
-def _starts(told: list[_Told], home: int, **more: dict[int, int]) -> list[float]:
-    engine = Engine(_scenario(told, home, **more), None)
+def _starts(answer: list[_Told], home: int, **more: dict[int, int]) -> list[float]:
+    engine = Engine(_scenario(answer, home, **more), None)
     engine.run()
     return engine.outcomes.started
 
 
 def test_a_small_job_fills_a_hole_that_it_leaves_in_time_and_no_other() -> None:
     #        submit run limit nodes
-    told = [
+    answer = [
         (0.0, 100.0, 100.0, 3),
         (1.0, 50.0, 50.0, 4),
         (2.0, 98.0, 98.0, 1),
         (3.0, 98.0, 98.0, 1),
     ]
-    assert _starts(told, 4) == [0.0, 100.0, 2.0, 150.0]
+    assert _starts(answer, 4) == [0.0, 100.0, 2.0, 150.0]
 
 
 def test_a_long_job_starts_beside_the_oldest_on_nodes_that_it_leaves_over() -> None:
-    told = [(0.0, 100.0, 100.0, 3), (1.0, 50.0, 50.0, 3), (2.0, 999.0, 999.0, 1)]
-    assert _starts(told, 4) == [0.0, 100.0, 2.0]
+    answer = [(0.0, 100.0, 100.0, 3), (1.0, 50.0, 50.0, 3), (2.0, 999.0, 999.0, 1)]
+    assert _starts(answer, 4) == [0.0, 100.0, 2.0]
 
 
 def test_a_job_that_follows_another_waits_for_its_end() -> None:
-    told = [(0.0, 100.0, 100.0, 1), (1.0, 10.0, 10.0, 1)]
-    assert _starts(told, 4, follows={1: 0}) == [0.0, 100.0]
+    answer = [(0.0, 100.0, 100.0, 1), (1.0, 10.0, 10.0, 1)]
+    assert _starts(answer, 4, follows={1: 0}) == [0.0, 100.0]
 
 
 class _PlainHome:
     """EASY backfill by the book: a list that is looked through from its beginning each time."""
 
-    def __init__(self, nodes: int, told: list[_Told]) -> None:
-        self.free, self.told = nodes, told
+    def __init__(self, nodes: int, answer: list[_Told]) -> None:
+        self.free, self.answer = nodes, answer
         self.queue: list[int] = []
         self.running: dict[int, float] = {}
 
     def schedule(self, now: float) -> list[int]:
         started: list[int] = []
-        while self.queue and self.told[self.queue[0]][3] <= self.free:
+        while self.queue and self.answer[self.queue[0]][3] <= self.free:
             self._start(self.queue[0], now, started)
         if not self.queue:
             return started
-        needed, free, at, over = self.told[self.queue[0]][3], self.free, 0.0, 0
+        needed, free, at, over = self.answer[self.queue[0]][3], self.free, 0.0, 0
         for end, job in sorted((end, job) for job, end in self.running.items()):
-            free += self.told[job][3]
+            free += self.answer[job][3]
             if free >= needed:
                 at, over = end, free - needed
                 break
         for job in self.queue[1:].copy():
-            _submit, _run, limit, nodes = self.told[job]
+            _submit, _run, limit, nodes = self.answer[job]
             ends_before = now + limit <= at
             if nodes <= self.free and (ends_before or nodes <= over):
                 over -= 0 if ends_before else nodes
@@ -115,8 +119,8 @@ class _PlainHome:
 
     def _start(self, job: int, now: float, started: list[int]) -> None:
         self.queue.remove(job)
-        self.free -= self.told[job][3]
-        self.running[job] = now + self.told[job][2]
+        self.free -= self.answer[job][3]
+        self.running[job] = now + self.answer[job][2]
         started.append(job)
 
 
@@ -129,11 +133,11 @@ _jobs = st.lists(
 
 
 @given(_jobs, st.integers(0, 2**32))
-def test_home_schedules_as_the_plain_scheduler_does(told: list[_Told], seed: int) -> None:
+def test_home_schedules_as_the_plain_scheduler_does(answer: list[_Told], seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # hypothesis chooses the seed
-    home = Home(6, [job[3] for job in told], [job[2] for job in told])
-    plain = _PlainHome(6, told)
-    coming, now = list(range(len(told))), 0.0
+    home = Home(6, [job[3] for job in answer], [job[2] for job in answer])
+    plain = _PlainHome(6, answer)
+    coming, now = list(range(len(answer))), 0.0
     while coming or plain.running or plain.queue:
         for job in coming[: chance.randint(1, 5)]:
             coming.remove(job)
@@ -146,7 +150,7 @@ def test_home_schedules_as_the_plain_scheduler_does(told: list[_Told], seed: int
         over = [job for job, end in plain.running.items() if end <= now]
         ending = chance.choice(over or sorted(plain.running))
         home.end(ending)
-        plain.free += told[ending][3]
+        plain.free += answer[ending][3]
         del plain.running[ending]
 
 
@@ -161,17 +165,17 @@ _long = st.tuples(
 @given(st.lists(_long, min_size=1, max_size=30).map(sorted), rules(), st.integers(1, 6))
 @settings(max_examples=150)
 def test_a_replay_stays_below_every_ceiling_and_runs_every_job_that_can_run(
-    told: list[_Told], rule: Rule, home: int
+    answer: list[_Told], rule: Rule, home: int
 ) -> None:
-    scenario = _scenario(told, home, rule)
+    scenario = _scenario(answer, home, rule)
     found = simulate(scenario, "trace", {})
     assert found.cloud is not None
     peaks = {"hour": found.cloud.peak_usd_per_hour, "day": found.cloud.peak_usd_per_day}
     for ceiling in rule.ceilings:
         assert (peaks[ceiling.per] or 0.0) <= ceiling.usd + 0.01
     assert found.cloud.peak_nodes <= rule.target.most
-    assert found.home.jobs + found.cloud.jobs + sum(found.refused.values()) == len(told)
-    too_large = sum(nodes > home for *_rest, nodes in told)
+    assert found.home.jobs + found.cloud.jobs + sum(found.refused.values()) == len(answer)
+    too_large = sum(nodes > home for *_rest, nodes in answer)
     assert sum(found.refused.values()) <= too_large
     assert found.home.utilisation <= 1.0
     assert found.cloud.utilisation is None or found.cloud.utilisation <= 1.0
@@ -179,9 +183,9 @@ def test_a_replay_stays_below_every_ceiling_and_runs_every_job_that_can_run(
 
 @given(st.lists(_long, min_size=1, max_size=30).map(sorted), rules(), st.integers(1, 6))
 def test_nobody_leaves_before_having_waited_and_money_pays_for_jobs_and_little_else(
-    told: list[_Told], rule: Rule, home: int
+    answer: list[_Told], rule: Rule, home: int
 ) -> None:
-    scenario = _scenario(told, home, rule)
+    scenario = _scenario(answer, home, rule)
     engine = Engine(scenario, rule)
     engine.run()
     outcomes, spilling = engine.outcomes, engine.spilling

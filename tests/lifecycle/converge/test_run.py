@@ -58,7 +58,7 @@ class Nodes:
         self.secret.write_text("CANARY-OF-THE-SECRET")
 
     def converge(
-        self, told: list[Progress] | None = None, *, sleep: int = 0, **exits: int
+        self, reported: list[Progress] | None = None, *, sleep: int = 0, **exits: int
     ) -> ConvergeResult:
         """Run the role on both nodes; `exits` is host -> exit status of configure."""
         variables = {"probe_exit": exits, "probe_sleep": sleep}
@@ -84,7 +84,7 @@ class Nodes:
             self.session,
             secret_files={"munge": self.secret},
             run_dir=run_dir,
-            report=silent if told is None else told.append,
+            report=silent if reported is None else reported.append,
         )
 
     def stamps(self) -> dict[str, set[str]]:
@@ -152,11 +152,11 @@ def nodes(
 
 @pytest.mark.local
 def test_every_step_runs_and_is_stamped_and_counted(nodes: Nodes) -> None:
-    told: list[Progress] = []
-    result = nodes.converge(told)
+    reported: list[Progress] = []
+    result = nodes.converge(reported)
     assert result.failures == ()
     assert nodes.stamps() == {h.name: {f"probe.{p}" for p in PHASES} for h in nodes.inventory.hosts}
-    counted = [p.done for p in told if isinstance(p, StageProgress)]
+    counted = [p.done for p in reported if isinstance(p, StageProgress)]
     assert counted == sorted(counted)
     assert counted[-1] == 6
 

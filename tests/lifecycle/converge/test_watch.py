@@ -15,15 +15,15 @@ from .compiled import SMALL
 
 
 @pytest.fixture
-def told() -> list[Progress]:
+def answer() -> list[Progress]:
     """Give a list for what is reported."""
     return []
 
 
 @pytest.fixture
-def watch(told: list[Progress]) -> Watch:
+def watch(answer: list[Progress]) -> Watch:
     """Follow the convergence of a new cluster of three hosts."""
-    return Watch(pending_steps(SMALL, {}, {}), told.append)
+    return Watch(pending_steps(SMALL, {}, {}), answer.append)
 
 
 def event(kind: str, host: str, task: str, **result: Any) -> dict[str, Any]:
@@ -35,13 +35,13 @@ def failed(watch: Watch, **result: Any) -> None:
     watch.handle(event("runner_on_failed", "gpu1", "gcluster.cluster.munge : Write it", **result))
 
 
-def test_a_step_is_done_when_its_stamp_is_written(watch: Watch, told: list[Progress]) -> None:
+def test_a_step_is_done_when_its_stamp_is_written(watch: Watch, answer: list[Progress]) -> None:
     watch.handle(event("runner_on_start", "gpu1", "gcluster.cluster.base : Install"))
     watch.handle(event("runner_on_ok", "gpu1", "gcluster.cluster.base : Install"))
     assert watch.done_count == 0
     watch.handle(event("runner_on_ok", "gpu1", "stamp base.install"))
     assert watch.done["gpu1"] == ["base.install"]
-    last = told[-1]
+    last = answer[-1]
     assert isinstance(last, StageProgress)
     assert (last.done, last.total, last.detail) == (1, 14, "gpu1 base.install")
 

@@ -80,7 +80,7 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told", "fixable"),
+    ("kind", "value", "answer", "fixable"),
     [
         ("package", "0.5.16-1", "package munge 0.5.15-4 -> 0.5.16-1", True),
         ("package", None, "package munge 0.5.15-4 -> gone", True),
@@ -96,10 +96,10 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
     ],
 )
 def test_each_thing_that_is_otherwise_is_reported_with_what_it_was(
-    kind: str, value: str | None, told: str, fixable: bool
+    kind: str, value: str | None, answer: str, fixable: bool
 ) -> None:
     (drift,) = _judge(now=_now(**{kind: value})).drifts
-    assert f"{drift.kind} {drift.name} {drift.was} -> {drift.now}" == told
+    assert f"{drift.kind} {drift.name} {drift.was} -> {drift.now}" == answer
     assert drift.fixable is fixable
     assert bool(drift.hint) is not fixable
     assert drift.plane == ("fabric" if kind == "link" else "node")
@@ -199,8 +199,8 @@ def test_what_the_node_found_of_itself_is_reported(reason: str, plane: str) -> N
 def test_exactly_what_changed_is_reported(changed: set[tuple[str, str]]) -> None:
     now = {i: ("disabled,failed" if i[0] == "unit" else "x") if i in changed else v
            for i, v in SOUND.now.items()}  # fmt: skip
-    told = {("file" if d.kind == "key" else d.kind, d.name) for d in _judge(now=now).drifts}
-    assert told == changed
+    answer = {("file" if d.kind == "key" else d.kind, d.name) for d in _judge(now=now).drifts}
+    assert answer == changed
 
 
 ANSWER = f"""\
@@ -277,7 +277,7 @@ def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "answer"),
     [
         ("entry /etc/sudoers.d/zz", B, "new here"),
         ("entry /etc/sudoers", B, "another"),
@@ -287,10 +287,10 @@ def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str,
     ],
 )
 def test_a_stranger_who_may_get_in_is_reported_and_left_to_a_person(
-    name: str, value: str, told: str
+    name: str, value: str, answer: str
 ) -> None:
     kind, _, path = name.partition(" ")
-    assert _strangers(KNOWN, **{name: value}) == [(kind, path, told)]
+    assert _strangers(KNOWN, **{name: value}) == [(kind, path, answer)]
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,9 @@ def test_a_life_begins_with_the_first_up_and_ends_with_a_whole_down() -> None:
 
 
 def test_what_was_announced_holds_until_it_is_withdrawn_or_the_life_ends() -> None:
-    told = lifetime(_events(("1", UP), ("", TOLD)))
-    assert told is not None
-    assert told.announced == TOLD
+    answer = lifetime(_events(("1", UP), ("", TOLD)))
+    assert answer is not None
+    assert answer.announced == TOLD
     free = lifetime(_events(("1", UP), ("", TOLD), ("", ExpiryWithdrawn(why=""))))
     assert free is not None
     assert free.announced is None

@@ -82,8 +82,8 @@ def test_what_is_announced_and_withdrawn_is_in_the_audit_file(
     kept.look(9)
     kept.budget("budget: {expires: 20h, notice: 2h}\n")
     kept.look(9.5)
-    told = [json.loads(line)["what"] for line in file.read_text().splitlines()]
-    assert told == ["EndAnnounced", "EndWithdrawn"]
+    answer = [json.loads(line)["what"] for line in file.read_text().splitlines()]
+    assert answer == ["EndAnnounced", "EndWithdrawn"]
 
 
 def test_one_that_nobody_looked_at_is_still_announced_for_its_whole_notice(kept: Kept) -> None:

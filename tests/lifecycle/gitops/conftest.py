@@ -38,7 +38,7 @@ class Harness:
         self.folder = folder
         self.server = server
         self.author = Author(server, folder / "clone")
-        self.told: list[ControllerEvent] = []
+        self.answer: list[ControllerEvent] = []
         self.now = datetime.now(UTC)
         (folder / "controller").mkdir()
 
@@ -52,7 +52,7 @@ class Harness:
 
     def round(self, *, most: int = 5, allow: str = "") -> Exit:
         """Have one round of a controller that was restarted; `told` is what it said."""
-        self.told.clear()
+        self.answer.clear()
         settings = Settings(
             repo=self.server.url,
             branch="main",
@@ -65,7 +65,7 @@ class Harness:
             store=self.store,
             now=lambda: self.now,
             chance=lambda: 0.5,
-            emit=self.told.append,
+            emit=self.answer.append,
         )
         return have_round(settings, world)
 

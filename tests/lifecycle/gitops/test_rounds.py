@@ -40,7 +40,7 @@ def test_a_second_round_does_nothing_and_says_nothing(harness: Harness) -> None:
     before = harness.cluster("aa").events.last
     harness.later(minutes=5)
     assert harness.round() is Exit.OK
-    assert (harness.cluster("aa").events.last, harness.told) == (before, [])
+    assert (harness.cluster("aa").events.last, harness.answer) == (before, [])
 
 
 def test_a_changed_spec_is_applied(harness: Harness) -> None:
@@ -67,8 +67,8 @@ def test_a_bad_merge_changes_nothing_and_says_so(harness: Harness) -> None:
     assert harness.nodes("aa") == 3
     found = harness.record.problem
     assert {each.file for each in found} == {"specs/broken.yaml"}
-    assert [event.what for event in harness.told] == ["repository"]
-    assert harness.told[0].diagnostics == found
+    assert [event.what for event in harness.answer] == ["repository"]
+    assert harness.answer[0].diagnostics == found
 
 
 def test_a_fixed_merge_is_applied(harness: Harness) -> None:

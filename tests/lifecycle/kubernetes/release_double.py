@@ -79,8 +79,8 @@ def serving() -> Iterator[tuple[Servers, Release]]:
     for name in of.programs.names:
         content.publish(f"/v{VERSION}/bin/linux/amd64/{name}", f"program {name}".encode())
     tags = dict.fromkeys(of.registry.own, f"v{VERSION}")
-    beside = of.beside[0]
-    tags |= {"etcd": beside.etcd, "pause": beside.pause, "coredns/coredns": f"v{beside.coredns}"}
+    other = of.tags[0]
+    tags |= {"etcd": other.etcd, "pause": other.pause, "coredns/coredns": f"v{other.coredns}"}
     for name, tag in tags.items():
         content.push(name, tag)
     try:

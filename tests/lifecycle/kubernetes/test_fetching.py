@@ -39,18 +39,18 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    told = Site()
+    answer = Site()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the name is the library's
             path, token = self.path.partition("?")[0], self.headers.get("Authorization")
-            told.tokens[path] = token
+            answer.tokens[path] = token
             if path == "/blob" and token is None:
                 self.send_response(401)
-                self.send_header("WWW-Authenticate", told.challenge)
+                self.send_header("WWW-Authenticate", answer.challenge)
             elif path == "/blob":
                 self.send_response(307)
-                self.send_header("Location", f"{told.url}/store")
+                self.send_header("Location", f"{answer.url}/store")
             else:
                 self.send_response(200)
             self.end_headers()
@@ -60,9 +60,9 @@ def site() -> Iterator[Site]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    told.url = f"http://127.0.0.1:{server.server_port}"
+    answer.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield told
+    yield answer
     server.shutdown()
     server.server_close()
 

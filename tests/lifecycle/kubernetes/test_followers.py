@@ -39,22 +39,22 @@ def observed(*joined: str) -> Observation:
 def test_they_follow_where_a_control_plane_was_upgraded(
     session: LocalShell, tmp_path: Path
 ) -> None:
-    told: list[Progress] = []
+    answer: list[Progress] = []
     (tmp_path / "upgraded-to").write_text("1.35.4\n")
-    assert followers.bring_followers(observed("head", "gpu001"), session, told.append) == ()
+    assert followers.bring_followers(observed("head", "gpu001"), session, answer.append) == ()
     assert (tmp_path / "asked").read_text() == "--addons\n"
-    assert [said.detail for said in told if isinstance(said, StageProgress)] == [SAID]
+    assert [said.detail for said in answer if isinstance(said, StageProgress)] == [SAID]
 
 
 @pytest.mark.parametrize("joined", [("head", "gpu001"), ()], ids=["never-upgraded", "never-made"])
 def test_nothing_is_asked_where_nothing_was_upgraded(
     session: LocalShell, tmp_path: Path, joined: tuple[str, ...]
 ) -> None:
-    told: list[Progress] = []
+    answer: list[Progress] = []
     if not joined:
         (tmp_path / "upgraded-to").write_text("1.35.4\n")
-    assert followers.bring_followers(observed(*joined), session, told.append) == ()
-    assert told == []
+    assert followers.bring_followers(observed(*joined), session, answer.append) == ()
+    assert answer == []
     assert not (tmp_path / "asked").exists()
 
 

@@ -181,14 +181,14 @@ def test_one_report_tells_nodes_queue_and_quotas() -> None:
             ],
         }
     )
-    told = kubernetes_report(double)
-    assert told.view.problem == ""
-    assert told.view.states == {"gpu001": "ready", "gpu002": "cordoned"}
-    assert [told.view.is_fit(name) for name in told.view.states] == [True, False]
-    assert told.since == {"gpu002": "2026-11-22T10:00:00Z"}
-    assert told.view.queue is not None
-    assert told.view.queue.reasons == (WaitingFor(reason="exceeded quota: g", jobs=1),)
-    assert told.quotas == (
+    answer = kubernetes_report(double)
+    assert answer.view.problem == ""
+    assert answer.view.states == {"gpu001": "ready", "gpu002": "cordoned"}
+    assert [answer.view.is_fit(name) for name in answer.view.states] == [True, False]
+    assert answer.since == {"gpu002": "2026-11-22T10:00:00Z"}
+    assert answer.view.queue is not None
+    assert answer.view.queue.reasons == (WaitingFor(reason="exceeded quota: g", jobs=1),)
+    assert answer.quotas == (
         QuotaUse(account="nlp", resource="nvidia.com/gpu", used=8, limit=16),
         QuotaUse(account="nlp (QOS high)", resource="nvidia.com/gpu", used=0, limit=16),
     )
@@ -201,12 +201,12 @@ def test_a_suspended_job_waits_for_its_queue_in_kueue_s_words_where_it_is_instal
     assert bare.reasons == (WaitingFor(reason="suspended", jobs=1),)
     workload = {"namespace": "nlp", "job": "train", "why": "insufficient unused quota"}
     queued = ApiDouble({**held, "workloads.kueue.x-k8s.io": [workload]})
-    told = kubernetes_report(queued).view.queue
-    assert told is not None
-    assert told.reasons == (WaitingFor(reason="insufficient unused quota", jobs=1),)
+    answer = kubernetes_report(queued).view.queue
+    assert answer is not None
+    assert answer.reasons == (WaitingFor(reason="insufficient unused quota", jobs=1),)
 
 
 def test_an_api_that_is_silent_is_said_to_be() -> None:
-    told = kubernetes_report(ApiDouble({}, silent="head: connection refused"))
-    assert told.view.problem == "the API does not answer: head: connection refused"
-    assert told.view.queue is None
+    answer = kubernetes_report(ApiDouble({}, silent="head: connection refused"))
+    assert answer.view.problem == "the API does not answer: head: connection refused"
+    assert answer.view.queue is None

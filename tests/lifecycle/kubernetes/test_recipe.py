@@ -72,8 +72,8 @@ def test_the_images_that_compiled_objects_name_are_those_of_the_bundle() -> None
 def test_every_folder_is_a_program_and_the_readme_tells_of_it() -> None:
     folders = {path.name for path in PROGRAMS.iterdir() if path.is_dir()}
     assert folders == set(recipe().programs)
-    told = (PROGRAMS / "README.md").read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in told for name in folders)
+    answer = (PROGRAMS / "README.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in answer for name in folders)
 
 
 def test_no_image_is_named_as_if_it_were_the_projects_own() -> None:

@@ -54,7 +54,7 @@ class Api:
 
     def has(self, *, objects: list[dict[str, Any]], nodes: list[str]) -> None:
         """Say what is there."""
-        told = [
+        answer = [
             {
                 "metadata": {"name": name, "labels": {"gcluster.local/pool": "gpu"}},
                 "spec": {},
@@ -62,7 +62,7 @@ class Api:
             }
             for name in nodes
         ]
-        (self.folder / "nodes").write_text(json.dumps({"items": told}))
+        (self.folder / "nodes").write_text(json.dumps({"items": answer}))
         (self.folder / "objects").write_text(json.dumps({"items": objects}))
 
     def asked(self, verb: str) -> list[str]:

@@ -120,8 +120,8 @@ class ClusterDouble:
                 self._give_back()
 
     def _items(self, kind: str) -> list[dict[str, Any]]:
-        told = self.api.kubectl("get", kind, "--all-namespaces", "--output=json", check=False)
-        return list(json.loads(told.stdout)["items"]) if told.returncode == 0 else []
+        answer = self.api.kubectl("get", kind, "--all-namespaces", "--output=json", check=False)
+        return list(json.loads(answer.stdout)["items"]) if answer.returncode == 0 else []
 
     def _run_pods(self) -> None:
         for pod in self._items("pods"):

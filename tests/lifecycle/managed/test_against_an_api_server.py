@@ -166,11 +166,11 @@ def test_a_second_up_changes_nothing(eks: Eks) -> None:
 
 
 def test_status_tells_of_nodes_by_their_cloud_s_names(eks: Eks) -> None:
-    told = read_status(eks.open())
-    assert {(n.name, n.scheduler_state, n.reason) for n in told.nodes} == {
+    answer = read_status(eks.open())
+    assert {(n.name, n.scheduler_state, n.reason) for n in answer.nodes} == {
         (name, "ready", "") for name in NODES
     }
-    assert {c.name: c.status for c in told.conditions} == {
+    assert {c.name: c.status for c in answer.conditions} == {
         "NodesReady": "true",
         "SchedulerUp": "true",
         "Converged": "true",

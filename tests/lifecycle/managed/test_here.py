@@ -60,8 +60,8 @@ def test_a_no_of_the_api_is_no_silence(folder: Path) -> None:
 
 def test_arguments_and_input_arrive_and_lines_are_handed_over(folder: Path) -> None:
     kubectl_says(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
-    told = local_kubectl(folder).text("apply", "--filename=-", stdin="an object\n")
-    assert told == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
+    reported = local_kubectl(folder).text("apply", "--filename=-", stdin="an object\n")
+    assert reported == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
     lines: list[str] = []
     answer = local_kubectl(folder).stream("logs", "a b", take=lines.append, timeout_s=20)
     assert lines == [f"--kubeconfig={folder}/kubeconfig logs a b\n"]

@@ -64,7 +64,7 @@ def test_the_node_that_goes_is_no_host_though_it_is_the_oldest() -> None:
 
 
 def test_once_drained_it_is_none_either_while_its_cloud_has_not_removed_it() -> None:
-    told = [
+    answer = [
         {
             "metadata": {"name": name, "labels": {"gcluster.local/pool": "cpu"}},
             "spec": {"providerID": f"aws:///us-east-1f/{name}", "unschedulable": name == "i-a"},
@@ -72,7 +72,7 @@ def test_once_drained_it_is_none_either_while_its_cloud_has_not_removed_it() -> 
         }
         for name in ("i-a", "i-b", "i-c")
     ]
-    kubectl = cast("Any", type("Api", (), {"get": lambda *_, **__: {"items": told}})())
+    kubectl = cast("Any", type("Api", (), {"get": lambda *_, **__: {"items": answer}})())
     nodes = read_nodes(kubectl)
     assert [node.machine_id for node in nodes] == ["i-a", "i-b", "i-c"]
     assert [host.name for host in with_managed_nodes(SPEC, PLANNED, nodes)[1]] == ["i-b", "i-c"]

@@ -124,7 +124,7 @@ def test_reports_are_read_whole_or_not_at_all() -> None:
 
 
 def test_a_report_counts_only_for_the_machine_that_made_it_and_while_it_is_recent() -> None:
-    told = Report(
+    reported = Report(
         node="gpu001",
         pool="gpu",
         state="converged",
@@ -140,8 +140,8 @@ def test_a_report_counts_only_for_the_machine_that_made_it_and_while_it_is_recen
         name="gpu001", site="here", pool="gpu", role="compute", machine=None,
         ssh=SshTarget(user="root", host_keys=("ssh-ed25519 B",)),
     )  # fmt: skip
-    recent = Reports(now=150, nodes={"gpu001": told}, stopped={})
-    old = Reports(now=900, nodes={"gpu001": told}, stopped={})
-    assert [r.fresh(h) is told for r, h in ((recent, mine), (recent, other), (old, mine))] == [
+    recent = Reports(now=150, nodes={"gpu001": reported}, stopped={})
+    old = Reports(now=900, nodes={"gpu001": reported}, stopped={})
+    assert [r.fresh(h) is reported for r, h in ((recent, mine), (recent, other), (old, mine))] == [
         True, False, False,
     ]  # fmt: skip

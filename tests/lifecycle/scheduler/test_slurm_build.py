@@ -168,25 +168,25 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 def build(session: Here, *hosts: Host) -> list[Progress]:
     """Build to the end; return what was told."""
-    told: list[Progress] = []
+    reported: list[Progress] = []
     pools = dict.fromkeys(each.pool for each in hosts)
     thread = build_slurm(
-        compiled(*pools), hosts, cast("SshSession", session), told.append, munge_key=MUNGE
+        compiled(*pools), hosts, cast("SshSession", session), reported.append, munge_key=MUNGE
     )
     if thread is not None:
         thread.join()
-    return told
+    return reported
 
 
 def test_packages_are_built_once_and_vouched_for(here: Here) -> None:
-    told = build(here, HEAD, *GPUS)
+    reported = build(here, HEAD, *GPUS)
     folder = here.folder / "mirror" / KEY / "debian-13-x86_64"
     sums = (folder / "SHA256SUMS").read_bytes()
     message = f"{KEY}/debian-13-x86_64\n".encode() + sums
     code = hmac.new(MUNGE, message, hashlib.sha256).hexdigest()
     assert (folder / "SHA256SUMS.hmac").read_text() == code
     assert (folder / "slurm-smd.deb").read_text() == "content\n"
-    assert [each.ok for each in told if isinstance(each, StageFinished)] == [True]
+    assert [each.ok for each in reported if isinstance(each, StageFinished)] == [True]
     assert build(here, HEAD, *GPUS) == []
     assert (here.folder / "built").read_text() == "25.11.8\n"
 
@@ -195,8 +195,8 @@ def test_a_build_that_fails_is_reported_with_its_step_and_last_lines_and_to_node
     here: Here,
 ) -> None:
     (here.folder / "broken").touch()
-    told = build(here, HEAD)
-    (finding,) = [each.diagnostic for each in told if isinstance(each, Finding)]
+    reported = build(here, HEAD)
+    (finding,) = [each.diagnostic for each in reported if isinstance(each, Finding)]
     assert finding.code == "GC1191"
     assert finding.summary.startswith(
         "Slurm 25.11.8 has no packages for debian-13-x86_64: head1 failed at building slurm-smd"
@@ -206,15 +206,15 @@ def test_a_build_that_fails_is_reported_with_its_step_and_last_lines_and_to_node
     assert "cc1: no space" in failed.read_text()
 
     (here.folder / "broken").unlink()
-    told = build(here, HEAD)
-    assert [each.ok for each in told if isinstance(each, StageFinished)] == [True]
+    reported = build(here, HEAD)
+    assert [each.ok for each in reported if isinstance(each, StageFinished)] == [True]
     assert not failed.exists()
 
 
 def test_a_controller_that_comes_later_gets_them_from_the_one_that_has_them(here: Here) -> None:
     build(here, HEAD)
-    told = build(here, HEAD, OTHER)
-    assert not [each for each in told if isinstance(each, StageProgress)]
+    reported = build(here, HEAD, OTHER)
+    assert not [each for each in reported if isinstance(each, StageProgress)]
     assert (here.folder / "built").read_text() == "25.11.8\n"
 
 

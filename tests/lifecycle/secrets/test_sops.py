@@ -111,9 +111,9 @@ def test_the_environment_adds_no_recipient(
 @pytest.mark.usefixtures("program", "mine")
 def test_wrong_recipients_are_named_before_anything_is_kept(tmp_path: Path) -> None:
     other = _other()
-    told = _told(_vault(tmp_path, SopsSecrets(age=(other,))))
-    assert (told.code, other in told.summary) == ("GC1163", True)
-    assert "SOPS_AGE_KEY_FILE" in told.hint
+    reported = _told(_vault(tmp_path, SopsSecrets(age=(other,))))
+    assert (reported.code, other in reported.summary) == ("GC1163", True)
+    assert "SOPS_AGE_KEY_FILE" in reported.hint
     assert not (tmp_path / "state").exists()
 
 
@@ -123,9 +123,9 @@ def test_wrong_recipients_are_named_before_anything_is_kept(tmp_path: Path) -> N
 def test_a_file_that_no_rule_fits_is_said(mine: str, tmp_path: Path, rules: str) -> None:
     if rules:
         (tmp_path / ".sops.yaml").write_text(rules.replace("{recipient}", mine))
-    told = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
-    assert told.code == "GC1163"
-    assert "rule" in told.summary or "config file" in told.summary
+    reported = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
+    assert reported.code == "GC1163"
+    assert "rule" in reported.summary or "config file" in reported.summary
     assert not (tmp_path / "state").exists()
 
 
@@ -152,9 +152,9 @@ def test_a_machine_without_sops_is_reported_which_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    told = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
-    assert (told.code, told.summary) == ("GC1162", "the program sops is not installed")
-    assert "3.9.0 or newer" in told.hint
+    reported = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
+    assert (reported.code, reported.summary) == ("GC1162", "the program sops is not installed")
+    assert "3.9.0 or newer" in reported.hint
 
 
 @pytest.mark.usefixtures("mine")
@@ -166,9 +166,9 @@ def test_a_version_that_is_not_usable_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
 ) -> None:
     _double(tmp_path, monkeypatch, f"echo '{version}'")
-    told = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
-    assert told.code == "GC1162"
-    assert said in told.summary
+    reported = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
+    assert reported.code == "GC1162"
+    assert said in reported.summary
 
 
 @pytest.mark.usefixtures("mine")
@@ -178,8 +178,8 @@ def test_an_answer_with_the_data_key_in_the_clear_is_refused(
     answer = 'printf "{\\"data\\": \\"clear\\"}"'
     clear = f'case "$*" in *--version) echo "sops 3.9.0";; *) {answer};; esac'
     _double(tmp_path, monkeypatch, clear)
-    told = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
-    assert (told.code, "in the clear" in told.summary) == ("GC1163", True)
+    reported = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
+    assert (reported.code, "in the clear" in reported.summary) == ("GC1163", True)
 
 
 @pytest.mark.usefixtures("mine")

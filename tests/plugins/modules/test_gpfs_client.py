@@ -24,7 +24,7 @@ def node(machine: Machine) -> Machine:
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("other-cluster", "the node is in old.example.edu"),
         ("arbitrating", "GPFS is arbitrating here"),
@@ -33,12 +33,12 @@ def node(machine: Machine) -> Machine:
     ],
 )
 def test_verify_names_what_is_wrong_with_a_recorded_machine(
-    node: Machine, case: str, told: str
+    node: Machine, case: str, answer: str
 ) -> None:
     asked = {**ASKED, "state": "verified"}
     assert not node.call("gpfs_client", asked)["failed"]
     node.play("gpfs_client", case)
-    assert told in node.call("gpfs_client", asked)["msg"]
+    assert answer in node.call("gpfs_client", asked)["msg"]
 
 
 def test_check_mode_says_what_would_change_and_asks_nobody(node: Machine) -> None:

@@ -145,7 +145,7 @@ def test_tests_that_can_not_be_built_leave_the_old_ones(machine: Machine, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
+    ("case", "answer"),
     [
         ("good", ""),
         ("missing-rows", "has no numbers for 16777216, 33554432 B"),
@@ -154,12 +154,12 @@ def test_tests_that_can_not_be_built_leave_the_old_ones(machine: Machine, tmp_pa
     ],
 )
 def test_an_allreduce_in_the_node_is_read_row_by_row(
-    machine: Machine, tmp_path: Path, case: str, told: str
+    machine: Machine, tmp_path: Path, case: str, answer: str
 ) -> None:
     machine.play("nccl", case)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/bin").symlink_to(str(shutil.which("all_reduce_perf")).rpartition("/")[0])
     asked = {"vendor": "nvidia", "version": "2.30.4-1", "gpus": 8}
     result = machine.call("nccl_check", asked | {"tests": str(tmp_path / "tests")})
-    assert result["failed"] == bool(told), result
-    assert told in result.get("msg", "")
+    assert result["failed"] == bool(answer), result
+    assert answer in result.get("msg", "")

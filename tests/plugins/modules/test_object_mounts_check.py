@@ -25,9 +25,9 @@ def test_a_mount_is_as_asked_or_what_is_wrong_is_reported(
     path = machine.root
     machine.file("proc/self/mounts", mounted and f"bucket {path} {mounted} 0 0\n")
     machine.tool("systemctl", f"[ $1 != show ] || echo '{unit}'")
-    told = check(machine, path)
-    assert told.get("msg", "").startswith(said and f"{path}: {said}")
-    assert told["failed"] == bool(said)
+    answer = check(machine, path)
+    assert answer.get("msg", "").startswith(said and f"{path}: {said}")
+    assert answer["failed"] == bool(said)
 
 
 def test_a_mount_that_does_not_list_or_run_says_so(machine: Machine) -> None:

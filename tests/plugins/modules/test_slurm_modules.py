@@ -48,7 +48,7 @@ def test_a_cgroup_controller_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("answer", "said"),
     [
         ("State=IDLE+DRAIN Reason=broken [root@now]", "as IDLE+DRAIN: broken [root@now]"),
         ("State=DOWN* Reason=gcluster up: change", "as DOWN*: gcluster up: change"),
@@ -57,9 +57,9 @@ def test_a_cgroup_controller_that_is_missing_is_named(
     ],
 )
 def test_a_node_that_gets_no_jobs_is_not_fit_unless_this_change_drained_it(
-    node: Machine, told: str, said: str
+    node: Machine, answer: str, said: str
 ) -> None:
-    node.tool("scontrol", f"echo 'NodeName=n1 {told}'")
+    node.tool("scontrol", f"echo 'NodeName=n1 {answer}'")
     found = problem(node, "node")
     assert said in found
     assert bool(found) == bool(said)
@@ -190,8 +190,8 @@ def host(machine: Machine) -> Host:
 
 def test_a_daemon_whose_program_was_replaced_under_it_is_started_again(host: Host) -> None:
     host.runs_since(int(time.time()) - 60)
-    told = host.run("24.11.5", check=True)
-    assert (told["changes"], host.restarted()) == (["slurmdbd restarted"], "")
+    answer = host.run("24.11.5", check=True)
+    assert (answer["changes"], host.restarted()) == (["slurmdbd restarted"], "")
     assert host.run("24.11.5")["changes"] == ["slurmdbd restarted"]
     assert host.restarted() == "restart slurmdbd\n"
 

@@ -46,7 +46,7 @@ class Controller:
         path.write_text(f"#!/bin/sh\ncd {self.folder}\n{script}\n")
         path.chmod(0o755)
 
-    def told(self, node: str, state: str, **more: Any) -> None:
+    def answer(self, node: str, state: str, **more: Any) -> None:
         """Have a report of a node."""
         report = {"node": node, "pool": "gpu", "state": state, "serial": 3} | more
         (self.folder / f"reports/{node}.json").write_text(json.dumps(report))
@@ -69,8 +69,8 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
 
 def test_slurm_is_asked_for_each_waiting_node_once(controller: Controller) -> None:
     for node in ("gpu001", "gpu002", "gpu003"):
-        controller.told(node, "waiting")
-    controller.told("gpu004", "converged")
+        controller.answer(node, "waiting")
+    controller.answer("gpu004", "converged")
     (controller.folder / "queue").write_text("gcluster-update-gpu002 7 PENDING\nsleep 8 RUNNING\n")
     collector.Collector().turn()
     assert controller.lines("submitted") == ["gpu001", "gpu003"]
@@ -79,9 +79,9 @@ def test_slurm_is_asked_for_each_waiting_node_once(controller: Controller) -> No
 def test_after_a_failure_what_waits_is_cancelled_and_nothing_more_is_asked_for(
     controller: Controller,
 ) -> None:
-    controller.told("gpu001", "failed", drain=True)
-    controller.told("gpu002", "waiting")
-    controller.told("gpu003", "waiting")
+    controller.answer("gpu001", "failed", drain=True)
+    controller.answer("gpu002", "waiting")
+    controller.answer("gpu003", "waiting")
     queue = "gcluster-update-gpu002 7 PENDING\ngcluster-update-gpu003 8 RUNNING\n"
     (controller.folder / "queue").write_text(queue)
     collector.Collector().turn()
@@ -95,7 +95,7 @@ def test_after_a_failure_what_waits_is_cancelled_and_nothing_more_is_asked_for(
 def test_what_slurm_refuses_is_written_down_for_up_and_taken_back_when_it_takes_it(
     controller: Controller,
 ) -> None:
-    controller.told("gpu001", "waiting")
+    controller.answer("gpu001", "waiting")
     controller.has("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(slurm.Silent, match="invalid partition"):
         collector.Collector().turn()

@@ -166,8 +166,10 @@ def test_a_reservation_in_a_placement_group_is_used_with_that_group_alone(
 ) -> None:
     plain = (CASES / "recorded" / "reservation.xml").read_bytes()
     arn = b"arn:aws:ec2:us-east-1:111122223333:placement-group/pg-reserved"
-    told = plain.replace(b"<state>", b"<placementGroupArn>" + arn + b"</placementGroupArn><state>")
-    aws_says.say("ec2", "DescribeCapacityReservations", told)
+    reported = plain.replace(
+        b"<state>", b"<placementGroupArn>" + arn + b"</placementGroupArn><state>"
+    )
+    aws_says.say("ec2", "DescribeCapacityReservations", reported)
     pool = planned(RESERVED).pool("train")
     [(code, summary)] = said(check_reservation(api, pool, pool.offers[0], NONE))
     assert code == "GC974"

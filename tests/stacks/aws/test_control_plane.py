@@ -113,14 +113,14 @@ def test_user_data_is_one_mime_text_of_what_nodeadm_and_what_cloud_init_read() -
     assert isinstance(first, Message)
     assert isinstance(second, Message)
     assert first.get_content_type() == "application/node.eks.aws"
-    told = json.loads(str(first.get_payload()))["spec"]
-    assert told["cluster"] == {
+    answer = json.loads(str(first.get_payload()))["spec"]
+    assert answer["cluster"] == {
         "name": "demo",
         "apiServerEndpoint": "https://1.2.3.4",
         "certificateAuthority": "Q0E=",
         "cidr": "10.96.0.0/16",
     }
-    assert told["kubelet"]["flags"] == ["--node-labels=gcluster.local/pool=train"]
+    assert answer["kubelet"]["flags"] == ["--node-labels=gcluster.local/pool=train"]
     assert second.get_payload() == "#cloud-config\n"
 
 

@@ -79,7 +79,7 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(
     moto: MotoProcess, double: PulumiDouble, context: SiteContext
 ) -> None:
     provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
-    before = moto.standing()
+    before = moto.existing()
     for number in range(KILLS):
         double.plant({"number": 6 + number * 4, "do": "kill"})
         with pytest.raises(ProviderError):
@@ -102,7 +102,7 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(
             provider.destroy(context)
     provider.destroy(context)
     assert len(double.struck()) == 2 * KILLS
-    assert moto.standing() == before
+    assert moto.existing() == before
     assert [left for left in provider.sweep(context) if not left.kept_data] == []
 
 
@@ -115,7 +115,7 @@ def test_a_machine_that_a_killed_run_made_and_did_not_write_down_is_there_once(
     with pytest.raises(ProviderError):
         provider.apply(context)
     provider.apply(context)
-    machines = [line for line in moto.standing() if line.startswith("InstanceId")]
+    machines = [line for line in moto.existing() if line.startswith("InstanceId")]
     assert len(machines) == 5
     assert {f"InstanceId {one}" for one in provider.machine_ids(context).values()} == set(machines)
 
@@ -124,9 +124,9 @@ def test_down_ends_a_machine_that_a_killed_run_made_and_did_not_write_down(
     moto: MotoProcess, double: PulumiDouble, context: SiteContext
 ) -> None:
     provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
-    before = moto.standing()
+    before = moto.existing()
     double.plant({"moment": "made", "match": "ec2/instance:Instance::.*head", "do": "kill"})
     with pytest.raises(ProviderError):
         provider.apply(context)
     provider.destroy(context)
-    assert moto.standing() == before
+    assert moto.existing() == before

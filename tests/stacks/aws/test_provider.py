@@ -102,9 +102,9 @@ def test_growing_again_changes_neither_the_cloud_nor_the_ledger(
 ) -> None:
     first = provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
     assert isinstance(context.ledger, RecordingLedger)
-    told = list(context.ledger.entries)
+    reported = list(context.ledger.entries)
     assert provider.grow(context, "train", ["train001"], token="intent-7") == first  # noqa: S106
-    assert context.ledger.entries == told
+    assert context.ledger.entries == reported
 
 
 def test_shrinking_strikes_the_nodes_out(provider: AwsProvider, context: SiteContext) -> None:

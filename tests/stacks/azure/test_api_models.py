@@ -87,8 +87,8 @@ def test_an_input_that_no_model_knows_is_seen() -> None:
         "protocol": "Tcp", "sourceAddressPrefixes": "10.0.0.0/8", "shade": "blue",
     }  # fmt: skip
     given = {"location": 7, "tags": {"a": 1}, "securityRules": [rule]}
-    told = complaints("azure-native:network:NetworkSecurityGroup", given)
-    assert [said.partition(" is none of")[0] for said in told] == [
+    answer = complaints("azure-native:network:NetworkSecurityGroup", given)
+    assert [said.partition(" is none of")[0] for said in answer] == [
         "NetworkSecurityGroup.location: 7 is no str",
         "NetworkSecurityGroup.tags: 1 is no str",
         "NetworkSecurityGroup.securityRules.priority: '100' is no int",
@@ -134,7 +134,7 @@ def test_compute_is_held_to_its_sdk_too() -> None:
         "resourceGroupName": "g", "diskName": "d", "location": "eastus",
         "creationData": {"createOption": "Emptied"},
     }  # fmt: skip
-    told = complaints("azure-native:compute:Disk", given)
-    assert [said.partition(":")[0] for said in told] == [
+    answer = complaints("azure-native:compute:Disk", given)
+    assert [said.partition(":")[0] for said in answer] == [
         "Disk.creationData.createOption", "SDK Disk.creationData.createOption",
     ]  # fmt: skip

@@ -83,8 +83,8 @@ clusters:
     server: https://demo-here-1.hcp.eastus.azmk8s.io:443
   name: demo-here-aks
 """
-    told = read_kubeconfig(base64.b64encode(text.encode()).decode())
-    assert told == ("https://demo-here-1.hcp.eastus.azmk8s.io:443", "LS0tLS1C")
+    answer = read_kubeconfig(base64.b64encode(text.encode()).decode())
+    assert answer == ("https://demo-here-1.hcp.eastus.azmk8s.io:443", "LS0tLS1C")
     assert read_kubeconfig("") == ("", "")
 
 
@@ -104,12 +104,12 @@ def test_a_spot_pool_costs_at_most_what_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "answer"),
     [("train", "train"), ("abcdefghijkl", "abcdefghijkl"), ("a-very-long-pool", "averylab7fe1")],
 )
-def test_names_of_node_pools_are_short(name: str, told: str) -> None:
+def test_names_of_node_pools_are_short(name: str, answer: str) -> None:
     found = pool_name(name)
-    assert found[:6] == told[:6]
+    assert found[:6] == answer[:6]
     assert len(found) <= 12
     assert found.isalnum()
 

@@ -79,7 +79,7 @@ def context(tmp_path: Path) -> SiteContext:
 
 def machines(azure: AzureProcess) -> list[str]:
     """Return the kinds of machines and scale sets that exist."""
-    kinds = [path.split("/")[-2] for path in azure.standing()]
+    kinds = [path.split("/")[-2] for path in azure.existing()]
     return sorted(kind for kind in kinds if kind.startswith("virtualMachine"))
 
 
@@ -109,7 +109,7 @@ def test_what_a_killed_run_made_and_did_not_write_down_is_there_once_and_goes(
     with pytest.raises(ProviderError):
         provider.destroy(context)
     provider.destroy(context)
-    assert azure.standing() == []
+    assert azure.existing() == []
 
 
 def test_down_takes_away_what_a_killed_run_made_and_did_not_write_down(
@@ -121,4 +121,4 @@ def test_down_takes_away_what_a_killed_run_made_and_did_not_write_down(
         provider.apply(context)
     assert machines(azure) == ["virtualMachineScaleSets"]
     provider.destroy(context)
-    assert azure.standing() == []
+    assert azure.existing() == []

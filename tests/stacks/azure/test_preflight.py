@@ -165,18 +165,18 @@ def unlisted(azure: AzureDouble) -> AzureDouble:
 def test_prices_are_reported_with_their_source_and_a_catalog_that_is_off_is_a_warning(
     azure: AzureDouble,
 ) -> None:
-    told = {f.summary: f for f in everything(azure) if "ND96isr_H100" in f.summary}
-    demand = told["Standard_ND96isr_H100_v5 costs 98.32 USD an hour (on-demand)"]
+    answer = {f.summary: f for f in everything(azure) if "ND96isr_H100" in f.summary}
+    demand = answer["Standard_ND96isr_H100_v5 costs 98.32 USD an hour (on-demand)"]
     assert (demand.code, demand.severity) == ("GC989", Severity.NOTE)
     assert demand.detail == "Azure Retail Prices of eastus, asked now"
-    [spot] = [f for summary, f in told.items() if "41.50 USD an hour (spot)" in summary]
+    [spot] = [f for summary, f in answer.items() if "41.50 USD an hour (spot)" in summary]
     assert "; the catalog " in spot.summary
 
 
 def test_a_price_that_nobody_tells_is_a_warning(unlisted: AzureDouble) -> None:
-    told = [f for f in everything(unlisted) if "ND96isr_H100" in f.summary]
-    assert {f.severity for f in told} == {Severity.WARNING}
-    assert all("nobody tells what" in f.summary for f in told)
+    answer = [f for f in everything(unlisted) if "ND96isr_H100" in f.summary]
+    assert {f.severity for f in answer} == {Severity.WARNING}
+    assert all("nobody tells what" in f.summary for f in answer)
 
 
 def test_a_price_list_that_is_down_leaves_the_others_answered(azure: AzureDouble) -> None:

@@ -41,8 +41,8 @@ class Google:
         self.asked: list[tuple[str, str, dict[str, str], Any]] = []
         self.fixed: dict[str, Answer] = {}
         for fixture in fixtures:
-            told = json.loads((FIXTURES / f"{fixture}.json").read_text(encoding="utf-8"))
-            self.fixed |= {path: (200, answer) for path, answer in told["answers"].items()}
+            reported = json.loads((FIXTURES / f"{fixture}.json").read_text(encoding="utf-8"))
+            self.fixed |= {path: (200, answer) for path, answer in reported["answers"].items()}
         self.machines: dict[str, dict[str, Any]] = {}
         self.operations: dict[str, dict[str, Any]] = {}
         self.requests: dict[str, str] = {}

@@ -103,4 +103,4 @@ def test_what_has_a_name_of_its_own_and_was_not_written_down_is_taken_up(site: S
     kinds = [path.split("/")[-2] for path in site.project.things]
     assert (kinds.count("roles"), kinds.count("rrsets"), kinds.count("instances")) == (1, 1, 2)
     site.provider.destroy(site.context)
-    assert site.project.standing() == []
+    assert site.project.existing() == []

@@ -122,14 +122,14 @@ def test_queued_machines_get_the_pools_names_once_and_keep_them(google: Google) 
 
 
 def test_the_start_script_goes_as_far_as_ssh_and_is_the_same_for_all() -> None:
-    told = cloud_init.metadata("ops", "ssh-ed25519 AAAA somebody@laptop")
-    assert told["ssh-keys"] == "ops:ssh-ed25519 AAAA ops", "no name of a person or machine"
-    script = told["startup-script"]
+    answer = cloud_init.metadata("ops", "ssh-ed25519 AAAA somebody@laptop")
+    assert answer["ssh-keys"] == "ops:ssh-ed25519 AAAA ops", "no name of a person or machine"
+    script = answer["startup-script"]
     for setting in ("PasswordAuthentication no", "PermitRootLogin no", "sshd -t"):
         assert setting in script
     for word in ("apt", "dnf", "pip", "docker", "useradd"):
         assert f"{word} " not in script, "everything else is the roles' job"
-    assert json.dumps(told) == json.dumps(cloud_init.metadata("ops", "ssh-ed25519 AAAA other"))
+    assert json.dumps(answer) == json.dumps(cloud_init.metadata("ops", "ssh-ed25519 AAAA other"))
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,12 @@ def test_a_shell_runs_the_script_twice_and_every_public_key_is_reported(tmp_path
     (ssh / "sshd_config").write_text("Port 22\n")
     (ssh / "ssh_host_ed25519_key.pub").write_text("ssh-ed25519 AAAAC3 root@node\n")
     (ssh / "ssh_host_ed25519_key").write_text("a private key\n")
-    tools, told = tmp_path / "bin", tmp_path / "told"
+    tools, answer = tmp_path / "bin", tmp_path / "told"
     tools.mkdir()
     (tools / "ssh-keygen").write_text("#!/bin/sh\n")
     (tools / "sshd").write_text(f"#!/bin/sh\n{SSHD}".replace("/run/sshd", str(tmp_path / "run")))
     (tools / "systemctl").write_text(f"#!/bin/sh\n{INACTIVE}")
-    curl = f'#!/bin/sh\nfor last; do :; done\necho "$last $(cat)" >> {told}\n'
+    curl = f'#!/bin/sh\nfor last; do :; done\necho "$last $(cat)" >> {answer}\n'
     (tools / "curl").write_text(curl)
     for tool in tools.iterdir():
         tool.chmod(0o755)
@@ -47,4 +47,4 @@ def test_a_shell_runs_the_script_twice_and_every_public_key_is_reported(tmp_path
     assert (ssh / "sshd_config").read_text() == f"{include}\nPort 22\n"
     assert "PasswordAuthentication no" in (ssh / "sshd_config.d/10-gcluster.conf").read_text()
     address = "http://metadata.google.internal/computeMetadata/v1/instance/guest-attributes"
-    assert told.read_text() == f"{address}/hostkeys/ssh-ed25519 AAAAC3\n" * 2
+    assert answer.read_text() == f"{address}/hostkeys/ssh-ed25519 AAAAC3\n" * 2

@@ -133,8 +133,8 @@ def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
 ) -> None:
     double("podman", f'printf "%s\\n" "$@" > {tmp_path}/told; echo "[]"')
     find_engine().containers({"gcluster.id": "1f", "gcluster.site": "here"})
-    told = (tmp_path / "told").read_text().splitlines()
-    assert told == [
+    answer = (tmp_path / "told").read_text().splitlines()
+    assert answer == [
         "ps",
         "--all",
         "--filter=label=gcluster.id=1f",
@@ -147,9 +147,9 @@ def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
 def test_an_engine_is_asked_what_it_is_once(
     double: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
-    told = '{"version":{"Version":"4.3"},"store":{"graphRoot":"/store"},"host":'
-    told += '{"ociRuntime":{"name":"runc"},"security":{"rootless":false}}}'
-    double("podman", f"echo asked >> {tmp_path}/asked; echo '{told}'")
+    answer = '{"version":{"Version":"4.3"},"store":{"graphRoot":"/store"},"host":'
+    answer += '{"ociRuntime":{"name":"runc"},"security":{"rootless":false}}}'
+    double("podman", f"echo asked >> {tmp_path}/asked; echo '{answer}'")
     assert [find_engine().facts().runtime, find_engine().facts().runtime] == ["runc", "runc"]
     assert (tmp_path / "asked").read_text() == "asked\n"
 

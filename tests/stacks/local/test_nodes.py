@@ -115,10 +115,10 @@ def test_an_image_baked_from_a_node_carries_its_files_but_not_its_identity(
         provider.apply(baked)
         hosts = provider.hosts(baked)
         look = "cat /etc/machine-id; ls /opt; wc -l < /root/.ssh/authorized_keys"
-        told = [_ssh(host, tmp_path, look).split() for host in hosts]
+        answer = [_ssh(host, tmp_path, look).split() for host in hosts]
         assert {host.image for host in hosts} == {key}
-        assert {tuple(rest) for _, *rest in told} == {("baked", "1")}
-        assert len({identity for identity, *_ in told} | {machine_id}) == len(hosts) + 1
+        assert {tuple(rest) for _, *rest in answer} == {("baked", "1")}
+        assert len({identity for identity, *_ in answer} | {machine_id}) == len(hosts) + 1
         keys = {host.ssh.host_keys for host in hosts}
         assert len(keys | {builder.ssh.host_keys}) == len(hosts) + 1
     finally:

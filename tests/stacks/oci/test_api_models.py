@@ -66,7 +66,7 @@ def test_oci_takes_every_input_and_nothing_is_left(
         is_found_again(site, cloud, one)
     for one in reversed(made):
         cloud.delete(one.resource.urn, one.identifier, one.inputs)
-    assert tenancy.standing() == []
+    assert tenancy.existing() == []
 
 
 def is_found_again(site: CloudSite, cloud: OciCloud, one: Made) -> None:

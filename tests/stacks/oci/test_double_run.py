@@ -66,7 +66,7 @@ class Site:
 
     def machines(self) -> list[str]:
         """Return what machines are paid for."""
-        return [name for name in self.tenancy.standing() if name.startswith("ocid1.instance.")]
+        return [name for name in self.tenancy.existing() if name.startswith("ocid1.instance.")]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(site: S
     for _ in range(KILLS):
         site.killed("destroy", moment="deleted", number=3)
     site.provider.destroy(site.context)
-    assert site.tenancy.standing() == []
+    assert site.tenancy.existing() == []
     assert len(site.double.struck()) == 2 * KILLS
 
 
@@ -109,7 +109,7 @@ def test_what_a_killed_run_made_and_did_not_write_down_is_taken_up(site: Site, w
     assert made <= set(site.tenancy.standing())
     assert len(site.machines()) == len(NODES)
     site.provider.destroy(site.context)
-    assert site.tenancy.standing() == []
+    assert site.tenancy.existing() == []
 
 
 def test_down_ends_machines_that_a_killed_run_made_and_did_not_write_down(site: Site) -> None:
@@ -119,4 +119,4 @@ def test_down_ends_machines_that_a_killed_run_made_and_did_not_write_down(site: 
     site.context = msgspec.structs.replace(site.context, spec=spec, delete_data=frozenset({"data"}))
     site.killed("apply", moment="made", match="ClusterNetwork")
     site.provider.destroy(site.context)
-    assert site.tenancy.standing() == []
+    assert site.tenancy.existing() == []

@@ -52,14 +52,14 @@ def test_a_group_that_oci_still_makes_is_waited_for(oracle: Oracle) -> None:
     tags = {"gcluster-cluster": "lab", "gcluster-site": "here", "gcluster-pool": "train"}
     group = {"id": "n", "displayName": "lab-here-train", "freeformTags": tags}
     oracle.networks = [{**group, "lifecycleState": "PROVISIONING"}]
-    told: list[str] = []
+    answer: list[str] = []
 
     def tell(what: str) -> None:
-        told.append(what)
+        answer.append(what)
         oracle.networks[0]["lifecycleState"] = "RUNNING"
 
     await_groups(oracle.api(), plan_of(MACHINE), tell, pause_s=0)
-    assert told == ["OCI still makes lab-here-train"]
+    assert answer == ["OCI still makes lab-here-train"]
 
 
 def test_what_was_taken_up_is_waited_for_while_oci_still_makes_it(oracle: Oracle) -> None:
@@ -118,8 +118,8 @@ def test_what_is_left_is_reported_with_data_marked_and_what_is_gone_left_out(
 ) -> None:
     oracle.add({**POOL, "gcluster-host": "train001"})
     found = leftovers(oracle.api(), plan_of(MACHINE), load_catalog())
-    told = [(item.kind, item.name, item.kept_data) for item in found]
-    assert told == [
+    answer = [(item.kind, item.name, item.kept_data) for item in found]
+    assert answer == [
         ("bucket", "acme-checkpoints", True),
         ("network", "lab-here-vcn", False),
         ("node", "train001", False),

@@ -42,8 +42,8 @@ def test_the_engine_gets_the_profile_that_was_chosen_in_its_environment(
     place = StackPlace(
         cluster="lab", site="here", state="file:///s", workdir=tmp_path, login=engine_login()
     )
-    told = {k: v for k, v in place.environment("secret").items() if k.startswith("TF_VAR_")}
-    assert told == {
+    answer = {k: v for k, v in place.environment("secret").items() if k.startswith("TF_VAR_")}
+    assert answer == {
         "TF_VAR_auth": "ApiKey",
         "TF_VAR_fingerprint": "ab:cd",
         "TF_VAR_private_key_password": "hush",

@@ -69,9 +69,9 @@ def test_what_a_killed_run_made_is_taken_up_and_what_it_replaces_goes() -> None:
         {"resource": made, "type": "creating"},
         {"resource": {**made, "urn": urn("lost")}, "type": "creating"},
     ]
-    told = msgspec.json.encode(raw)
-    assert [one.name for one in begun(told)] == ["vpc", "lost"]
-    changed = msgspec.json.decode(taken_up(told, {urn("vpc"): "vpc-new"}))["deployment"]
+    answer = msgspec.json.encode(raw)
+    assert [one.name for one in begun(answer)] == ["vpc", "lost"]
+    changed = msgspec.json.decode(taken_up(answer, {urn("vpc"): "vpc-new"}))["deployment"]
     kept = {one["id"]: one.get("delete", False) for one in changed["resources"] if "id" in one}
     assert kept == {"vpc-old": True, "vpc-new": False}
     assert "pending_operations" not in changed

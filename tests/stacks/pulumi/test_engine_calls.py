@@ -41,8 +41,8 @@ class Command:
     def calls(self) -> list[str]:
         """Return the verbs of Pulumi that were called, those that change something."""
         log = (self.folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()
-        told = [json.loads(line)["words"] for line in log]
-        verbs = [" ".join(w[:2]) if w[0] == "stack" else w[0] for w in told]
+        answer = [json.loads(line)["words"] for line in log]
+        verbs = [" ".join(w[:2]) if w[0] == "stack" else w[0] for w in answer]
         return [v for v in verbs if v not in {"stack output", "stack history", "stack select"}]
 
     def lock(self, *, host: str, pid: int) -> None:
@@ -204,10 +204,10 @@ def test_the_passphrase_is_in_no_argument_and_in_no_file(
     stack.destroy()
     stack.remove()
     log = command.folder / "calls.jsonl"
-    told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    assert len(told) > 8
-    assert not [call["words"] for call in told if SECRET in " ".join(call["words"])]
-    assert {call["environment"]["PULUMI_CONFIG_PASSPHRASE"] for call in told} == {SECRET}
+    answer = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert len(answer) > 8
+    assert not [call["words"] for call in answer if SECRET in " ".join(call["words"])]
+    assert {call["environment"]["PULUMI_CONFIG_PASSPHRASE"] for call in answer} == {SECRET}
     assert SECRET not in repr((stack, stack.__dict__["_place"]))
     shutil.rmtree(command.root)  # the double wrote its environment down
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -62,12 +62,12 @@ def read_fio(text: str) -> Reading:
         if job.get("error"):
             failures.append(f"{job['jobname']}: error {job['error']}")
         for way in ("write", "read"):
-            told = job.get(way, {})
-            if not told.get("io_bytes"):
+            reported = job.get(way, {})
+            if not reported.get("io_bytes"):
                 continue
             random = "rand" in job["jobname"]
             metric, value = (
-                (f"{way}_iops", told["iops"]) if random else (way, told["bw_bytes"] / 1e9)
+                (f"{way}_iops", reported["iops"]) if random else (way, reported["bw_bytes"] / 1e9)
             )
             figures.append(Figure(metric=metric, value=float(value)))
     return reading(figures, failures)

@@ -39,8 +39,8 @@ def read_dcgm(text: str) -> Reading:
         return reading([], [f"no JSON of dcgmi: {text.strip()[-200:] or 'it printed nothing'}"])
     top = next((value for key, value in answer.items() if "Diagnostic" in key), answer)
     passed, failures, skipped = 0, [], []
-    told = top if isinstance(top, dict) else {}
-    problems = (told.get(name) for name in ("runtime_error", "Runtime Error", "error"))
+    reported = top if isinstance(top, dict) else {}
+    problems = (reported.get(name) for name in ("runtime_error", "Runtime Error", "error"))
     failures += [f"dcgmi: {problem}" for problem in problems if problem]
     for name, result in _checks(top):
         state = str(result.get("status", "")).lower()
@@ -71,8 +71,8 @@ def _checks(top: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _why(result: dict[str, Any]) -> str:
-    told = result.get("warnings") or result.get("warning") or ()
-    texts = [told] if isinstance(told, str) else told
+    reported = result.get("warnings") or result.get("warning") or ()
+    texts = [reported] if isinstance(reported, str) else reported
     words = [one.get("warning", "") if isinstance(one, dict) else str(one) for one in texts]
     return f": {'; '.join(words)}" if words else ""
 

@@ -22,11 +22,11 @@ def read_measure(text: str) -> Reading:
                 failures.append(line)
             continue
         try:
-            told = json.loads(line.removeprefix(MARK))
+            answer = json.loads(line.removeprefix(MARK))
         except ValueError:
             failures.append(f"a result can't be read: {line[:120]}")
             continue
-        _take(told, figures, failures, remarks)
+        _take(answer, figures, failures, remarks)
     return reading(figures, failures, remarks)
 
 
@@ -37,31 +37,31 @@ _OF_TOOLS = {
 
 
 def _take_perftest(
-    told: dict[str, Any], part: str, figures: list[Figure], failures: list[str]
+    answer: dict[str, Any], part: str, figures: list[Figure], failures: list[str]
 ) -> None:
-    metric, column = _OF_TOOLS[told["tool"]]
-    value = read_perftest(told["text"]).get(column)
-    rail = told.get("rail", "")
+    metric, column = _OF_TOOLS[answer["tool"]]
+    value = read_perftest(answer["text"]).get(column)
+    rail = answer.get("rail", "")
     if value is None:
-        lines = told["text"].strip().splitlines() or ["it printed nothing"]
+        lines = answer["text"].strip().splitlines() or ["it printed nothing"]
         who = part.replace(" ", " and ")
-        failures.append(f"{told['tool']} between {who} {rail}: {lines[-1][:120]}")
+        failures.append(f"{answer['tool']} between {who} {rail}: {lines[-1][:120]}")
     else:
         figures.append(Figure(metric=metric, value=value, part=f"{part} {rail}".strip()))
 
 
 def _take(
-    told: dict[str, Any], figures: list[Figure], failures: list[str], remarks: list[str]
+    answer: dict[str, Any], figures: list[Figure], failures: list[str], remarks: list[str]
 ) -> None:
-    part = " ".join(told.pop("pair", ()))
-    if "tool" in told:
-        _take_perftest(told, part, figures, failures)
+    part = " ".join(answer.pop("pair", ()))
+    if "tool" in answer:
+        _take_perftest(answer, part, figures, failures)
         return
-    told.pop("cpus", None)
-    wrong = told.pop("wrong", 0)
-    if missing := told.pop("missing", ""):
+    answer.pop("cpus", None)
+    wrong = answer.pop("wrong", 0)
+    if missing := answer.pop("missing", ""):
         remarks.append(f"{missing} isn't on the node")
     if wrong:
         where = f" between {part.replace(' ', ' and ')}" if part else ""
-        failures.append(f"{wrong} wrong results{where} ({', '.join(told) or 'data'})")
-    figures += [Figure(metric=name, value=float(v), part=part) for name, v in told.items()]
+        failures.append(f"{wrong} wrong results{where} ({', '.join(answer) or 'data'})")
+    figures += [Figure(metric=name, value=float(v), part=part) for name, v in answer.items()]

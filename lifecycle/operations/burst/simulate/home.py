@@ -65,8 +65,8 @@ class Home:
         started: list[int] = []
         job = oldest
         while self.free:
-            beside = min(self.free, over)
-            job = self.waiting.first(job + 1, free=self.free, within=at - now, beside=beside)
+            spare = min(self.free, over)
+            job = self.waiting.first(job + 1, free=self.free, within=at - now, spare=spare)
             if job < 0:
                 break
             self.start(job, now)
@@ -132,23 +132,23 @@ class Waiting:
 
     def oldest(self) -> int:
         """Return the first that waits; -1: none does."""
-        return self.first(0, free=ANY, within=_FOREVER / 2, beside=0)
+        return self.first(0, free=ANY, within=_FOREVER / 2, spare=0)
 
-    def first(self, at: int, *, free: int, within: float, beside: int) -> int:
+    def first(self, at: int, *, free: int, within: float, spare: int) -> int:
         """Return the first from `at` on that may start; -1: none may.
 
         Args:
             at: place in the trace to begin with.
             free: nodes for a job that ends within `within` seconds.
             within: see there.
-            beside: nodes for a job that runs for longer.
+            spare: nodes for a job that runs for longer.
         """
         nodes, limit, size = self._nodes, self._limit, self._size
         if at >= size:
             return -1
         here = at + size
         while True:
-            if (nodes[here] <= free and limit[here] <= within) or nodes[here] <= beside:
+            if (nodes[here] <= free and limit[here] <= within) or nodes[here] <= spare:
                 if here >= size:
                     return here - size
                 here *= 2

@@ -30,14 +30,14 @@ def main() -> None:
     """Wait."""
     job = os.environ["SLURM_JOB_ID"]
     there_s = 0
-    while told := job_line(job):
-        if not told.startswith("CONFIGURING"):
+    while state := job_line(job):
+        if not state.startswith("CONFIGURING"):
             return
         if ABSENT & set(node_states()):
             there_s = 0
         else:
             there_s += 1
-            if HAVE_COME in told or there_s >= BELIEVED_S:
+            if HAVE_COME in state or there_s >= BELIEVED_S:
                 return
         time.sleep(1)
 

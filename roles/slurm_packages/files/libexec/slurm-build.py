@@ -166,8 +166,8 @@ class Build:
         A role that names one of them keeps it.
         """
         install = (*APT, "install", "--no-install-recommends")
-        told = self.output_of(*install, "--simulate", *packages)
-        new = re.findall(r"(?m)^Inst (\S+) \(", told)
+        reported = self.output_of(*install, "--simulate", *packages)
+        new = re.findall(r"(?m)^Inst (\S+) \(", reported)
         self.must(*install, *packages)
         if new:
             with self.brought.open("a") as file:
@@ -180,8 +180,8 @@ class Build:
             f"APT::AutoRemove::{word}Important=false" for word in ("Suggests", "Recommends")
         )
         options = [word for each in unimportant for word in ("--option", each)]
-        told = self.output_of(*APT, "autoremove", "--simulate", *options)
-        nobodys = set(re.findall(r"(?m)^Remv (\S+)", told))
+        reported = self.output_of(*APT, "autoremove", "--simulate", *options)
+        nobodys = set(re.findall(r"(?m)^Remv (\S+)", reported))
         unneeded = sorted(nobodys & set(self.brought.read_text().split()))
         if unneeded and self.run(*APT, "purge", *unneeded):
             self.note(f"not taken away: {' '.join(unneeded)}")

@@ -138,13 +138,13 @@ def undo() -> None:
     if not OPEN.exists():
         return
     name = setting("StorageLoc")
-    before, beside = f"{name}_before", f"{name}_restored"
+    before, staged = f"{name}_before", f"{name}_restored"
     run("systemctl", "stop", "slurmdbd")
-    drop(beside)
+    drop(staged)
     if tables(before):
-        sql(f"CREATE DATABASE `{beside}`")
-        move((name, beside), (before, name))
-    drop(beside, before)
+        sql(f"CREATE DATABASE `{staged}`")
+        move((name, staged), (before, name))
+    drop(staged, before)
     OPEN.unlink()
     run("systemctl", "start", "slurmdbd")
 
@@ -160,25 +160,25 @@ def prepare() -> bool:
     It isn't where the one in use has the same cluster id: nothing was lost there.
     """
     name = setting("StorageLoc")
-    beside = f"{name}_restored"
+    staged = f"{name}_restored"
     await_database()
-    drop(beside)
-    sql(f"CREATE DATABASE `{beside}`")
+    drop(staged)
+    sql(f"CREATE DATABASE `{staged}`")
     with gzip.open(SEED, "rb") as text:
-        reading = subprocess.Popen(["mariadb", "--batch", beside], stdin=subprocess.PIPE)
+        reading = subprocess.Popen(["mariadb", "--batch", staged], stdin=subprocess.PIPE)
         why = feed(text, reading.stdin) if reading.stdin else ""
         if why:
             reading.kill()
     if reading.wait() != 0 or why:
-        drop(beside)
+        drop(staged)
         sys.exit(f"{SEED} could not be read into the database: {why}")
-    theirs, ours = cluster_id(beside), cluster_id(name)
+    theirs, ours = cluster_id(staged), cluster_id(name)
     if not theirs:
-        drop(beside)
+        drop(staged)
         sys.exit(f"{SEED} knows no cluster: it is no dump of slurmdbd's")
     if theirs == ours:
         print(f"kept: the database of cluster id {ours} is the newer one", file=sys.stderr)
-        drop(beside)
+        drop(staged)
         SEED.rename(SEED.with_name(SEED.name + ".aside"))
         return False
     return True
@@ -199,11 +199,11 @@ def feed(text: gzip.GzipFile, to: IO[bytes]) -> str:
 def swap() -> None:
     """Have the prepared tables change places with those in use, all at once."""
     name = setting("StorageLoc")
-    before, beside = f"{name}_before", f"{name}_restored"
+    before, staged = f"{name}_before", f"{name}_restored"
     drop(before)
     sql(f"CREATE DATABASE `{before}`")
-    move((name, before), (beside, name))
-    drop(beside)
+    move((name, before), (staged, name))
+    drop(staged)
     SEED.unlink()
     print("replaced", file=sys.stderr)
 

@@ -99,10 +99,10 @@ def test_what_only_ages_changes_no_byte() -> None:
 
 def test_a_plan_without_changes_says_so_and_what_it_costs() -> None:
     empty = replace(_PLAN, sites=(), steps=(), unreachable=(), diagnostics=())
-    told = plan_markdown(empty)
-    assert "Nothing to change" in told
-    assert "$98.32/h" in told
-    assert "<details>" not in told
+    answer = plan_markdown(empty)
+    assert "Nothing to change" in answer
+    assert "$98.32/h" in answer
+    assert "<details>" not in answer
 
 
 def test_a_plan_too_long_for_a_comment_is_cut_at_a_line_and_closed() -> None:
@@ -120,15 +120,15 @@ def test_a_plan_too_long_for_a_comment_is_cut_at_a_line_and_closed() -> None:
         )
         for number in range(300)
     )
-    told = plan_markdown(replace(_PLAN, sites=sites))
-    assert len(told) <= 60_000
-    assert told.count("```") % 2 == 0
-    assert told.count("<details>") == told.count("</details>")
-    assert told.endswith("`gcluster plan` shows all of it.")
+    answer = plan_markdown(replace(_PLAN, sites=sites))
+    assert len(answer) <= 60_000
+    assert answer.count("```") % 2 == 0
+    assert answer.count("<details>") == answer.count("</details>")
+    assert answer.endswith("`gcluster plan` shows all of it.")
 
 
 def test_names_that_are_markup_stay_text() -> None:
     odd = replace(_PLAN, sites=(replace(_PLAN.sites[0], site="<b>", provider="```"),))
-    told = plan_markdown(odd)
-    assert "<b>" not in told
-    assert told.count("```") % 2 == 0
+    answer = plan_markdown(odd)
+    assert "<b>" not in answer
+    assert answer.count("```") % 2 == 0

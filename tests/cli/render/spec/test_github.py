@@ -28,8 +28,8 @@ def test_an_annotation_names_file_place_and_code() -> None:
 
 
 def test_severities_are_the_three_commands() -> None:
-    told = [_command(severity=severity).split(" ")[0] for severity in Severity]
-    assert told == ["::error", "::warning", "::notice"]
+    answer = [_command(severity=severity).split(" ")[0] for severity in Severity]
+    assert answer == ["::error", "::warning", "::notice"]
 
 
 def test_columns_are_left_out_where_several_lines_are_meant() -> None:

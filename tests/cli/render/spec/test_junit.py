@@ -54,8 +54,8 @@ def test_each_file_is_a_suite_and_the_counts_add_up() -> None:
             notes=(_finding("left out", severity=Severity.NOTE, file="c.yaml"),),
         )
     )
-    told = [(s.get("name"), s.get("tests"), s.get("failures")) for s in suites]
-    assert told == [("a.yaml", "3", "2"), ("b.yaml", "1", "0"), ("c.yaml", "1", "0")]
+    answer = [(s.get("name"), s.get("tests"), s.get("failures")) for s in suites]
+    assert answer == [("a.yaml", "3", "2"), ("b.yaml", "1", "0"), ("c.yaml", "1", "0")]
     assert (suites.get("tests"), suites.get("failures")) == ("5", "2")
 
 

@@ -121,8 +121,8 @@ def test_files_left_out_are_notifications_and_no_alerts() -> None:
     left_out = _finding("left out", code="GC856", severity=Severity.NOTE, file="k8s.yaml")
     run = _log(notes=(left_out,))["runs"][0]
     assert run["results"] == []
-    (told,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert told["message"]["text"] == "left out"
+    (answer,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert answer["message"]["text"] == "left out"
 
 
 def test_braces_are_doubled_and_control_characters_shown() -> None:

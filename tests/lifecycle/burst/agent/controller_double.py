@@ -39,7 +39,7 @@ class DoubleJob(msgspec.Struct, kw_only=True):
     nodes: list[str] = []
     started: float | None = None
     ended: float | None = None
-    told: str = ""
+    answer: str = ""
     requeued: int = 0
 
 
@@ -72,29 +72,29 @@ class ControllerDouble:
         """Return what it knows."""
         return msgspec.json.decode(self.path.read_bytes(), type=Told)
 
-    def save(self, told: Told) -> None:
+    def save(self, answer: Told) -> None:
         """Replace what it knows, whole."""
         fresh = self.path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(told))
+        fresh.write_bytes(msgspec.json.encode(answer))
         fresh.replace(self.path)
 
     @contextmanager
     def changed(self) -> Iterator[Told]:
         """Give what it knows to change: its calls come from several threads."""
         with self._lock:
-            told = self.load()
-            yield told
-            self.save(told)
+            answer = self.load()
+            yield answer
+            self.save(answer)
 
     def observe(self) -> Seen:
         """Let a step of time pass, and tell how things stand."""
-        with self.changed() as told:
-            told.now += told.step
+        with self.changed() as answer:
+            answer.now += answer.step
             for act in (_register, _finish, _schedule, _time_out, _let_go):
-                act(told)
+                act(answer)
         return Seen(
-            now=told.now,
-            requests=tuple(told.requests.values()),
+            now=answer.now,
+            requests=tuple(answer.requests.values()),
             nodes={
                 name: NodeSeen(
                     state=node.state,  # type: ignore[arg-type]  # a NodeState
@@ -102,7 +102,7 @@ class ControllerDouble:
                     address=node.address,
                     idle_since=node.since if node.state == "here" and not node.job else None,
                 )
-                for name, node in told.nodes.items()
+                for name, node in answer.nodes.items()
             },
             jobs=tuple(
                 JobSeen(
@@ -111,7 +111,7 @@ class ControllerDouble:
                     nodes=tuple(each.nodes),
                     ends=None if each.started is None else each.started + each.run_s,
                 )
-                for each in told.jobs.values()
+                for each in answer.jobs.values()
                 if each.ended is None
             ),
         )
@@ -121,139 +121,139 @@ class ControllerDouble:
 
     def remove_requests(self, requests: Collection[str]) -> None:
         """Drop requests."""
-        with self.changed() as told:
-            told.requests = {k: r for k, r in told.requests.items() if k not in requests}
+        with self.changed() as answer:
+            answer.requests = {k: r for k, r in answer.requests.items() if k not in requests}
 
     def place(self, addresses: Mapping[str, str]) -> None:
         """Note the addresses; nodes register with the next look."""
-        with self.changed() as told:
+        with self.changed() as answer:
             for name, address in addresses.items():
-                told.nodes[name].address = address
+                answer.nodes[name].address = address
 
     def give_up(self, nodes: Collection[str], reason: str) -> None:
         """Put nodes down, and their jobs back in line."""
-        with self.changed() as told:
+        with self.changed() as answer:
             for name in nodes:
-                _down(told, name, reason)
+                _down(answer, name, reason)
 
     def forget(self, nodes: Collection[str]) -> None:
         """Let nodes that are down be asked for again."""
-        with self.changed() as told:
+        with self.changed() as answer:
             for name in nodes:
-                if told.nodes[name].state == "down":
-                    told.nodes[name] = _off(told.nodes[name])
+                if answer.nodes[name].state == "down":
+                    answer.nodes[name] = _off(answer.nodes[name])
 
     def end_power_down(self, nodes: Collection[str]) -> None:
         """Know it already: what was let go is off here at once."""
 
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down."""
-        with self.changed() as told:
+        with self.changed() as answer:
             for name in nodes:
-                if told.nodes[name].state == "here" and not told.nodes[name].job:
-                    told.nodes[name] = _off(told.nodes[name])
+                if answer.nodes[name].state == "here" and not answer.nodes[name].job:
+                    answer.nodes[name] = _off(answer.nodes[name])
 
     def move(self, job: str, partition: str, reason: str) -> None:
         """Move a job that waits."""
-        with self.changed() as told:
-            if not told.jobs[job].nodes and told.jobs[job].ended is None:
-                told.jobs[job].partition = partition
-                told.jobs[job].told = reason
+        with self.changed() as answer:
+            if not answer.jobs[job].nodes and answer.jobs[job].ended is None:
+                answer.jobs[job].partition = partition
+                answer.jobs[job].answer = reason
 
     def annotate(self, reasons: Mapping[str, str]) -> None:
         """Note what jobs are told."""
-        with self.changed() as told:
+        with self.changed() as answer:
             for job, reason in reasons.items():
-                told.jobs[job].told = reason
+                answer.jobs[job].answer = reason
 
 
 def _off(node: DoubleNode) -> DoubleNode:
     return DoubleNode(partition=node.partition, elastic=node.elastic, state="off")
 
 
-def _down(told: Told, name: str, reason: str) -> None:
-    node = told.nodes[name]
+def _down(answer: Told, name: str, reason: str) -> None:
+    node = answer.nodes[name]
     node.state, node.reason = "down", reason
-    job = told.jobs.get(node.job)
+    job = answer.jobs.get(node.job)
     node.job = ""
     if job is not None:
         for other in job.nodes:
-            told.nodes[other].job = ""
-            told.nodes[other].since = told.now
+            answer.nodes[other].job = ""
+            answer.nodes[other].since = answer.now
         job.nodes, job.started = [], None
         job.requeued += 1
 
 
-def _register(told: Told) -> None:
-    for name, node in told.nodes.items():
-        if node.state == "coming" and node.address and name not in told.mute:
-            node.state, node.since = "here", told.now
-            node.address = told.router or node.address
+def _register(answer: Told) -> None:
+    for name, node in answer.nodes.items():
+        if node.state == "coming" and node.address and name not in answer.mute:
+            node.state, node.since = "here", answer.now
+            node.address = answer.router or node.address
 
 
-def _finish(told: Told) -> None:
-    for job in told.jobs.values():
-        if job.nodes and all(told.nodes[name].state == "here" for name in job.nodes):
+def _finish(answer: Told) -> None:
+    for job in answer.jobs.values():
+        if job.nodes and all(answer.nodes[name].state == "here" for name in job.nodes):
             if job.started is None:
-                job.started = told.now
-            elif told.now - job.started >= job.run_s:
-                job.ended = told.now
+                job.started = answer.now
+            elif answer.now - job.started >= job.run_s:
+                job.ended = answer.now
                 for name in job.nodes:
-                    told.nodes[name].job, told.nodes[name].since = "", told.now
+                    answer.nodes[name].job, answer.nodes[name].since = "", answer.now
                 job.nodes = []
 
 
-def _schedule(told: Told) -> None:
-    for key, job in told.jobs.items():
+def _schedule(answer: Told) -> None:
+    for key, job in answer.jobs.items():
         if job.nodes or job.ended is not None or job.job.held:
             continue
         free = [
             name
-            for name, node in told.nodes.items()
+            for name, node in answer.nodes.items()
             if node.partition == job.partition and node.state in {"here", "off", "coming"}
             and not node.job and not (node.state == "off" and not node.elastic)
         ]  # fmt: skip
-        free.sort(key=lambda name: told.nodes[name].state != "here")
+        free.sort(key=lambda name: answer.nodes[name].state != "here")
         chosen = free[: job.job.nodes]
         if len(chosen) < job.job.nodes:
             continue
         job.nodes = chosen
         started = []
         for name in chosen:
-            told.nodes[name].job = key
-            if told.nodes[name].state == "off":
-                told.nodes[name].state, told.nodes[name].since = "coming", told.now
+            answer.nodes[name].job = key
+            if answer.nodes[name].state == "off":
+                answer.nodes[name].state, answer.nodes[name].since = "coming", answer.now
                 started.append(name)
         if started:
-            _request(told, "resume", started)
+            _request(answer, "resume", started)
 
 
-def _time_out(told: Told) -> None:
+def _time_out(answer: Told) -> None:
     late = [
         name
-        for name, node in told.nodes.items()
-        if node.state == "coming" and told.now - node.since > told.resume_timeout
+        for name, node in answer.nodes.items()
+        if node.state == "coming" and answer.now - node.since > answer.resume_timeout
     ]
     for name in late:
-        _down(told, name, "ResumeTimeout reached")
+        _down(answer, name, "ResumeTimeout reached")
     if late:
-        _request(told, "failed", late)
+        _request(answer, "failed", late)
 
 
-def _let_go(told: Told) -> None:
+def _let_go(answer: Told) -> None:
     idle = [
         name
-        for name, node in told.nodes.items()
+        for name, node in answer.nodes.items()
         if node.elastic and node.state == "here" and not node.job
-        and told.now - node.since >= told.suspend
+        and answer.now - node.since >= answer.suspend
     ]  # fmt: skip
     for name in idle:
-        told.nodes[name] = _off(told.nodes[name])
+        answer.nodes[name] = _off(answer.nodes[name])
     if idle:
-        _request(told, "suspend", idle)
+        _request(answer, "suspend", idle)
 
 
-def _request(told: Told, kind: str, nodes: list[str]) -> None:
-    told.asked += 1
-    key = f"{told.asked:04d}-{kind}"
-    told.requests[key] = Request(id=key, kind=kind, nodes=tuple(nodes), at=told.now)
+def _request(answer: Told, kind: str, nodes: list[str]) -> None:
+    answer.asked += 1
+    key = f"{answer.asked:04d}-{kind}"
+    answer.requests[key] = Request(id=key, kind=kind, nodes=tuple(nodes), at=answer.now)

@@ -66,18 +66,18 @@ class Harness:
         self.spec = folder / "cluster.yaml"
         self.spec.write_text(SPEC.format(cloud=cloud, spill=spill))
         self.controller = ControllerDouble(folder / "controller.json")
-        told = Told(now=BEGIN)
+        answer = Told(now=BEGIN)
         for number in (1, 2):
-            told.nodes[f"gpu00{number}"] = DoubleNode(
+            answer.nodes[f"gpu00{number}"] = DoubleNode(
                 partition="train", elastic=False, state="here", since=BEGIN
             )
         for number in (1, 2, 3, 4):
-            told.nodes[f"spill00{number}"] = DoubleNode(
+            answer.nodes[f"spill00{number}"] = DoubleNode(
                 partition="spill", elastic=True, state="off"
             )
         if at_home:
-            told.jobs["home"] = _job("home", "train", at_home, run_s=3600)
-        self.controller.save(told)
+            answer.jobs["home"] = _job("home", "train", at_home, run_s=3600)
+        self.controller.save(answer)
         self.said: list[AgentEvent] = []
 
     @classmethod
@@ -93,13 +93,13 @@ class Harness:
         self, name: str, *, nodes: int = 1, partition: str = "train", run_s: float = 100
     ) -> None:
         """Put a job in line."""
-        with self.controller.changed() as told:
-            told.jobs[name] = _job(name, partition, nodes, run_s=run_s, now=told.now)
+        with self.controller.changed() as answer:
+            answer.jobs[name] = _job(name, partition, nodes, run_s=run_s, now=answer.now)
 
     def change(self, act: Callable[[Told], None]) -> None:
         """Change what the controller's double knows."""
-        with self.controller.changed() as told:
-            act(told)
+        with self.controller.changed() as answer:
+            act(answer)
 
     def cluster(self) -> Cluster:
         """Open the cluster; its events have the double's time."""
@@ -139,9 +139,9 @@ class Harness:
 
     def is_over(self) -> bool:
         """Say whether no job waits or runs, and no node is there but those of home."""
-        told = self.controller.load()
-        done = all(job.ended is not None for key, job in told.jobs.items() if key != "home")
-        return done and all(n.state == "off" for n in told.nodes.values() if n.elastic)
+        answer = self.controller.load()
+        done = all(job.ended is not None for key, job in answer.jobs.items() if key != "home")
+        return done and all(n.state == "off" for n in answer.nodes.values() if n.elastic)
 
     def tally(self) -> dict[str, int]:
         """Return how the book closes: intents, what came of them, and what is left anywhere."""

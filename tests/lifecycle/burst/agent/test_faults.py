@@ -137,10 +137,10 @@ def test_a_node_that_never_came_is_bought_by_the_next_option(harness: Harness) -
     cloud = Cloud()
     harness.submit("a", partition="spill", run_s=1e6)
 
-    def deaf(told: Told) -> None:
-        told.mute, told.resume_timeout = frozenset({"spill001"}), 50
+    def deaf(answer: Told) -> None:
+        answer.mute, answer.resume_timeout = frozenset({"spill001"}), 50
         for name in ("spill002", "spill003", "spill004"):
-            told.nodes[name].state = "down"
+            answer.nodes[name].state = "down"
 
     harness.change(deaf)
 
@@ -159,7 +159,7 @@ def test_above_its_ceiling_nothing_is_bought_and_the_job_is_reported(harness: Ha
     assert (
         harness.controller.load()
         .jobs["a"]
-        .told.startswith("refused: $0.00/h are rented and it adds")
+        .answer.startswith("refused: $0.00/h are rented and it adds")
     )
     assert harness.controller.load().nodes["spill001"].reason.endswith("is $1.00")
 
@@ -188,7 +188,7 @@ def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(harness: H
     rounds(agent, 5)
 
     assert cloud.there == {"spill001"}
-    assert harness.controller.load().jobs["b"].told.startswith("refused: ")
+    assert harness.controller.load().jobs["b"].answer.startswith("refused: ")
 
 
 def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(harness: Harness) -> None:

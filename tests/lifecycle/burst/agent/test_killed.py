@@ -55,15 +55,15 @@ def _never_joins(folder: Path) -> Harness:
     return harness
 
 
-def _mute_and_short(told: Told) -> None:
-    told.mute, told.resume_timeout = frozenset({"spill001"}), 40
+def _mute_and_short(reported: Told) -> None:
+    reported.mute, reported.resume_timeout = frozenset({"spill001"}), 40
 
 
 def _faulty_cloud(folder: Path) -> Harness:
     """Refusals and lost answers, by the cloud's own faults."""
     faults = ", faults: {create_failure_rate: 0.3, lost_response_rate: 0.5, seed: 7}"
     harness = Harness(folder, cloud=faults)
-    harness.change(lambda told: setattr(told, "step", 60.0))
+    harness.change(lambda reported: setattr(reported, "step", 60.0))
     harness.submit("a", nodes=2, partition="spill", run_s=30)
     return harness
 
@@ -128,10 +128,10 @@ def _kill_at(number: int) -> Callable[[], int]:
 
 
 def _tally(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = Harness.opened(folder).tally()
+    reported: dict[str, Any] = Harness.opened(folder).tally()
     made = json.loads((folder / "made.json").read_text()) if (folder / "made.json").exists() else []
-    told["tokens"], told["machines"] = len(set(made)), len(made)
-    return told
+    reported["tokens"], reported["machines"] = len(set(made)), len(made)
+    return reported
 
 
 def _note_machines(folder: Path) -> None:
@@ -186,15 +186,18 @@ def test_wherever_it_is_killed_the_book_closes_and_nothing_is_left(
         else:
             assert status == 0, f"{scenario} {number}: {capfd.readouterr().err}"
         assert _in_a_child(judge) == 0, capfd.readouterr().err
-        told = json.loads((folder / "tally.json").read_text())
-        where = f"{scenario}, killed at point {number}: {told}"
-        assert (told["open"], told["existing"], told["leftovers"], told["live"]) == (0, 0, 0, 0), (
-            where
-        )
-        assert told["machines"] == told["tokens"], f"a token made two machines: {where}"
-        assert told["machines"] == told["deleted"], where
+        reported = json.loads((folder / "tally.json").read_text())
+        where = f"{scenario}, killed at point {number}: {reported}"
+        assert (
+            reported["open"],
+            reported["existing"],
+            reported["leftovers"],
+            reported["live"],
+        ) == (0, 0, 0, 0), where
+        assert reported["machines"] == reported["tokens"], f"a token made two machines: {where}"
+        assert reported["machines"] == reported["deleted"], where
         for key in totals:
-            totals[key] += told[key]
+            totals[key] += reported[key]
         if status == 0:
             break
     with capfd.disabled():

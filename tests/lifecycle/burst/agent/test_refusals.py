@@ -31,8 +31,8 @@ def test_a_move_that_is_refused_is_reported_and_not_tried_in_each_round(folder: 
     for _ in range(10):
         agent.round()
 
-    told = harness.controller.load().jobs["a"].told
-    assert told.startswith("stays: its move to spill was refused: head: Invalid account")
+    answer = harness.controller.load().jobs["a"].answer
+    assert answer.startswith("stays: its move to spill was refused: head: Invalid account")
     assert _steps(harness).count("not-moved") == 1
     assert "joined" in _steps(harness)
 
@@ -40,8 +40,8 @@ def test_a_move_that_is_refused_is_reported_and_not_tried_in_each_round(folder: 
 def test_one_thing_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -> None:
     harness = Harness(folder)
 
-    def dead(told: Told) -> None:
-        told.nodes["spill001"].state, told.nodes["spill001"].reason = "down", "Not responding"
+    def dead(answer: Told) -> None:
+        answer.nodes["spill001"].state, answer.nodes["spill001"].reason = "down", "Not responding"
 
     harness.change(dead)
     harness.submit("a", nodes=3, partition="spill")
@@ -68,10 +68,10 @@ def test_of_very_many_jobs_those_are_reported_first_that_know_nothing(
     agent = harness.agent(harness.cluster())
 
     agent.round()
-    assert [bool(job.told) for job in _waiting(harness)] == [True, True, False]
+    assert [bool(job.answer) for job in _waiting(harness)] == [True, True, False]
     agent.round()
 
-    assert all(job.told for job in _waiting(harness))
+    assert all(job.answer for job in _waiting(harness))
 
 
 def _waiting(harness: Harness) -> list[DoubleJob]:

@@ -30,7 +30,7 @@ def test_a_job_that_waited_spills_runs_and_all_is_given_back(folder: Path) -> No
     assert [w for w in steps(harness) if w != "let-go"] == [
         "moved", "asked", "made", "joined", "leaving", "gone"
     ]  # fmt: skip
-    assert harness.controller.load().jobs["a"].told.startswith("spills to spill: it has waited")
+    assert harness.controller.load().jobs["a"].answer.startswith("spills to spill: it has waited")
     assert harness.tally() == {
         "intents": 2, "created": 2, "failed": 0, "deleted": 2,
         "open": 0, "existing": 0, "leftovers": 0, "live": 0,
@@ -46,7 +46,7 @@ def test_a_job_that_has_not_waited_shows_why_it_stays(folder: Path) -> None:
     assert (
         harness.controller.load()
         .jobs["a"]
-        .told.startswith("stays (wait): it has waited less than a minute")
+        .answer.startswith("stays (wait): it has waited less than a minute")
     )
     assert harness.controller.load().jobs["a"].partition == "train"
 
@@ -83,9 +83,9 @@ def test_capacity_that_is_refused_is_given_up_and_tried_again_after_a_while(fold
     for _ in range(100):
         agent.round()
 
-    told = harness.controller.load()
+    answer = harness.controller.load()
     assert 2 <= steps(harness).count("asked") <= 3
-    assert told.jobs["a"].requeued == steps(harness).count("gave-up")
+    assert answer.jobs["a"].requeued == steps(harness).count("gave-up")
     assert harness.tally()["leftovers"] == 0
 
 
@@ -104,12 +104,12 @@ def test_a_job_comes_home_when_nothing_can_be_had(folder: Path) -> None:
 
 def test_a_node_that_boots_and_never_joins_is_given_back(folder: Path) -> None:
     harness = Harness(folder)
-    harness.change(lambda told: setattr(told, "mute", frozenset({"spill001"})))
+    harness.change(lambda answer: setattr(answer, "mute", frozenset({"spill001"})))
     harness.submit("a", partition="spill")
 
     harness.run()
 
-    assert "never" not in harness.controller.load().jobs["a"].told
+    assert "never" not in harness.controller.load().jobs["a"].answer
     assert harness.controller.load().jobs["a"].requeued == 1
     left = [e for e in harness.said if e.what == "leaving" and e.nodes == "spill001"]
     assert left[0].reason == "ResumeTimeout reached"
@@ -119,8 +119,8 @@ def test_a_node_that_boots_and_never_joins_is_given_back(folder: Path) -> None:
 def test_the_agent_gives_a_node_up_that_the_scheduler_would_wait_longer_for(folder: Path) -> None:
     harness = Harness(folder)
 
-    def patient(told: Told) -> None:
-        told.mute, told.resume_timeout = frozenset({"spill001"}), 1e9
+    def patient(answer: Told) -> None:
+        answer.mute, answer.resume_timeout = frozenset({"spill001"}), 1e9
 
     harness.change(patient)
     harness.submit("a", partition="spill")
@@ -134,7 +134,9 @@ def test_the_agent_gives_a_node_up_that_the_scheduler_would_wait_longer_for(fold
 
 def test_a_job_goes_home_when_home_has_room_before_it_started(folder: Path) -> None:
     harness = Harness(folder)
-    harness.change(lambda told: told.nodes.update({n: _down(told, n, "in repair") for n in _SPILL}))
+    harness.change(
+        lambda answer: answer.nodes.update({n: _down(answer, n, "in repair") for n in _SPILL})
+    )
     harness.submit("a")
     agent = harness.agent(harness.cluster())
     for _ in range(8):
@@ -146,7 +148,7 @@ def test_a_job_goes_home_when_home_has_room_before_it_started(folder: Path) -> N
     agent.round()
 
     assert harness.controller.load().jobs["a"].partition == "train"
-    assert harness.controller.load().jobs["a"].told == "went back to train: it has room there"
+    assert harness.controller.load().jobs["a"].answer == "went back to train: it has room there"
 
 
 def test_a_rented_node_that_died_is_given_back(folder: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_rented_node_that_died_is_given_back(folder: Path) -> None:
     agent = harness.agent(harness.cluster())
     for _ in range(4):
         agent.round()
-    harness.change(lambda told: told.nodes.update({"spill001": _down(told, "spill001")}))
+    harness.change(lambda answer: answer.nodes.update({"spill001": _down(answer, "spill001")}))
 
     agent.round()
 
@@ -168,7 +170,7 @@ def test_the_name_of_a_rented_node_that_died_is_used_again(folder: Path) -> None
     agent = harness.agent(harness.cluster())
     for _ in range(4):
         agent.round()
-    harness.change(lambda told: told.nodes.update({"spill001": _down(told, "spill001")}))
+    harness.change(lambda answer: answer.nodes.update({"spill001": _down(answer, "spill001")}))
 
     for _ in range(4):
         agent.round()
@@ -179,8 +181,8 @@ def test_the_name_of_a_rented_node_that_died_is_used_again(folder: Path) -> None
 def test_a_node_that_somebody_put_down_is_left_down(folder: Path) -> None:
     harness = Harness(folder)
 
-    def by_hand(told: Told) -> None:
-        told.nodes["spill001"].state, told.nodes["spill001"].reason = "down", "smells of smoke"
+    def by_hand(answer: Told) -> None:
+        answer.nodes["spill001"].state, answer.nodes["spill001"].reason = "down", "smells of smoke"
 
     harness.change(by_hand)
 
@@ -193,14 +195,14 @@ def test_a_node_that_somebody_put_down_is_left_down(folder: Path) -> None:
 
 def test_a_router_between_the_sites_is_not_taken_for_the_node(folder: Path) -> None:
     harness = Harness(folder)
-    harness.change(lambda told: setattr(told, "router", "10.0.0.1"))
+    harness.change(lambda answer: setattr(answer, "router", "10.0.0.1"))
     harness.submit("a", partition="spill", run_s=2000)
     agent = harness.agent(harness.cluster())
     for _ in range(6):
         agent.round()
     placed = harness.controller.load().nodes["spill001"].address
 
-    harness.change(lambda told: setattr(told.nodes["spill001"], "address", "10.0.0.1"))
+    harness.change(lambda answer: setattr(answer.nodes["spill001"], "address", "10.0.0.1"))
     again = harness.agent(harness.cluster())
     for _ in range(3):
         again.round()
@@ -217,7 +219,7 @@ def test_a_job_is_reported_when_its_nodes_do_not_come(folder: Path) -> None:
     for _ in range(3):
         agent.round()
 
-    assert harness.controller.load().jobs["a"].told.startswith("its nodes don't come: ")
+    assert harness.controller.load().jobs["a"].answer.startswith("its nodes don't come: ")
 
 
 def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
@@ -241,11 +243,11 @@ def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
 _SPILL = ("spill001", "spill002", "spill003", "spill004")
 
 
-def _down(told: Told, name: str, reason: str = "Not responding") -> DoubleNode:
-    node = told.nodes[name]
+def _down(answer: Told, name: str, reason: str = "Not responding") -> DoubleNode:
+    node = answer.nodes[name]
     node.state, node.reason = "down", reason
     return node
 
 
-def _finish_home(told: Told) -> None:
-    told.jobs["home"].run_s = 0
+def _finish_home(answer: Told) -> None:
+    answer.jobs["home"].run_s = 0

@@ -40,8 +40,8 @@ class Kubelet:
     def sleep(self, seconds: float) -> None:
         """End what waits."""
         self.now += seconds
-        told = self.server.kubectl("get", "pods", "--all-namespaces", "--output=json").stdout
-        for pod in json.loads(told)["items"]:
+        answer = self.server.kubectl("get", "pods", "--all-namespaces", "--output=json").stdout
+        for pod in json.loads(answer)["items"]:
             name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
             if pod["status"].get("phase") == "Pending" and "job-name" in pod["metadata"]["labels"]:
                 self.ran.append(pod["metadata"]["labels"]["job-name"])

@@ -24,7 +24,9 @@ class KubectlDouble(Kubectl):
         words = " ".join(arguments)
         self.asked.append(words)
         self.given.append(stdin or "")
-        said = next((told for begin, told in self.answers.items() if words.startswith(begin)), "")
+        said = next(
+            (answer for begin, answer in self.answers.items() if words.startswith(begin)), ""
+        )
         return SshResult(returncode=0, stdout=said, stderr="")
 
     def deleted(self) -> list[str]:

@@ -50,8 +50,8 @@ def entry(publisher: Publisher, name: str, chart: bytes, version: str = "1.0.0")
 
 def write(folder: Path, *addons: dict[str, Any], spec: str = SPEC) -> Path:
     """Write the spec and its catalog; return the spec's path."""
-    told = {"apiVersion": "gcluster/catalog/v1", "addons": list(addons)}
-    (folder / "addons.yaml").write_bytes(msgspec.yaml.encode(told))
+    answer = {"apiVersion": "gcluster/catalog/v1", "addons": list(addons)}
+    (folder / "addons.yaml").write_bytes(msgspec.yaml.encode(answer))
     path = folder / "lab.yaml"
     path.write_text(spec, encoding="utf-8")
     return path

@@ -46,8 +46,8 @@ def publisher() -> Iterator[Publisher]:
 
 
 def wants(folder: Path, publisher: Publisher, **said: object) -> tuple[DesiredAddon, ...]:
-    told = entry(publisher, "widgets", charts.full()) | said
-    return desired_addons(facts_of(write(folder, told), *NEEDED))
+    answer = entry(publisher, "widgets", charts.full()) | said
+    return desired_addons(facts_of(write(folder, answer), *NEEDED))
 
 
 def record(one: DesiredAddon, **said: object) -> Record:
@@ -144,7 +144,7 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     gone = Placed("", "ConfigMap", "widgets-system", "settings")
     whole = record(one)
     data = msgspec.structs.replace(whole, objects=(*whole.objects, gone)).to_object("lab")["data"]
-    records = told(data, "")
+    records = answer(data, "")
     there = row("apps/v1", "Deployment", "widgets-system", "manager", "widgets", TAKEN)
     found = list(judge(records, there, ["widgets", "jobset"]))
     assert [(d.where, d.name, d.now, d.who, d.fixable) for d in found] == [
@@ -157,7 +157,7 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     assert still.where == "ConfigMap"
 
 
-def told(data: dict[str, str], applied: str | None) -> str:
+def answer(data: dict[str, str], applied: str | None) -> str:
     """Return rows of a record and, unless None, of the Secret beside it, "" for its own content."""
     record = ["ConfigMap", "widgets", *(data[name] for name in list(FIELDS)[2:-1]), ""]
     if applied is None:
@@ -170,7 +170,7 @@ def test_where_what_was_applied_is_lost_drift_fixes_nothing_of_it(
 ) -> None:
     (one,) = wants(tmp_path, publisher)
     data = record(one).to_object("lab")["data"]
-    found = list(judge(told(data, None), "", ["widgets"]))
+    found = list(judge(answer(data, None), "", ["widgets"]))
     assert [(d.where, d.now, d.fixable, d.hint) for d in found] == [
         ("add-on", "what was applied is lost", False, WHOLE),
         ("Deployment", "not there", False, WHOLE),

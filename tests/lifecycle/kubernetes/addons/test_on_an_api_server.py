@@ -109,9 +109,9 @@ def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -
 
 def test_hooks_that_never_run_and_images_at_no_digest_are_named(lab: Lab) -> None:
     said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full())))
-    told = {d.code: d.summary for d in said}
-    assert told["GC1063"].endswith("hooks that up never runs: Job/clean (pre-delete)")
-    assert "example.org/manager:1" in told["GC1066"]
+    answer = {d.code: d.summary for d in said}
+    assert answer["GC1063"].endswith("hooks that up never runs: Job/clean (pre-delete)")
+    assert "example.org/manager:1" in answer["GC1066"]
 
 
 def test_a_second_up_finds_nothing_to_do_renders_nothing_and_asks_no_publisher(

@@ -24,8 +24,8 @@ deployments  deploy   apps/v1                  true    Deployment
 def made(kind: str, name: str = "a", **labels: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "w"} if kind != "Namespace" else {"name": name}
     version = {"Deployment": "apps/v1beta1", "Widget": "example.org/v1"}.get(kind, "v1")
-    told = {f"gcluster.local/{key}": value for key, value in labels.items()}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata | {"labels": told}}
+    reported = {f"gcluster.local/{key}": value for key, value in labels.items()}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata | {"labels": reported}}
 
 
 def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str, Any]]:

@@ -136,13 +136,15 @@ def test_images_of_the_catalog_are_asked_for_with_the_packages(path: Path) -> No
     def lacking(held: BundleManifest) -> list[str]:
         with pytest.raises(LifecycleError) as error:
             refuse_incomplete(held, cluster.spec, cluster.catalog, "make it")
-        told = error.value.diagnostics
-        return [said.summary for said in told if "add-on" in said.summary]
+        answer = error.value.diagnostics
+        return [said.summary for said in answer if "add-on" in said.summary]
 
     assert lacking(bundle(NAMED)) == []
     assert lacking(bundle()) == [
         f"the bundle has no image {NAMED}@{PINNED}, which add-on {name} starts"
         for name in ("cilium", "gpu-operator", "kueue", "widgets")
     ]
-    told = lacking(msgspec.structs.replace(bundle(NAMED), files=()))
-    assert f"the bundle has no {FOLDER}/widgets-1.0.0.yaml, which add-on widgets is made of" in told
+    answer = lacking(msgspec.structs.replace(bundle(NAMED), files=()))
+    assert (
+        f"the bundle has no {FOLDER}/widgets-1.0.0.yaml, which add-on widgets is made of" in answer
+    )

@@ -66,8 +66,8 @@ class Whole:
         queues = wanted_of(folder / "lab.yaml")
         crds = {made["kind"]: definition(made) for made in queues}
         kueue = charts.chart("kueue", "1.0.0", small, crds=crds)
-        told = {"kueue": entry(publisher, "kueue", kueue) | {"kinds": [GROUP]}} | plain
-        self.addons = list(told.values())
+        reported = {"kueue": entry(publisher, "kueue", kueue) | {"kinds": [GROUP]}} | plain
+        self.addons = list(reported.values())
         self.session = LocalShell(folder / "bin")
         self.session.has("sudo", 'shift; exec "$@"')
         kubectl = f"HOME={folder} exec {server.folder}/kubectl --kubeconfig={server.kubeconfig}"
@@ -173,8 +173,8 @@ def test_machines_come_up_with_their_add_ons_and_what_needs_them(whole: Whole) -
 
     get("delete", "deployment", "manager", "--namespace=gpu-operator-system")
     get("delete", f"clusterqueues.{GROUP}", "--all")
-    told = {(d.where, d.name, d.now) for d in whole.drift()}
-    assert told == {
+    reported = {(d.where, d.name, d.now) for d in whole.drift()}
+    assert reported == {
         ("Deployment", "gpu-operator-system/manager", "not there"),
         ("ClusterQueue", "everyone.main", "not there"),
     }

@@ -26,8 +26,8 @@ def output_of(case: dict[str, Any]) -> str:
     """Return what the job prints; a table of perftest comes inside a line of `measure`."""
     if "perftest" not in case:
         return str(case["output"])
-    told = {"pair": ["gpu001", "gpu002"], "rail": "mlx5_0", "tool": case["perftest"]}
-    return f"@measure {json.dumps(told | {'text': case['output']})}\n"
+    answer = {"pair": ["gpu001", "gpu002"], "rail": "mlx5_0", "tool": case["perftest"]}
+    return f"@measure {json.dumps(answer | {'text': case['output']})}\n"
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
