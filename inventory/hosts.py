@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ..schemas.derived.hostlist import expand
+from ..schemas.derived.hostlist import expand, host_stem, host_word
 from ..schemas.spec import ClusterSpec, Pool, PoolRole
 
 AFTER_APPLY = "known-after-apply"
@@ -16,18 +16,18 @@ AFTER_APPLY = "known-after-apply"
 def pool_host_names(name: str, pool: Pool) -> list[str]:
     """Return the names of the machines that a site makes for a pool: gpu001, gpu002 ...
 
-    The first controller and the first login are called as their pool is. Growing a pool renames
-    nothing, and no two compute pools share a name: one that ends in a digit gets a hyphen.
+    Pool GPU_Long has gpu-long001: a host's name knows no case and no underscore. The first
+    controller and the first login are called as their pool is. Growing a pool renames nothing, and
+    no two compute pools share a name: one that ends in a digit gets a hyphen.
     A pool that says no count has one machine; of an elastic pool these are the machines that are
     always there. Names that the pool skips are nobody's.
     """
     count = 1 if pool.least is None else pool.least
     skipped = frozenset(expand(pool.skip)) if pool.skip is not None else frozenset[str]()
-    stem = f"{name}-" if name[-1].isdigit() else name
-    every = (f"{stem}{number:03d}" for number in range(1, count + len(skipped) + 1))
+    every = (f"{host_stem(name)}{number:03d}" for number in range(1, count + len(skipped) + 1))
     names = [one for one in every if one not in skipped][:count]
     if names and pool.role != "compute":
-        names[0] = name
+        names[0] = host_word(name)
     return names
 
 

@@ -19,6 +19,17 @@ _NUMBER = re.compile(r"[0-9]+")
 _DIGITS = re.compile(rf"([0-9]{{1,{_MAX_DIGITS}}})")
 
 
+def host_word(pool: str) -> str:
+    """Return a pool's name as hosts and resources of clouds are called: GPU_Long is gpu-long."""
+    return pool.lower().replace("_", "-")
+
+
+def host_stem(pool: str) -> str:
+    """Return what stands before the number of a pool's machines; after a digit comes a hyphen."""
+    word = host_word(pool)
+    return f"{word}-" if word[-1].isdigit() else word
+
+
 class HostlistError(ValueError):
     """A host range that can't be read; the message says what is wrong with it."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from .link import Link
-from .model import FilePath, ImageReference, Name, PublicKey, SpecModel, Tag, updates
+from .model import FilePath, ImageReference, Name, PoolName, PublicKey, SpecModel, Tag, updates
 from .pool import Pool
 from .scheduler import Scheduler
 from .secrets import Secrets
@@ -70,7 +70,7 @@ class Monitoring(SpecModel, frozen=True):
     """Metrics of nodes, GPUs, fabric, jobs."""
     grafana: bool = False
     """Dashboards over them."""
-    pool: Name | None = None
+    pool: PoolName | None = None
     """Pool whose first host runs both; default: the controller's."""
     retention: Duration | None = None
     """How long metrics are kept."""
@@ -146,7 +146,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """Where machines come from."""
     links: list[Link] = field(default_factory=list)
     """Routes between sites."""
-    pools: Annotated[dict[Name, Pool], Meta(min_length=1)]
+    pools: Annotated[dict[PoolName, Pool], Meta(min_length=1)]
     """Machines that are alike."""
     storage: dict[Name, Storage] = field(default_factory=dict)
     """File systems and buckets that the nodes see."""

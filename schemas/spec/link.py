@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .model import Identifier, Name, SpecModel, updates
+from .model import Identifier, Name, PoolName, SpecModel, updates
 from .units import Duration
 
 Endpoint: TypeAlias = Annotated[
@@ -28,7 +28,7 @@ class Link(SpecModel, frozen=True):
     """wireguard is set up by gcluster; the others exist already."""
     id: Identifier | None = None
     """Of a connection that exists."""
-    gateway: Name | Annotated[list[Name], Meta(min_length=1, max_length=2)] | None = None
+    gateway: PoolName | Annotated[list[PoolName], Meta(min_length=1, max_length=2)] | None = None
     """Pool whose first host is a gateway of WireGuard, or one at each site; default: a site's
     controller, else its login pool."""
     endpoints: Annotated[dict[Name, Endpoint], Meta(examples=[{"campus": "198.51.100.7"}])] = field(

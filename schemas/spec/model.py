@@ -51,7 +51,33 @@ NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$(?!\n)"
 NAME_RULE = "Lower-case letters, digits and hyphens; starts with a letter; at most 32."
 
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, description=NAME_RULE)]
-"""A cluster, site, pool or partition: also a DNS label, a container name and a Slurm name."""
+"""A cluster, site or storage: also a DNS label, a container name and a Slurm name."""
+
+_POOL_PATTERN = r"^[A-Za-z]([A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$(?!\n)"
+_POOL_RULE = "Letters, digits, hyphens and underscores; starts with a letter; at most 32."
+
+PoolName: TypeAlias = Annotated[str, msgspec.Meta(pattern=_POOL_PATTERN, description=_POOL_RULE)]
+"""A pool or partition, as Slurm takes it. Machines are called after it in lower case, with hyphens
+for underscores; under Kubernetes it is written so (GC554)."""
+
+_ACCOUNT_PATTERN = r"^[a-z]([a-z0-9_.-]{0,30}[a-z0-9])?$(?!\n)"
+_ACCOUNT_RULE = (
+    "Lower-case letters, digits, hyphens, underscores and dots; starts with a letter; at most 32. "
+    "Slurm's database keeps accounts and QOS in lower case, whatever case a job writes."
+)
+
+AccountName: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=_ACCOUNT_PATTERN, description=_ACCOUNT_RULE)
+]
+"""An account or a QOS (sacctmgr(1): "The contents of Slurm's database are maintained in lower
+case"); a namespace or a priority class under Kubernetes (GC554)."""
+
+NAME_RULES = {
+    NAME_PATTERN: NAME_RULE,
+    _POOL_PATTERN: _POOL_RULE,
+    _ACCOUNT_PATTERN: _ACCOUNT_RULE,
+}
+"""Pattern of a name -> what it says in words."""
 
 
 _WORD = r"^[^-\s]\S*$(?!\n)"

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .model import Cidr, Name, Secret, SpecModel, updates
+from .model import AccountName, Cidr, Name, PoolName, Secret, SpecModel, updates
 from .units import ByteSize, Duration
 from .users import UserName
 
@@ -19,7 +19,7 @@ class Qos(SpecModel, frozen=True):
 
     priority: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     """Higher goes first."""
-    preempts: list[Name] = field(default_factory=list)
+    preempts: list[AccountName] = field(default_factory=list)
     """Qualities of service whose jobs give way to these."""
     preemptible: Literal["no", "requeue", "cancel"] = "no"
     """What happens to its jobs when others need the nodes."""
@@ -42,15 +42,15 @@ class Account(SpecModel, frozen=True):
 
     share: Annotated[int, Meta(ge=1)] = 1
     """Part of the whole, relative to its siblings'."""
-    parent: Name | None = None
+    parent: AccountName | None = None
     """Account it is part of."""
     gpu_quota: Annotated[int, Meta(ge=0)] | None = None
     """GPUs of all its jobs together."""
     users: list[UserName] = field(default_factory=list)
     """Members."""
-    qos: list[Name] = field(default_factory=list)
+    qos: list[AccountName] = field(default_factory=list)
     """What its jobs may ask for; empty: all."""
-    default_qos: Name | None = None
+    default_qos: AccountName | None = None
     """For jobs that ask for none."""
 
 
@@ -61,9 +61,9 @@ class SpillOnly(SpecModel, frozen=True):
 
     data: list[Name] = field(default_factory=list)
     """Storage a job may need: it is at the target, or has a copy."""
-    accounts: list[Name] = field(default_factory=list)
+    accounts: list[AccountName] = field(default_factory=list)
     """Accounts that may spend."""
-    qos: list[Name] = field(default_factory=list)
+    qos: list[AccountName] = field(default_factory=list)
     """Qualities of service that may spill."""
     max_time: Duration | None = None
     """Longest job."""
@@ -76,7 +76,7 @@ class Spill(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="to after max_usd_per_hour max_usd_per_day only")
 
-    to: Name
+    to: PoolName
     """Compute pool they move to."""
     after: Duration
     """How long a job waits first."""
@@ -95,7 +95,7 @@ class Partition(SpecModel, frozen=True):
         in_place="pools default max_time default_time max_nodes qos accounts tier spill"
     )
 
-    pools: Annotated[list[Name], Meta(min_length=1)]
+    pools: Annotated[list[PoolName], Meta(min_length=1)]
     """Compute pools in this partition."""
     default: bool = False
     """Jobs that name no partition go here; one partition at most."""
@@ -105,9 +105,9 @@ class Partition(SpecModel, frozen=True):
     """Run time of a job that says none (Slurm); default: the longest."""
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Most nodes of one job."""
-    qos: list[Name] = field(default_factory=list)
+    qos: list[AccountName] = field(default_factory=list)
     """Only these qualities of service."""
-    accounts: list[Name] = field(default_factory=list)
+    accounts: list[AccountName] = field(default_factory=list)
     """Only these accounts."""
     tier: Annotated[int, Meta(ge=1, le=65533)] = 1
     """Of two partitions on one node the higher goes first."""
@@ -150,11 +150,11 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
 
-    partitions: dict[Name, Partition] = field(default_factory=dict)
+    partitions: dict[PoolName, Partition] = field(default_factory=dict)
     """Queues; default: one, "main", with every compute pool."""
-    qos: dict[Name, Qos] = field(default_factory=dict)
+    qos: dict[AccountName, Qos] = field(default_factory=dict)
     """Priority classes."""
-    accounts: dict[Name, Account] = field(default_factory=dict)
+    accounts: dict[AccountName, Account] = field(default_factory=dict)
     """Namespaces with their quotas."""
     cni: Literal["auto", "cilium", "calico", "routed"] = "auto"
     """Pod network; auto: routed on local sites, cilium elsewhere."""
@@ -190,7 +190,7 @@ class Accounting(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(in_place="pool database password purge_after")
 
-    pool: Name | None = None
+    pool: PoolName | None = None
     """Pool whose hosts run it; default: the controller's."""
     database: str | None = None
     """host[:port] of a MariaDB that exists; default: one is set up."""
@@ -232,7 +232,7 @@ class Maintenance(SpecModel, frozen=True):
     """When it starts, in UTC."""
     duration: Duration
     """How long it lasts."""
-    pools: list[Name] = field(default_factory=list)
+    pools: list[PoolName] = field(default_factory=list)
     """Pools it is for; empty: all."""
     every: Literal["day", "week"] | None = None
     """Repeats; default: once."""
@@ -265,11 +265,11 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
         "memory_reserved x11 srun_ports",
     )
 
-    partitions: dict[Name, Partition] = field(default_factory=dict)
+    partitions: dict[PoolName, Partition] = field(default_factory=dict)
     """Default: one partition "main" with every compute pool."""
-    qos: dict[Name, Qos] = field(default_factory=dict)
+    qos: dict[AccountName, Qos] = field(default_factory=dict)
     """Qualities of service."""
-    accounts: dict[Name, Account] = field(default_factory=dict)
+    accounts: dict[AccountName, Account] = field(default_factory=dict)
     """Who shares and pays."""
     accounting: Accounting | None = None
     """slurmdbd; default: set up where qos or accounts are given."""

@@ -4,7 +4,17 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import Meta, field
 
-from .model import Cidr, FilePath, Identifier, MountPoint, Name, SpecModel, Version, updates
+from .model import (
+    Cidr,
+    FilePath,
+    Identifier,
+    MountPoint,
+    Name,
+    PoolName,
+    SpecModel,
+    Version,
+    updates,
+)
 from .sites import Site
 from .units import ByteSize, Duration, Throughput
 
@@ -40,7 +50,7 @@ class StorageModel(SpecModel, frozen=True):
 
     mount: MountPoint
     """Where the nodes see it."""
-    pools: list[Name] = field(default_factory=list)
+    pools: list[PoolName] = field(default_factory=list)
     """Pools that mount it; default: all of its site, else all."""
     options: Annotated[
         list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]], Meta(examples=[["flock"]])
@@ -60,7 +70,7 @@ class LustreServers(SpecModel, frozen=True):
         destroy="pool metadata_devices object_devices backend format",
     )
 
-    pool: Name
+    pool: PoolName
     """Pool whose hosts serve; role login or controller not."""
     metadata_devices: Annotated[list[FilePath], Meta(min_length=1)]
     """Block devices for MGS and MDT."""

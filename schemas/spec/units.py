@@ -6,6 +6,11 @@ from typing import Any, ClassVar, Self
 
 _MOST = 1e15
 """Numbers of a quantity have at most 15 digits before the point, and 15 after it."""
+_NUMBER_AND_WORD = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z/%]+)", re.ASCII)
+_KUBERNETES_UNITS = ("Ki", "Mi", "Gi", "Ti")
+_SLURM_TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?", re.ASCII)
+"""days-hours[:minutes[:seconds]], hours:minutes:seconds, minutes:seconds (slurm.conf(5), "MaxTime";
+sbatch(1), "--time"); minutes alone is a number without a unit, which isn't guessed at."""
 
 
 class Quantity:
@@ -35,6 +40,18 @@ class Quantity:
         return cls(
             float(match[1]) * cls.unit_factors[match[2]], f"{match[1]}{cls._separator}{match[2]}"
         )
+
+    @classmethod
+    def rewritten(cls, text: str) -> str | None:
+        """Return the one form of ours that says what another tool's form says; None: there is none.
+
+        Units in another case are understood where one unit alone has their letters: `Gib`, `tib/s`.
+        """
+        match = _NUMBER_AND_WORD.fullmatch(text.strip())
+        if match is None:
+            return None
+        same = [unit for unit in cls.unit_factors if unit.casefold() == match[2].casefold()]
+        return f"{match[1]}{cls._separator}{same[0]}" if len(same) == 1 else None
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -87,6 +104,15 @@ class ByteSize(Quantity):
     }  # fmt: skip
     examples: ClassVar[tuple[str, ...]] = ("64 MiB", "12000 GiB")
 
+    @classmethod
+    def rewritten(cls, text: str) -> str | None:
+        """Return the form of ours; `Gi` is Kubernetes' way to write GiB (resource.Quantity).
+
+        `G` alone stays a person's: Slurm means GiB by it, and Kubernetes GB.
+        """
+        written = text.strip()
+        return super().rewritten(f"{written}B" if written.endswith(_KUBERNETES_UNITS) else written)
+
 
 class Duration(Quantity):
     """A length of time; `value` is in seconds."""
@@ -95,6 +121,18 @@ class Duration(Quantity):
     unit_factors: ClassVar[dict[str, float]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     examples: ClassVar[tuple[str, ...]] = ("30m", "7d")
     _separator: ClassVar[str] = ""
+
+    @classmethod
+    def rewritten(cls, text: str) -> str | None:
+        """Return the form of ours; `2-00:00:00` and `12:00:00` are Slurm's."""
+        match = _SLURM_TIME.fullmatch(text.strip())
+        if match is None or not (match[1] or match[3]):
+            return super().rewritten(text)
+        days, *rest = (int(part or 0) for part in match.groups())
+        if not match[1] and match[4] is None:
+            rest = [0, *rest[:2]]  # minutes:seconds
+        hours, minutes, seconds = rest
+        return str(cls(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
 
 
 class BusBandwidth(Quantity):

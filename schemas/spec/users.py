@@ -9,6 +9,16 @@ from .model import Secret, SpecModel, updates
 UserName: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)")]
 """A login or group name."""
 
+GroupName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][^\r\n\t\\,:()*/\"'%#!=@+]{0,62}[A-Za-z0-9_]$(?!\n)",
+        examples=["gpu-users", "HPC Admins"],
+    ),
+]
+"""A group of a directory, as it is called there: Active Directory's may have blanks and upper case.
+Without what separates names where they are written (sssd-simple(5), sudoers(5), access.conf(5))."""
+
 
 class User(SpecModel, frozen=True):
     """An account that exists on every node."""
@@ -75,9 +85,9 @@ class DirectoryUsers(SpecModel, frozen=True, tag_field="source", tag="sssd"):
     """Who asks; default: anonymous."""
     bind_password: Secret | None = None
     """By reference."""
-    allow_groups: list[UserName] = field(default_factory=list)
+    allow_groups: list[GroupName] = field(default_factory=list)
     """Groups whose members may log in; empty: all."""
-    admin_groups: list[UserName] = field(default_factory=list)
+    admin_groups: list[GroupName] = field(default_factory=list)
     """Groups whose members may become root."""
 
     @property

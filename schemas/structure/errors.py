@@ -12,9 +12,10 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from ..diagnostics import PathTuple, closest, listing
-from ..spec.model import NAME_PATTERN, NAME_RULE, SECRET_PATTERN
+from ..spec.model import NAME_RULES, SECRET_PATTERN
+from ..spec.units import ByteSize, Duration, Quantity
 from .fix.edits import Fix
-from .fix.structural import fix_of
+from .fix.structural import branches_of, fix_of, quantity_of
 from .json_schema import Fits, Schema, fitting
 
 
@@ -41,6 +42,13 @@ _KINDS = {
 }
 _OLD_BOOLEANS = frozenset({"yes", "no", "on", "off", "y", "n"})
 _LONGEST_SHOWN = 60
+_LIKELY_UNITS: dict[type[Quantity], tuple[str, ...]] = {
+    Duration: ("s", "m", "h"),
+    ByteSize: ("GiB", "GB", "MiB"),
+}
+"""What a number without a unit may have meant: Slurm's times are in minutes, and its sizes in MiB
+or GiB, by field."""
+_NO_NEWLINE = r"(?!\n)"
 
 
 def dotted(path: PathTuple) -> str:
@@ -106,11 +114,22 @@ def _type(error: ValidationError, where: str) -> Wording:
     expected, examples = _expected(error.schema)
     wanted = " or ".join(dict.fromkeys(expected))
     hint = f"write it such as {examples}" if examples else ""
+    if kinds := [k for branch in branches_of(error.schema) if (k := quantity_of(branch))]:
+        hint = _unit_hint(kinds[0], error) or hint
     if wanted == _KINDS["boolean"] and str(value).casefold() in _OLD_BOOLEANS:
         hint = "YAML 1.2 knows only true and false"
     return Wording(
         code="GC003", summary=f"{where}: expected {wanted}, got {_got(value)}", hint=hint
     )
+
+
+def _unit_hint(kind: type[Quantity], error: ValidationError) -> str:
+    """Return what to write for a number without a unit; "" for anything else."""
+    number = str(error.instance)
+    units = _LIKELY_UNITS.get(kind)
+    if isinstance(error.instance, bool) or units is None or not number.isdecimal():
+        return ""
+    return "say the unit: " + " or ".join(f'"{kind.parse(number + u).written}"' for u in units)
 
 
 def _expected(schema: Any) -> tuple[list[str], str]:
@@ -141,9 +160,16 @@ def _enum(error: ValidationError, where: str) -> Wording:
 def _pattern(error: ValidationError, where: str) -> Wording:
     schema: Any = error.schema
     examples = _examples(schema)
-    hint = f"write it such as {examples}" if examples else schema.get("description", "")
-    if error.validator_value == NAME_PATTERN:
-        hint = NAME_RULE
+    rule = schema.get("description", "")
+    hint = f"write it such as {examples}" if examples else rule
+    if error.validator_value in NAME_RULES:
+        hint = NAME_RULES[error.validator_value]
+    kind = quantity_of(schema)
+    if kind is not None:
+        written = kind.rewritten(str(error.instance))
+        hint = f'write it "{written}"' if written is not None else _unit_hint(kind, error) or hint
+    if not hint:
+        hint = f"it must match {error.validator_value.removesuffix(_NO_NEWLINE)}"
     if error.validator_value == SECRET_PATTERN:  # what stands there may be the secret: not repeated
         summary = f"{where}: a secret is given by reference, never written out"
         return Wording(code="GC006", summary=summary, hint=hint, is_secret=True)

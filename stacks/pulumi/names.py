@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ...schemas.derived.hostlist import host_word
 from ...schemas.spec import ClusterSpec
 from .data import data_file, read_data
 
@@ -48,7 +49,12 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, what: str, number: int | None = None, *, kind: str = "default") -> str:
         """Return the name of a thing; `kind` is the cloud's kind with limits of its own."""
-        parts = [self.cluster, self.site, what, *([] if number is None else [str(number)])]
+        parts = [
+            self.cluster,
+            self.site,
+            host_word(what),
+            *([] if number is None else [str(number)]),
+        ]
         limits = _limits(self.cloud)
         name = "-".join(parts)
         if limits is None:

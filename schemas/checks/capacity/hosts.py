@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from ...derived.hostlist import HostlistError, expand, fold
+from ...derived.hostlist import HostlistError, expand, fold, host_stem, host_word
 from ...diagnostics import PathTuple
 from ...spec import Pool
 from ...structure.fix.edits import Remove
@@ -135,9 +135,11 @@ def machine_name_duplicate(context: CheckContext) -> Iterator[Finding]:
     """A name belongs to one machine of the cluster.
 
     Sites that make machines name them after the pool: pool gpu has gpu001, gpu002 and so on, and
-    the first controller or login of a pool is called as the pool is. Hosts of a bare-metal pool
+    the first controller or login of a pool is called as the pool is, in lower case and with hyphens
+    for underscores: pool GPU_Long has gpu-long001. Hosts of a bare-metal pool
     that have such a name, or a login pool called gpu001, would be two machines of one name.
     """
+    yield from _alike(context)
     made = _made(context)
     if not made.numbered and not made.plain:
         return
@@ -154,6 +156,17 @@ def machine_name_duplicate(context: CheckContext) -> Iterator[Finding]:
         pool, first, last = made.numbered.get(match[1], ("", 1, 0)) if match else ("", 1, 0)
         if match and match[2] == f"{int(match[2]):03d}" and first <= int(match[2]) <= last:
             yield _finding(context, pool, [name], ("pools", name), f'pool "{name}"')
+
+
+def _alike(context: CheckContext) -> Iterator[Finding]:
+    """Find pools whose names differ in case or underscores alone."""
+    first: dict[str, str] = {}
+    for name, pool in context.pools.items():
+        if pool.hosts is None and context.makes_machines(pool):
+            word = host_word(name)
+            if first.setdefault(word, name) != name:
+                path = ("pools", name)
+                yield _finding(context, first[word], [word], path, f'pool "{name}"')
 
 
 def _finding(
@@ -182,12 +195,11 @@ def _made(context: CheckContext) -> _Made:
         size = context.size(name) if pool.hosts is None and context.makes_machines(pool) else None
         if not size:
             continue
-        stem = f"{name}-" if name[-1].isdigit() else name
         first = 1
         if pool.role != "compute":
-            made.plain[name] = name
+            made.plain[host_word(name)] = name
             first = 2
-        made.numbered[stem] = (name, first, size + len(_skipped(pool)))
+        made.numbered[host_stem(name)] = (name, first, size + len(_skipped(pool)))
     return made
 
 
@@ -227,7 +239,7 @@ def _why_not_skipped(context: CheckContext, name: str, pool: Pool) -> tuple[str,
         skipped = expand(pool.skip or "")
     except HostlistError as error:
         return str(error), 'write a Slurm host range, such as "gpu[001-002]"'
-    stem = f"{name}-" if name[-1].isdigit() else name
+    stem = host_stem(name)
     last = (context.size(name) or 0) + len(skipped)
     foreign = [one for one in skipped if one not in {f"{stem}{n:03d}" for n in range(1, last + 1)}]
     if foreign:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from ...diagnostics import PathTuple, Severity
+from ...spec.model import NAME_PATTERN
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -14,6 +16,34 @@ _ACCOUNTS: PathTuple = ("scheduler", "accounts")
 _TYPE: PathTuple = ("scheduler", "type")
 _SYSTEM = frozenset({"default", "gcluster-system"})
 """Namespaces that are there before any account, beside those that start with kube-."""
+
+
+@check("GC554", summary="Kubernetes does not take this name.")
+def name_not_for_kubernetes(context: CheckContext) -> Iterator[Finding]:
+    """Names under Kubernetes are lower-case letters, digits and hyphens (RFC 1123).
+
+    Pools, partitions, QOS and accounts are labels, queues, priority classes and namespaces there.
+    Slurm takes more.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None:
+        return
+    places: list[tuple[PathTuple, Iterable[str]]] = [
+        (("pools",), context.pools),
+        (("scheduler", "partitions"), kubernetes.partitions),
+        (("scheduler", "qos"), kubernetes.qos),
+        (("scheduler", "accounts"), kubernetes.accounts),
+    ]
+    for place, names in places:
+        for name in names:
+            if re.fullmatch(NAME_PATTERN, name) is None:
+                yield Finding(
+                    summary=f'Kubernetes takes no "{name}" as a name',
+                    path=(*place, name),
+                    at_key=True,
+                    hint=f"write it such as {name.lower().replace('_', '-').replace('.', '-')}",
+                    relies_on=((*place, name), _TYPE),
+                )
 
 
 @check("GC590", summary="Under Kubernetes a QOS preempts more than the spec says.")

@@ -43,6 +43,23 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+@check("GC553", summary="A partition has a name that Slurm takes for something else.")
+def partition_name_reserved(context: CheckContext) -> Iterator[Finding]:
+    """No partition is called `default`, in any case.
+
+    In slurm.conf that line has the settings of all partitions after it (slurm.conf(5),
+    "PartitionName").
+    """
+    for name in _partitions(context) if context.slurm is not None else ():
+        if name.casefold() == "default":
+            yield Finding(
+                summary=f'Slurm takes "PartitionName={name}" for settings of other partitions',
+                path=("scheduler", "partitions", name),
+                at_key=True,
+                hint="call the partition main, and write `default: true` in it",
+            )
+
+
 def _has_compute(context: CheckContext, partition: str) -> bool:
     """Say whether a partition names a pool that computes."""
     pools = (context.pools.get(name) for name in _partitions(context)[partition].pools)

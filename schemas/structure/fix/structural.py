@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...diagnostics import PathTuple
+from ...spec.units import BusBandwidth, ByteSize, Duration, Percent, Quantity, Throughput
 from .edits import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
 from .patches import yaml_text
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset({"yes", "on", "y", "true"})
 _FALSE = frozenset({"no", "off", "n", "false"})
+_KINDS = (BusBandwidth, ByteSize, Duration, Percent, Throughput)
+_QUANTITIES: dict[str, type[Quantity]] = {kind.json_schema()["pattern"]: kind for kind in _KINDS}
 
 
 def fix_of(error: ValidationError, path: PathTuple, suggestion: str | None) -> Fix | None:
@@ -35,6 +38,8 @@ def fix_of(error: ValidationError, path: PathTuple, suggestion: str | None) -> F
         return _only_word(error, path, suggestion)
     if kind == "missing":
         return _only_value(error, path)
+    if kind == "pattern":
+        return _own_form(error, path)
     return _right_kind(error.instance, error.schema, path) if kind == "type" else None
 
 
@@ -47,6 +52,18 @@ def _only_word(error: ValidationError, path: PathTuple, suggestion: str | None) 
     return ReplaceWord(path, word) if is_scalar and isinstance(word, str) else None
 
 
+def quantity_of(schema: Any) -> type[Quantity] | None:
+    """Return the kind of quantity that a schema's text is; None: it is another text."""
+    return _QUANTITIES.get(schema.get("pattern", "")) if isinstance(schema, dict) else None
+
+
+def _own_form(error: ValidationError, path: PathTuple) -> Fix | None:
+    """Write a quantity as this language does, where another tool's form says the same."""
+    kind = quantity_of(error.schema)
+    written = None if kind is None else kind.rewritten(error.instance)
+    return None if written is None else ReplaceWord(path, written)
+
+
 def _only_value(error: ValidationError, path: PathTuple) -> Fix | None:
     """Add a key that can have one value only, such as apiVersion."""
     key = str(error.validator_value)
@@ -57,7 +74,7 @@ def _only_value(error: ValidationError, path: PathTuple) -> Fix | None:
 
 def _right_kind(value: Any, schema: Any, path: PathTuple) -> Fix | None:
     """Write a value as the kind that is expected, where it says the same."""
-    branches = {branch.get("type"): branch for branch in _branches(schema)}
+    branches = {branch.get("type"): branch for branch in branches_of(schema)}
     if isinstance(value, str):
         folded = value.casefold()
         if "boolean" in branches and folded in _TRUE | _FALSE:
@@ -72,9 +89,9 @@ def _right_kind(value: Any, schema: Any, path: PathTuple) -> Fix | None:
     return None
 
 
-def _branches(schema: Any) -> Iterator[Any]:
+def branches_of(schema: Any) -> Iterator[Any]:
     """Yield the alternatives of a schema."""
     for branch in schema.get("anyOf", ()):
-        yield from _branches(branch)
+        yield from branches_of(branch)
     if "anyOf" not in schema:
         yield schema

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
+from ....schemas.derived.hostlist import host_stem
 from ...pulumi.names import HOST, POOL
 from ...pulumi.plan import VolumePlan
 from ...pulumi.program import SiteProgram
@@ -124,7 +125,7 @@ class Machines:
             ScaleSetArgs(
                 machine=self._machine(pool, next(iter(made), pool.offers[0]), (self._node,), tags),
                 name=part.name,
-                prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
+                prefix=host_stem(pool.name),
                 capacity=max(len(made), grown),
             ),
         )

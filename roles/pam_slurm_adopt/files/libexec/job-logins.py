@@ -31,6 +31,7 @@ UNIT = "gcluster-job-logins"
 OPTIONS = FOLDER / "options"
 SESSION = "gcluster-session"
 BEGIN, END = "# BEGIN gcluster: people with a job", "# END gcluster"
+EXEMPT_FILE = "/etc/security/gcluster-jobs.conf"
 STACKS = {"common-account": "common-session", "password-auth": "password-auth"}
 INCLUDE = re.compile(r"^(?:@include\s+(\S+)|(\w+)\s+(?:include|substack)\s+(\S+))\s*$")
 
@@ -73,7 +74,7 @@ def stack(text: str, options: str) -> tuple[str, str]:
         )
     block = [
         BEGIN,
-        "account sufficient pam_access.so nodefgroup accessfile=/etc/security/gcluster-jobs.conf",
+        f"account sufficient pam_access.so nodefgroup listsep=, accessfile={EXEMPT_FILE}",
         "account required pam_slurm_adopt.so " + options,
         END,
     ]
