@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .slurm_site import Site
+if TYPE_CHECKING:
+    from .slurm_site import Site
 
 SPEC = """\
 apiVersion: gcluster/v1
