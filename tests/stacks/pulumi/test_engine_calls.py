@@ -130,10 +130,10 @@ def test_what_the_engine_of_a_killed_run_writes_as_it_ends_is_waited_for_and_kep
     command: Command, engine: Callable[..., Engine]
 ) -> None:
     written = b'{"version": 3, "deployment": {"resources": [{"urn": "late", "type": "a:b:C"}]}}'
-    told: list[str] = []
+    reported: list[str] = []
 
     def hear(event: SiteEvent) -> None:
-        told.append(event.what)
+        reported.append(event.what)
         (command.folder / "stack.json").write_bytes(written)
         outliving.communicate()
 
@@ -145,7 +145,7 @@ def test_what_the_engine_of_a_killed_run_writes_as_it_ends_is_waited_for_and_kep
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as outliving:
         command.lock(host=socket.gethostname(), pid=outliving.pid)
         stack.change(edit)
-    assert told == [f"waits for the engine of a killed run to end: process {outliving.pid}"]
+    assert reported == [f"waits for the engine of a killed run to end: process {outliving.pid}"]
     assert [one.urn for one in checkpoint.resources(stack.export())] == ["mine", "late"]
 
 
