@@ -362,7 +362,7 @@ class Tenancy:
 
     _detach = _delete
 
-    def standing(self) -> list[str]:
+    def what_exists(self) -> list[str]:
         """Return the OCID of each thing that doesn't come and go with another, and all rules."""
         things = list(self.things.values())
         rules = [f"{thing['id']}/{r['id']}" for thing in things for r in thing.get("rules", ())]

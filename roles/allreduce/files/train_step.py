@@ -140,10 +140,10 @@ def main() -> int:
         operations = flops_per_token(counted, given.layers, given.hidden, given.tokens)
         tokens_per_s = given.batch * given.tokens / statistics.median(seconds[given.warm_up :])
         tflops = tokens_per_s * operations / 1e12
-        told = {"tokens": tokens_per_s, "tflops": tflops, "wrong": wrong}
+        answer = {"tokens": tokens_per_s, "tflops": tflops, "wrong": wrong}
         if given.peak_tflops:
-            told["mfu"] = 100 * tflops / given.peak_tflops
-        sys.stdout.write(f"{MARK}{json.dumps(told)}\n")
+            answer["mfu"] = 100 * tflops / given.peak_tflops
+        sys.stdout.write(f"{MARK}{json.dumps(answer)}\n")
     dist.destroy_process_group()
     return 0
 

@@ -61,7 +61,7 @@ def test_oci_takes_every_input_and_nothing_is_left(
     assert len(made) == len(
         [r for r in site.recorded().resources if r.custom and not r.type.startswith("pulumi:")]
     )
-    assert tenancy.standing() != []
+    assert tenancy.what_exists() != []
     for one in made:
         is_found_again(site, cloud, one)
     for one in reversed(made):
@@ -72,8 +72,8 @@ def test_oci_takes_every_input_and_nothing_is_left(
 def is_found_again(site: CloudSite, cloud: OciCloud, one: Made) -> None:
     """Look for one thing as what a killed run had begun to make, all others being known."""
     urn, type_ = one.resource.urn, type_of(one.resource.urn)
-    told = cloud.read(urn, one.identifier, {}) if KINDS[type_].autonamed else None
-    inputs = cloud.checked(urn, one.inputs, told)
+    answer = cloud.read(urn, one.identifier, {}) if KINDS[type_].autonamed else None
+    inputs = cloud.checked(urn, one.inputs, answer)
     begun = (StackResource(urn=urn, type=type_, inputs=inputs),)
     plan, api = site_plan(site.spec, site.name, load_catalog()), Api("us-ashburn-1", login=LOGIN)
     found = begun_ids(api, plan, begun, ())

@@ -72,14 +72,14 @@ def test_what_was_taken_up_is_waited_for_while_oci_still_makes_it(oracle: Oracle
     one = StackResource(
         urn="a::b::lab-here-data", type=kind, inputs={"displayName": "lab-here-data"}
     )
-    told: list[str] = []
+    reported: list[str] = []
 
     def tell(what: str) -> None:
-        told.append(what)
+        reported.append(what)
         answer["items"][0]["lifecycleState"] = "ACTIVE"
 
     await_made(oracle.api(), plan_of(MACHINE), (one,), tell, pause_s=0)
-    assert told == ["OCI still makes lab-here-data"]
+    assert reported == ["OCI still makes lab-here-data"]
 
 
 def test_the_host_key_is_read_off_the_console_and_the_capture_is_removed(oracle: Oracle) -> None:

@@ -57,14 +57,14 @@ def read_output(  # noqa: PLR0917  # all that readers go by
         wiring: node -> device -> where the plan has its cable.
     """
     if test.scope == "node":
-        told = by_node(output.text, targets)
+        answer = by_node(output.text, targets)
         readers = {
             target: partial(read_wiring, planned=wiring.get(target, {}))
             if reader == "wiring"
             else READERS[reader]
             for target in targets
         }
-        return [_of_node(readers[target], *told[target], output) for target in targets]
+        return [_of_node(readers[target], *answer[target], output) for target in targets]
     if reader != "collective":
         return [_ended(READERS[reader](output.text), output)]
     if not test.soak:
