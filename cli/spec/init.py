@@ -10,9 +10,11 @@ import typer
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.operations.gitops.pipelines import Pipelines, write_pipelines
 from ...schemas.spec.model import Name
-from ..console import say
+from ..console import can_ask, say
+from .starter import DEFAULTS, Wish, starter_spec
 
-TEMPLATES = Path(__file__).parent / "templates"
+MOST_NODES = 200
+"""Of a first spec: the made-up addresses of hosts end there."""
 
 
 class Ci(StrEnum):
@@ -23,12 +25,16 @@ class Ci(StrEnum):
     FLUX = "flux"
 
 
-class Kind(StrEnum):
-    """Where the machines of the first site come from."""
+class Provider(StrEnum):
+    """Where the machines come from."""
 
     LOCAL = "local"
     BARE_METAL = "bare-metal"
     SSH_FLEET = "ssh-fleet"
+    AWS = "aws"
+    GCP = "gcp"
+    AZURE = "azure"
+    OCI = "oci"
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -39,12 +45,25 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             show_default=False,
         ),
     ] = None,
-    kind: Annotated[
-        Kind,
+    provider: Annotated[
+        Provider | None,
         typer.Option(
-            "--kind", help="Nodes on this machine, hosts that exist, or a cloud's list of them."
+            "--provider",
+            help="Nodes on this machine (local), hosts that exist, a GPU cloud's list of hosts, or "
+            "a cloud; default: asked for, local where nobody can be asked.",
+            show_default=False,
         ),
-    ] = Kind.LOCAL,
+    ] = None,
+    machine: Annotated[
+        str,
+        typer.Option("--machine", metavar="TYPE", help="Machine type: `gcluster machines` lists."),
+    ] = "",
+    nodes: Annotated[
+        int, typer.Option("--nodes", min=1, max=MOST_NODES, help="Nodes with GPUs; default: 4.")
+    ] = 4,
+    region: Annotated[
+        str, typer.Option("--region", help="Region of a cloud; default: one that has the machine.")
+    ] = "",
     name: Annotated[
         str, typer.Option("--name", help="Name of the cluster: lower case, digits, hyphens.")
     ] = "demo",
@@ -62,27 +81,50 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         str, typer.Option("--repo", metavar="URL", help="With --ci flux: the repository.")
     ] = "",
 ) -> Exit:
-    """Write a commented spec to start from.
+    """Write a commented spec to start from, for any provider.
 
-    A file that exists is never written over. With --ci: pipelines that check and plan on pull
-    requests, apply what was planned behind a gate, and look for drift at night.
+    Alone it asks for provider, machine and number of nodes. A file that exists is never written
+    over. With --ci: pipelines that check and plan on pull requests, apply what was planned behind a
+    gate, and look for drift at night.
     """
     if ci is not None:
         return _pipelines(path or Path(), ci, specs, branch, repo)
     path = path or Path("cluster.yaml")
-    text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
     _check_name(name)
+    if provider is None and not machine and can_ask():
+        provider = Provider(_choice("provider", [*Provider], Provider.LOCAL))
+        machine = typer.prompt("machine type", default=DEFAULTS[provider])
+        nodes = _number("nodes with GPUs", default=nodes, most=MOST_NODES)
+    provider = provider or Provider.LOCAL
+    wish = Wish(provider=provider, name=name, machine=machine, nodes=nodes, region=region)
+    text = starter_spec(wish)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace("name: demo\n", f"name: {name}\n", 1))
+            file.write(text)
     except FileExistsError:
         raise failure(
             "GC945",
             f"{path} exists already and was left as it is",
             hint="give another path: gcluster init PATH",
         ) from None
-    say(f"wrote {path}\n\n{_next_steps(path, kind)}")
+    say(f"wrote {path}\n\n{_next_steps(path, provider)}")
     return Exit.OK
+
+
+def _choice(what: str, known: list[Provider], default: Provider) -> str:
+    """Ask until one of some words is typed."""
+    while (
+        answer := typer.prompt(f"{what} ({', '.join(known)})", default=default.value)
+    ) not in known:
+        say(f"{answer} is none of them")
+    return str(answer)
+
+
+def _number(what: str, *, default: int, most: int) -> int:
+    """Ask until a number from 1 to `most` is typed."""
+    while not 1 <= (answer := int(typer.prompt(what, default=default))) <= most:
+        say(f"a number from 1 to {most}")
+    return answer
 
 
 def _pipelines(top: Path, ci: Ci, specs: str, branch: str, repo: str) -> Exit:
@@ -108,10 +150,13 @@ def _check_name(name: str) -> None:
         )
 
 
-def _next_steps(path: Path, kind: Kind) -> str:
+def _next_steps(path: Path, provider: Provider) -> str:
     steps = [f"gcluster validate {path}", f"gcluster up {path}"]
-    if kind is Kind.LOCAL:
+    if provider is Provider.LOCAL:
         steps.insert(1, "gcluster doctor")
-    else:
+    elif provider in {Provider.BARE_METAL, Provider.SSH_FLEET}:
         steps.insert(0, f"edit {path}: the hosts are made up")
+    else:
+        steps.insert(0, f'edit {path}: lines that say "your"')
+        steps.insert(2, f"gcluster plan {path}  # what is made, and what it costs")
     return "next: " + "\n      ".join(steps)

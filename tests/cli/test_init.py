@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gcluster.cli.spec.starter import DEFAULTS, Wish, machines_of, starter_spec
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.load import load_text
 
-@pytest.mark.parametrize("kind", ["local", "bare-metal", "ssh-fleet"])
+
+@pytest.mark.parametrize("provider", ["local", "bare-metal", "ssh-fleet"])
 def test_what_init_writes_is_valid_and_names_its_schema(
-    run: Callable[..., Any], tmp_path: Path, kind: str
+    run: Callable[..., Any], tmp_path: Path, provider: str
 ) -> None:
     path = tmp_path / "cluster.yaml"
-    assert run("init", str(path), "--kind", kind, "--name", "lab-1").exit_code == 0
+    assert run("init", str(path), "--provider", provider, "--name", "lab-1").exit_code == 0
     text = path.read_text(encoding="utf-8")
     assert "# yaml-language-server: $schema=" in text
     done = run("validate", str(path))
     assert (done.exit_code, done.stdout) == (0, "ok: lab-1: 2 pools, 5 hosts\n")
 
 
-@pytest.mark.parametrize("kind", ["local", "bare-metal", "ssh-fleet"])
+@pytest.mark.parametrize("provider", ["local", "bare-metal", "ssh-fleet"])
 def test_the_lines_that_are_commented_out_are_valid_too(
-    run: Callable[..., Any], tmp_path: Path, kind: str
+    run: Callable[..., Any], tmp_path: Path, provider: str
 ) -> None:
     path = tmp_path / "cluster.yaml"
-    run("init", str(path), "--kind", kind)
+    run("init", str(path), "--provider", provider)
     text = path.read_text(encoding="utf-8")
     at = text.index("# users:")
     path.write_text(text[:at] + text[at:].replace("# ", "", 1).replace("\n# ", "\n"))
@@ -62,3 +70,56 @@ def test_a_folder_that_does_not_exist_is_reported(run: Callable[..., Any], tmp_p
     done = run("init", str(tmp_path / "no" / "c.yaml"))
     assert done.exit_code == 1
     assert "No such file or directory" in done.stderr
+
+
+def test_any_machine_of_the_catalog_gets_a_spec_that_validates(tmp_path: Path) -> None:
+    catalog, wrong = load_catalog(), {}
+    for provider in DEFAULTS:
+        for machine in machines_of(provider, catalog):
+            text = starter_spec(Wish(provider=provider, name="lab", machine=machine, nodes=2))
+            loaded = load_text(text, file="c.yaml", folder=tmp_path)
+            errors = [d.code for d in loaded.diagnostics if d.severity is Severity.ERROR]
+            if errors:
+                wrong[provider, machine] = errors
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("provider", ["aws", "gcp", "azure", "oci"])
+def test_the_scratch_that_is_commented_out_fits_its_cloud(tmp_path: Path, provider: str) -> None:
+    text = starter_spec(Wish(provider=provider, name="lab", nodes=2))
+    text = text.replace("  # scratch:", "  scratch:").replace("# budget:", "budget:")
+    loaded = load_text(text, file="c.yaml", folder=tmp_path)
+    errors = {d.code for d in loaded.diagnostics if d.severity is Severity.ERROR}
+    assert errors <= {"GC601"}, "the made-up budget alone may be too small"
+
+
+def test_a_machine_that_the_provider_has_not_writes_nothing(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "c.yaml"
+    done = run("init", str(path), "--provider", "aws", "--machine", "p5.48xlarg")
+    assert done.exit_code == 64
+    assert 'did you mean "p5.48xlarge"?' in done.stderr
+    done = run("init", str(path), "--provider", "gcp", "--region", "us-centrall1")
+    assert done.exit_code == 64
+    assert 'did you mean "us-central1"?' in done.stderr
+    assert not path.exists()
+
+
+def test_alone_it_asks_on_a_terminal_until_the_answer_is_one(tmp_path: Path) -> None:
+    answers = iter(["awz", "gcp", "", "0", "8"])
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(tmp_path)
+        os.execvp("gcluster", ["gcluster", "init", "--name", "trial"])  # noqa: S606
+    shown = ""
+    with contextlib.suppress(OSError):  # the terminal is closed at the end
+        while text := os.read(terminal, 4096).decode():
+            shown += text
+            if text.rstrip().endswith(":"):
+                os.write(terminal, f"{next(answers, '')}\n".encode())
+    os.waitpid(process, 0)
+    assert "awz is none of them" in shown
+    written = (tmp_path / "cluster.yaml").read_text(encoding="utf-8")
+    assert "region: us-central1" in written
+    assert "count: 8 " in written
