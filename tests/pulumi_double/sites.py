@@ -21,6 +21,7 @@ _TESTS = Path(__file__).parents[1]
 FILES = (
     *sorted((_TESTS.parent / "examples").glob("*.yaml")),
     *sorted((_TESTS / "cases/stacks").glob("*/specs/*.yaml")),
+    *sorted((_TESTS / "cases/stacks").glob("*/kubernetes/*.yaml")),
 )
 
 

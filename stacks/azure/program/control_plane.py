@@ -68,11 +68,12 @@ class ControlPlane(Component[ControlPlaneArgs]):
     def build(self, args: ControlPlaneArgs) -> None:
         """Make the cluster with the pool of its own pods."""
         plan, known = args.plan, facts()
+        name = args.names("aks", kind="kubernetes")
         made = containerservice.ManagedCluster(
-            args.names("aks"),
+            name,
             resource_group_name=args.resource_group,
             location=args.region,
-            dns_prefix=args.names("aks"),
+            dns_prefix=name,
             kubernetes_version=plan.release,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier="Standard"),
             enable_rbac=True,

@@ -7,6 +7,7 @@ those of Azure's own SDK for compute too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,28 @@ from tests.pulumi_double.clouds import InventedCloud
 from tests.pulumi_double.replay import Made, replay
 from tests.pulumi_double.sites import cloud_sites
 
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
-from .recorded_cases import parsed, recorded
+from .recorded_cases import CASES, FULL, parsed, recorded
 from .test_control_plane import AKS, THREE
 
 Json = dict[str, Any]  # a provider's JSON
+SLURM = (CASES / f"specs/{FULL}.yaml").read_text(encoding="utf-8")
 BLOBS = "azure-native:storage:BlobServiceProperties"
 GRAPHS: dict[str, Callable[[], RecordedGraph]] = {
     **{site.id: site.recorded for site in cloud_sites() if site.cloud == "azure"},
-    "aks": lambda: recorded(parsed(AKS)),
-    "three controllers": lambda: recorded(parsed(THREE)),
+    "longest names of aks": lambda: recorded(longest(AKS)),
+    "longest names of three controllers": lambda: recorded(longest(THREE)),
+    "longest names of slurm": lambda: recorded(longest(SLURM)),
 }
+
+
+def longest(text: str) -> ClusterSpec:
+    """Return a spec with a cluster, a site and a pool whose names are as long as they may be."""
+    for name in ("demo", "research", "here", "east", "train"):
+        text = re.sub(rf"(?<![/\w]){name}(?=[:,}}\n])", f"{name:n<32}", text)
+    return parsed(text)
 
 
 def made(graph: RecordedGraph, folder: Path) -> list[Made]:

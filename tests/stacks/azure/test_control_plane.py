@@ -11,27 +11,11 @@ from gcluster.stacks.azure.plan.control_plane import pool_name
 from gcluster.stacks.azure.program.control_plane import read_kubeconfig
 
 from ..graph_comparison import agrees
-from .recorded_cases import parsed, recorded
+from .recorded_cases import CASES, parsed, recorded
 
-AKS = """\
-apiVersion: gcluster/v1
-name: demo
-sites:
-  here:
-    provider: azure
-    subscription: 00000000-0000-0000-0000-000000000001
-    region: eastus
-    zone: "1"
-    network: {cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}
-pools:
-  train: {site: here, machine: Standard_ND96isr_H100_v5, count: 2}
-scheduler: {type: kubernetes, control_plane: aks, gpu: {driver: container}}
-smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
-software: {kubernetes: "1.34"}
-"""
-THREE = AKS.replace(", control_plane: aks", "").replace(
-    "pools:\n", "pools:\n  head: {site: here, role: controller, count: 3, public_address: true}\n"
-)
+KUBERNETES = CASES / "kubernetes"
+AKS = (KUBERNETES / "aks.yaml").read_text(encoding="utf-8")
+THREE = (KUBERNETES / "three-controllers.yaml").read_text(encoding="utf-8")
 both = pytest.mark.parametrize("text", [AKS, THREE], ids=["aks", "self"])
 
 
