@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.nodes.ssh import SshResult
 from gcluster.lifecycle.operations.acceptance.reading.wiring import Cable, read_plan, read_wiring
+from gcluster.lifecycle.operations.acceptance.table import acceptance_tests
 
 PLAN = """\
 host,device,switch,port
@@ -60,6 +63,45 @@ def test_a_port_that_is_down_fails_and_one_beside_the_plan_is_told(
     read = read_wiring("cable mlx5_0|17|MF0;leaf1:x\ncable mlx5_9|2|MF0;l:x\n", plan["gpu001"])
     assert [text[:28] for text in read.failures] == ["mlx5_3 has no neighbour that"]
     assert read.remarks == ("mlx5_9: not in the plan",)
+
+
+SMPQUERY = """
+case "$*" in
+"-C mlx5_0 -P 1 -D nodeinfo 0,1")
+    echo '# Node info: DR path slid 65535; dlid 65535; 0,1'
+    echo 'NodeType:........................Switch'
+    echo 'LocalPort:.......................17'
+    echo 'VendorId:........................0x0002c9' ;;
+"-C mlx5_0 -P 1 -D nodedesc 0,1") echo 'Node Description:.............MF0;leaf1:MQM9700/U1' ;;
+esac
+"""
+"""As smpquery prints it (linux-rdma/rdma-core: smpquery.c, and mad_dump_nodeinfo)."""
+LLDPCLI = """
+[ "$*" = "-f keyvalue show neighbors ports ens1f0" ] || exit 1
+echo lldp.ens1f0.via=LLDP
+echo lldp.ens1f0.chassis.name=leaf3
+echo lldp.ens1f0.port.ifname=Ethernet1/1
+echo 'lldp.ens1f0.port.descr=to gpu002=x'
+"""
+
+
+@pytest.mark.parametrize(("way", "host"), [(0, "gpu001"), (1, "gpu002")])
+def test_what_a_node_s_shell_asks_its_ports_is_what_is_compared(
+    tmp_path: Path, plan: dict[str, dict[str, Cable]], way: int, host: str
+) -> None:
+    for name in ("device/net/ens1f0", "ports/1"):
+        (tmp_path / "sys/mlx5_0" / name).mkdir(parents=True)
+    (tmp_path / "sys/mlx5_0/ports/1/link_layer").write_text("InfiniBand\n")
+    (tmp_path / "sys/mlx5_0/ports/1/state").write_text("4: ACTIVE\n")
+    node = LocalShell(tmp_path / "bin")
+    node.has("smpquery", SMPQUERY)
+    node.has("lldpcli", LLDPCLI)
+    [test] = [one for one in acceptance_tests() if one.name == "wiring"]
+    line = test.ways[way].command.format().replace("/sys/class/infiniband", f"{tmp_path}/sys")
+    answer = node.run(HEAD, line)
+    assert isinstance(answer, SshResult)
+    read = read_wiring(answer.stdout, {"mlx5_0": plan[host]["mlx5_0"]})
+    assert (read.failures, [one.value for one in read.figures]) == ((), [1.0])
 
 
 def test_a_node_that_the_plan_does_not_know_proves_nothing() -> None:
