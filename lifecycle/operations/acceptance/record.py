@@ -240,6 +240,7 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
     if options.path is not None and not options.path.startswith("/"):
         hint = "an absolute path: the nodes have it, not this machine"
         raise failure("GC1196", f"--path {options.path}", hint=hint, exit_code=Exit.USAGE)
+    _refuse_drills(options, hosts)
     return Plan(
         number=number,
         begun=now(),
@@ -258,6 +259,23 @@ def plan_of(cluster: Cluster, number: int, options: Options, hosts: ClusterInven
         nodes=_names(options.nodes, hosts) or "",
         exclusions=(options.exclude,) if options.exclude else (),
     )
+
+
+def _refuse_drills(options: Options, hosts: ClusterInventory) -> None:
+    """Refuse to break what takes no part (GC1196): nothing would be tested there."""
+    if not options.drilled or not options.nodes:
+        return
+    drilled, taking_part = (
+        {host.name for host in chosen(hosts, words).hosts}
+        for words in (options.drilled, options.nodes)
+    )
+    if others := drilled - taking_part:
+        raise failure(
+            "GC1196",
+            f"--drill {fold(sorted(others))}: takes no part in this acceptance (--nodes)",
+            hint="name nodes that are tested",
+            exit_code=Exit.USAGE,
+        )
 
 
 def _names(asked: tuple[str, ...] | None, hosts: ClusterInventory) -> str | None:

@@ -157,3 +157,8 @@ def test_an_unfinished_one_goes_on_only_as_it_was_begun(hall: Hall) -> None:
         hall.accept(Options(repetitions=4))
     assert refused.value.diagnostics[0].code == "GC1195"
     assert hall.accept(Options(new=True, tests=("fio",), path="/scratch")).report.number == 2
+
+
+def test_a_node_that_takes_no_part_is_not_drilled(hall: Hall) -> None:
+    with pytest.raises(LifecycleError, match="--drill gpu003: takes no part"):
+        hall.accept(Options(nodes=("gpu[001-002]",), drilled=("gpu[002-003]",)))
