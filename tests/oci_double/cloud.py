@@ -73,6 +73,9 @@ class OciCloud(Cloud):
             return {**arguments, "name": names[int(arguments["adNumber"]) - 1]["name"]}
         if noun == "getServices":
             return {**arguments, "services": self._get("/20160918/services")}
+        if noun == "getRegionSubscriptions":
+            where = f"/20160918/tenancies/{arguments['tenancyId']}/regionSubscriptions"
+            return {**arguments, "regionSubscriptions": self._get(where)}
         if noun == "getNamespace":
             return {**arguments, "namespace": self._get("/n")}
         raise CloudError(f"this double has no answer to {token} {arguments}")

@@ -33,6 +33,10 @@ from .operations import Json, Operation, answered, complaints, listed, operation
 _LARGE = 1000
 _FIRST_ADDRESS = 10
 _DOMAINS = [{"name": f"Uocm:US-ASHBURN-AD-{number}"} for number in (1, 2, 3)]
+_REGIONS = [
+    {"regionKey": "IAD", "regionName": "us-ashburn-1", "status": "READY", "isHomeRegion": False},
+    {"regionKey": "PHX", "regionName": "us-phoenix-1", "status": "READY", "isHomeRegion": True},
+]
 _SERVICES = [
     {
         "id": "ocid1.service.oc1.iad.double",
@@ -194,6 +198,9 @@ class Tenancy:
 
     def _list_compute_hosts(self, _asked: Asked) -> Json:
         return {"items": []}
+
+    def _list_region_subscriptions(self, _asked: Asked) -> list[Json]:
+        return _REGIONS
 
     def _list_services(self, _asked: Asked) -> list[Json]:
         return _SERVICES
@@ -362,7 +369,7 @@ class Tenancy:
 
     _detach = _delete
 
-    def what_exists(self) -> list[str]:
+    def existing(self) -> list[str]:
         """Return the OCID of each thing that doesn't come and go with another, and all rules."""
         things = list(self.things.values())
         rules = [f"{thing['id']}/{r['id']}" for thing in things for r in thing.get("rules", ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import msgspec
 import pulumi
@@ -71,11 +72,11 @@ class _Site(SiteProgram[SitePlan]):
             "firewall",
             FirewallArgs(names=names, compartment=here, vcn_id=vcn, plan=plan.network),
         )
-        self._identities = self.make(
-            Identities,
-            "identities",
-            IdentitiesArgs(names=names, tenancy=plan.tenancy, compartment=here, plan=plan.identity),
+        granted = IdentitiesArgs(
+            names=names, tenancy=plan.tenancy, compartment=here, plan=plan.identity
         )
+        at = self._home if plan.identity.is_needed else self.options
+        self._identities = Identities(names("identities"), granted, at)
         self._clusters = self.make(
             Clusters,
             "clusters",
@@ -93,9 +94,25 @@ class _Site(SiteProgram[SitePlan]):
             spending = SpendingArgs(
                 names=names, tenancy=plan.tenancy, compartment=here, plan=plan.budget
             )
-            self.make(Spending, "spending", spending)
+            Spending(names("spending"), spending, self._home)
         pulumi.export("vcn", self._network.vcn_id)
         pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
+
+    @cached_property
+    def _home(self) -> pulumi.ResourceOptions:
+        """Of what is the tenancy's: groups, policies, tags and budgets.
+
+        OCI makes and changes those in the home region alone (403 NotAllowed: "Please go to your
+        home region"; oracle/terraform-provider-oci, issue 1596, November 2026).
+        """
+        known = oci.identity.get_region_subscriptions_output(
+            tenancy_id=self.plan.tenancy, opts=self._asks
+        )
+        region = known.region_subscriptions.apply(
+            lambda all_: next(one.region_name for one in all_ if one.is_home_region)
+        )
+        home = oci.Provider(self.plan.names("home-region"), region=region)
+        return pulumi.ResourceOptions(provider=home)
 
     def _domain(self, number: int) -> pulumi.Output[str]:
         """Ask for the name of an availability domain, which differs by tenancy."""
@@ -164,6 +181,7 @@ class _Site(SiteProgram[SitePlan]):
                 subnet_id=self._network.compute_subnet_id,
                 node_groups=self._firewall.node_groups,
                 opens_nodes=not plan.network.security_groups,
+                home=self._home,
             )
             opts = pulumi.ResourceOptions.merge(self.options, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
@@ -196,6 +214,16 @@ _ANSWERS: Answers = {
                 "cidrBlock": "${label of all services}",
                 "name": "All Services In Oracle Services Network",
                 "description": "",
+            }
+        ]
+    },
+    "oci:Identity/getRegionSubscriptions:getRegionSubscriptions": {
+        "regionSubscriptions": [
+            {
+                "isHomeRegion": True,
+                "regionKey": "",
+                "regionName": "${home region of the tenancy}",
+                "state": "READY",
             }
         ]
     },

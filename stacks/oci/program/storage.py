@@ -29,6 +29,8 @@ class LustreArgs(Args, frozen=True):
     node_groups: list[pulumi.Output[str]]
     opens_nodes: bool
     """The nodes' first group is ours: it gets a rule that lets the servers call back."""
+    home: pulumi.ResourceOptions
+    """Of what is made in the tenancy's home region."""
 
 
 class Lustre(Component[LustreArgs]):
@@ -46,7 +48,7 @@ class Lustre(Component[LustreArgs]):
             compartment_id=args.compartment,
             description="File Storage with Lustre stands in the cluster's subnet",
             statements=[lustre_statement(args.compartment)],
-            opts=self.child(KEPT),
+            opts=self.child(pulumi.ResourceOptions.merge(KEPT, args.home)),
         )
         made = oci.lustre.FileStorageLustreFileSystem(
             args.names(plan.name),

@@ -44,6 +44,16 @@ def test_machines_differ_in_what_was_reviewed(golden: GoldenFiles) -> None:
     golden.check(CASES / "machines.yaml", table(recorded(spec_of(FULL)), others, "shape"))
 
 
+@pytest.mark.parametrize("kind", ["TagNamespace", "Tag", "DynamicGroup", "Policy", "Budget"])
+def test_what_is_the_tenancys_is_made_in_its_home_region(kind: str) -> None:
+    graph = graph_of(FULL)
+    through = {r.options.provider.rpartition("::")[2] for r in graph.of_type(kind) if r.custom}
+    assert through == {"lab-here-home-region"}
+    home = graph.named("lab-here-home-region")
+    assert home.inputs["region"] == "${home region of the tenancy}"
+    assert graph.only("Vcn").options.provider.endswith("::lab-here-oci")
+
+
 @every_machine
 def test_a_preview_agrees_with_what_is_made(machine: str) -> None:
     spec = spec_of(machine)
