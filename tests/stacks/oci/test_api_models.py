@@ -61,7 +61,7 @@ def test_oci_takes_every_input_and_nothing_is_left(
     assert len(made) == len(
         [r for r in site.recorded().resources if r.custom and not r.type.startswith("pulumi:")]
     )
-    assert tenancy.what_exists() != []
+    assert tenancy.existing() != []
     for one in made:
         is_found_again(site, cloud, one)
     for one in reversed(made):

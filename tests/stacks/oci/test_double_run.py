@@ -104,9 +104,9 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(site: S
 def test_what_a_killed_run_made_and_did_not_write_down_is_taken_up(site: Site, what: str) -> None:
     """What stood twice would be left by `down`, which knows one of the two."""
     site.killed("apply", moment="made", match=what)
-    made = set(site.tenancy.what_exists())
+    made = set(site.tenancy.existing())
     site.provider.apply(site.context)
-    assert made <= set(site.tenancy.what_exists())
+    assert made <= set(site.tenancy.existing())
     assert len(site.machines()) == len(NODES)
     site.provider.destroy(site.context)
     assert site.tenancy.existing() == []
