@@ -72,7 +72,9 @@ class SlurmLauncher:
                     time.sleep(RETRY_S)
         finally:
             lines.end()
-            if not ended:
+            if ended:
+                self._session.run(self._controller, f"rm -rf {_folder(launch)}", timeout_s=20)
+            else:
                 state = self._cancel(launch)
         if not isinstance(answer, Unreachable):
             return Ended(status=answer.returncode)
@@ -114,6 +116,11 @@ class _Lines:
             self._take(self._part)
 
 
+def _folder(launch: Launch) -> str:
+    """Return where its log is; followed to its end it stays: who asks again must not start anew."""
+    return f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where somebody else made it
+
+
 def followed(launch: Launch, limit_s: float, first: int) -> str:
     """Return the line that starts the AllReduce where it doesn't run yet, and prints its log.
 
@@ -125,13 +132,13 @@ def followed(launch: Launch, limit_s: float, first: int) -> str:
         limit_s: see `command`.
         first: number of the log's line to print first, from 1.
     """
-    folder = f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where somebody else made it
+    folder = _folder(launch)
     inner = f"{{ {command(launch, limit_s)}; }} >{folder}/log; echo $? >{folder}/status"
     return (
         f"d={folder}; if mkdir -m 700 $d 2>/dev/null; then : >$d/log; "
         f"setsid sh -c {shlex.quote(inner)} </dev/null >/dev/null 2>&1 & echo $! >$d/pid; fi; "
         f"[ -O $d ] || exit 1; tail -s 0.2 -n +{first} -f --pid=$(cat $d/pid) $d/log; "
-        "read -r code <$d/status || code=1; rm -r $d; [ $code != 255 ] || code=254; exit $code"
+        "read -r code <$d/status || code=1; [ $code != 255 ] || code=254; exit $code"
     )
 
 
@@ -199,4 +206,4 @@ def _cancel(launch: Launch) -> str:
     """
     root = f"root={AS_ROOT}"
     ended = f"$root pkill -f -- '[-]-job-name={launch.job}'"
-    return f"{root}; {ended}; sleep 1; $root scancel --name={launch.job}; rm -rf /tmp/{launch.job}"
+    return f"{root}; {ended}; sleep 1; $root scancel --name={launch.job}; rm -rf {_folder(launch)}"

@@ -60,11 +60,12 @@ def test_an_allreduce_of_an_earlier_run_is_ended_and_nobody_elses_job(tmp_path: 
 
 
 class Breaking(LocalShell):
-    """A controller that is lost so often while a log is followed, each time in a line."""
+    """A controller that is lost so often in a line of a log, and once more after its end."""
 
     def __init__(self, programs: Path, breaks: int) -> None:
         super().__init__(programs)
         self.breaks = breaks
+        self.ends = 0
 
     def stream(
         self, host: object, command: str, take: Callable[[str], None], *, timeout_s: float
@@ -82,6 +83,9 @@ class Breaking(LocalShell):
                     self.breaks -= 1
                     os.killpg(process.pid, signal.SIGKILL)
                     return Unreachable(reason="lost")
+        self.ends += 1
+        if self.ends == 1:
+            return Unreachable(reason="lost")
         return SshResult(returncode=process.wait(timeout=timeout_s), stdout="", stderr="")
 
 
