@@ -87,7 +87,7 @@ class Engine:
     """podman's command line. docker.py holds what docker does otherwise."""
 
     name: Literal["podman", "docker"] = "podman"
-    start_options: tuple[str, ...] = (f"--hooks-dir={Path(__file__).with_name('hooks')}",)
+    start_options: tuple[str, ...] = (f"--hooks-dir={Path(__file__).parent / 'image/hooks'}",)
     """Options of the program itself wherever a container starts (`system_container_flags`)."""
 
     def __init__(self, executable: str) -> None:
@@ -206,7 +206,7 @@ class Engine:
         SYS_PTRACE it can't read /proc/PID/io of these: then it books nothing of what a job used.
         MKNOD makes simulated GPU devices. Such a container may make no namespaces, in which slurmd
         reads the environment of a job's user; it ends where that fails, and does without where the
-        kernel's limit says that there are none: so it says to the annotation's containers (hooks/).
+        kernel's limit says that there are none. image/hooks has it say so in annotated containers.
         """
         return [
             *runtime_flags(self.facts),
