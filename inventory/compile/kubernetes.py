@@ -6,18 +6,20 @@ which all of them are reached.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
 from ...schemas.derived.control_planes import API_PORT, api_name, balanced_site
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, PoolKubernetes
 from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
 from ...schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from ..hosts import Host
 from .node import NodeFacts
 from .roles import role_compiler
+from .slurm.nodes import machine_of
 from .steps import Json, Phase, Stage, Step
 
 ENCRYPTION_SECRET = "kubernetes-encryption"  # noqa: S105  # the secret's name
@@ -92,7 +94,73 @@ def pinned_image(node: NodeFacts, name: str) -> str:
     return f"{root}/{image}@{digest}" if digest else ""
 
 
-@role_compiler("kubernetes", after=("containerd", "node_health"))
+@role_compiler("kubelet", after=("containerd",))
+def kubelet_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role kubelet: what differs between pools; none without Kubernetes.
+
+    Running pods feel another manager of CPUs, so a node is drained for it. The first kubelet of a
+    host finds the settings there.
+    """
+    if not runs_kubernetes(node) or not node.cluster.controllers:
+        return []
+    variables: dict[str, Json] = {"kubelet_settings": kubelet_settings(node)}
+    return [
+        Step(stage=Stage.SCHEDULER, role="kubelet", phase=phase, variables=variables)
+        for phase in _KUBELET_PHASES
+    ]
+
+
+_KUBELET_PHASES: tuple[Phase, ...] = ("configure", "verify")
+_EVICTED_BELOW_MIB = 100
+"""Free memory below which a kubelet evicts pods: its default of `evictionHard`."""
+
+
+def kubelet_settings(node: NodeFacts) -> dict[str, Json]:
+    """Return a pool's fields of the kubelet's configuration, v1beta1.
+
+    Local nodes share this machine with each other: nothing of it is reserved, pinned or limited.
+    """
+    asked = node.pool.kubernetes or PoolKubernetes()
+    pulls = asked.parallel_pulls
+    made: dict[str, Json] = {
+        "maxPods": asked.max_pods,
+        "serializeImagePulls": pulls == 1,
+    }
+    if pulls > 1:
+        made["maxParallelImagePulls"] = pulls
+    if not node.is_machine:
+        return made
+    made |= {"podPidsLimit": asked.pids_per_pod, "seccompDefault": True}
+    reserved_mib = _reserved_mib(node, asked)
+    made["kubeReserved"] = {"cpu": str(_reserved_cpus(node, asked)), "memory": f"{reserved_mib}Mi"}
+    aligned = asked.alignment or ("none" if node.gpu is None else "best-effort")
+    if aligned != "none":
+        made |= {"cpuManagerPolicy": "static", "topologyManagerPolicy": aligned}
+    if asked.pin_memory:
+        # All that is kept from pods, to the last byte: a kubelet refuses another sum.
+        kept = f"{reserved_mib + _EVICTED_BELOW_MIB}Mi"
+        made["memoryManagerPolicy"] = "Static"
+        made["reservedMemory"] = [{"numaNode": 0, "limits": {"memory": kept}}]
+    return made
+
+
+def _reserved_cpus(node: NodeFacts, asked: PoolKubernetes) -> int:
+    if asked.reserved_cpus is not None:
+        return asked.reserved_cpus
+    known = node.pool.machine is not None
+    threads = machine_of(node.spec, node.name, node.catalog).cpu.threads if known else 0
+    return 1 + threads // 64
+
+
+def _reserved_mib(node: NodeFacts, asked: PoolKubernetes) -> int:
+    if asked.reserved_memory is not None:
+        return math.ceil(asked.reserved_memory.value / 2**20)
+    known = node.pool.machine is not None
+    memory_gib = machine_of(node.spec, node.name, node.catalog).memory_gib if known else None
+    return 1024 + math.ceil((memory_gib or 0) * 1024 / 100)
+
+
+@role_compiler("kubernetes", after=("containerd", "node_health", "kubelet"))
 def kubernetes_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role kubernetes for a pool; none where it isn't asked for."""
     control_planes = node.cluster.controllers

@@ -200,6 +200,7 @@ _ALWAYS = (
     "namespaces",
     "priorityclasses.scheduling.k8s.io",
     "resourcequotas",
+    "limitranges",
     "networkpolicies.networking.k8s.io",
     "roles.rbac.authorization.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",

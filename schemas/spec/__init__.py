@@ -6,7 +6,17 @@ unknown key is an error. Structure lives here; meaning lives in `schemas/checks`
 
 from .cluster import AllReduce, Budget, ClusterSpec, Monitoring, Smoke
 from .link import Link
-from .pool import Count, FabricClass, HostEntry, NodeCpu, Option, Pool, PoolRole, Update
+from .pool import (
+    Count,
+    FabricClass,
+    HostEntry,
+    NodeCpu,
+    Option,
+    Pool,
+    PoolKubernetes,
+    PoolRole,
+    Update,
+)
 from .rdma import Ipoib, Rdma
 from .scheduler import (
     Account,
@@ -102,6 +112,7 @@ __all__ = [
     "Option",
     "Partition",
     "Pool",
+    "PoolKubernetes",
     "PoolRole",
     "PriorityWeights",
     "Qos",

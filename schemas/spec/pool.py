@@ -145,13 +145,54 @@ class NodeCpu(SpecModel, frozen=True):
     their GPUs. Default: any core."""
 
 
+LabelName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$(?!\n)",
+        max_length=317,
+        examples=["example.edu/team"],
+    ),
+]
+LabelValue: TypeAlias = Annotated[
+    str, Meta(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$(?!\n)", max_length=63)
+]
+
+
+class PoolKubernetes(SpecModel, frozen=True):
+    """Nodes of a pool under Kubernetes: what they are called, and how their kubelet runs pods."""
+
+    UPDATES: ClassVar = updates(
+        in_place="labels",
+        rolling="alignment pin_memory reserved_cpus reserved_memory max_pods pids_per_pod "
+        "parallel_pulls",
+    )
+
+    labels: dict[LabelName, LabelValue] = field(default_factory=dict)
+    """Labels in addition to gcluster's own."""
+    alignment: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
+    """Topology manager: whether a pod's CPUs, GPUs and adapters are of one NUMA node; with all but
+    none pods of whole CPUs have these to themselves. Default: best-effort on machines with GPUs."""
+    pin_memory: bool = False
+    """Memory manager: pods of whole CPUs get memory of their NUMA nodes."""
+    reserved_cpus: Annotated[int, Meta(ge=1)] | None = None
+    """CPUs that pods don't get; default: one and one more for each 64."""
+    reserved_memory: ByteSize | None = None
+    """Memory that pods don't get; default: 1 GiB and 1 % of the node's."""
+    max_pods: Annotated[int, Meta(ge=1, le=250)] = 110
+    """Pods of one node."""
+    pids_per_pod: Annotated[int, Meta(ge=1024)] = 32768
+    """Processes and threads of one pod."""
+    parallel_pulls: Annotated[int, Meta(ge=1)] = 8
+    """Images that a node pulls at once."""
+
+
 class Pool(SpecModel, frozen=True):
     """Machines of one site that are alike and are run alike."""
 
     UPDATES: ClassVar = updates(
         none="quorum market mixed update",
         in_place="hosts nodes_per_block tags cpu memory tuning",
-        rolling="fabric software boot gpus rdma firmware",
+        rolling="fabric software boot gpus rdma firmware kubernetes",
         replace="site role machine zones placement image disk public_address",
         shrink="count skip",
     )
@@ -213,6 +254,8 @@ class Pool(SpecModel, frozen=True):
     many makers) or these differ. Without any Slurm counts one CPU."""
     memory: ByteSize | None = None
     """Memory of one node, where the catalog doesn't know it or this differs."""
+    kubernetes: PoolKubernetes | None = None
+    """Labels and kubelet of its nodes, where Kubernetes is the scheduler."""
     update: Update = field(default_factory=Update)
     """How running nodes are changed without hurting their jobs."""
 

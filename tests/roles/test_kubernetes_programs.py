@@ -27,6 +27,7 @@ def _nodes(*found: tuple[str, str]) -> str:
 def _running(node: Node, version: str) -> None:
     node.write("etc/kubernetes/kubelet.conf")
     node.write("etc/kubernetes/admin.conf")
+    node.write("etc/kubernetes/gcluster/kubeadm.yaml")
     program = node.write("usr/bin/kubelet", f"#!/bin/sh\necho Kubernetes v{version}\n")
     program.chmod(0o755)
 
@@ -133,6 +134,7 @@ NO_NETWORK = (
 def not_ready(node: Node, message: str) -> None:
     """Let the kubelet say this of its node."""
     node.write("etc/kubernetes/kubelet.conf")
+    node.write("var/lib/kubelet/pki/kubelet-server-current.pem")
     ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}
     answer = node.write("node.json", json.dumps({"status": {"conditions": [ready]}}))
     node.double("kubectl", f"cat {answer}")
@@ -156,3 +158,27 @@ def test_a_node_joined_that_lacks_nothing_but_a_network_that_comes_later(
     ended, _, said = node.run("kubernetes-check.py", "node", *options)
     assert ended == code, said
     assert (message in said) == bool(code)
+
+
+def test_a_node_serves_by_a_certificate_that_a_control_plane_signed(node: Node) -> None:
+    not_ready(node, "")
+    (node.root / "var/lib/kubelet/pki/kubelet-server-current.pem").unlink()
+    ended, _, said = node.run("kubernetes-check.py", "node")
+    assert ended == 1
+    assert "no control plane has signed" in said
+
+
+def test_settings_of_a_control_plane_come_to_one_that_is_there(node: Node) -> None:
+    node.write("etc/kubernetes/admin.conf")
+    node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
+    node.instead = {"STEADY_S = 15": "STEADY_S = 1"}
+    ended, told, said = node.run("kubernetes-upgrade.py", "--settings")
+    assert (ended, told) == (0, "brought the control plane to its settings\n"), said
+    phases = [call.split("--config")[0].strip() for call in node.calls() if "kubeadm" in call[:7]]
+    assert phases == [
+        "kubeadm init phase upload-config kubeadm",
+        "kubeadm init phase etcd local",
+        "kubeadm init phase control-plane all",
+    ]
+    assert node.run("kubernetes-upgrade.py", "--settings")[1] == ""
+    assert len(node.calls()) == len(phases) + sum("kubectl" in call[:7] for call in node.calls())

@@ -102,11 +102,19 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
     return made
 
 
+_UNSAID: dict[str, Json] = {
+    "limits": [{"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "128Mi"}}]
+}
+"""What a container asks for that says nothing."""
+
+
 def isolation(facts: KubernetesFacts) -> list[Object]:
     """Return what keeps accounts apart on the network, and their services inside the cluster.
 
     Pods are reached from their own account and from gcluster's own jobs; nodes reach them always.
-    A port of every node, or a load balancer of the cloud's, is the operator's to give.
+    A port of every node, or a load balancer of the cloud's, is the operator's to give. A container
+    that says nothing of its processors and memory counts for a little of both: without that it
+    would count for nothing, in queues too.
     """
     own: Json = {"podSelector": {}}
     ours: Json = {
@@ -130,6 +138,7 @@ def isolation(facts: KubernetesFacts) -> list[Object]:
             )
         )
         made.append(new("v1", "ResourceQuota", "services", namespace=account, spec=inside))
+        made.append(new("v1", "LimitRange", "containers", namespace=account, spec=_UNSAID))
     return made
 
 

@@ -49,7 +49,8 @@ def nodes(facts: KubernetesFacts) -> dict[str, Json]:
 def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     """Return the labels that all nodes of a pool have."""
     pool_spec, node = facts.spec.pools[pool], facts.nodes[pool]
-    labels = {POOL: pool, SITE: pool_spec.site}
+    asked = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
+    labels = {**asked, POOL: pool, SITE: pool_spec.site}
     if node.machine is not None:
         labels[MACHINE] = label_value(node.machine.name)
         if node.machine.gpu is not None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Literal, cast
@@ -88,7 +90,10 @@ def _program(name: str, made_of: Recipe, cache: Path, report: Reporter) -> Path:
         for file, path in sources(name, made_of, recipe_folder()).items():
             shutil.copyfile(path, scratch / name / file)
         link, out = made_of.programs[name].link, scratch / "program"
-        golang.compile_program(scratch / name, out, made_of.toolchain, link, architecture())
+        counted = _counted(name, report)
+        golang.compile_program(
+            scratch / name, out, made_of.toolchain, link, architecture(), compiled=counted
+        )
         out.replace(kept)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -98,6 +103,29 @@ def _program(name: str, made_of: Recipe, cache: Path, report: Reporter) -> Path:
         StageFinished(name=f"compile {name}", ok=True, summary=f"{size:.0f} MB", seconds=seconds)
     )
     return kept
+
+
+PACKAGES = {"kube": 2754, "etcd": 580, "coredns": 758, "pause": 57}
+"""Program -> packages that it is compiled from (`go list -deps`, Go 1.25.4, 2026-11): what an
+estimate of the time left is made of."""
+_TOLD_EVERY = 50
+
+
+def _counted(
+    name: str, report: Reporter, clock: Callable[[], float] = time.monotonic
+) -> Callable[[int], None]:
+    """Return what reports how far a compilation is, and about how long the rest takes."""
+    began, total = clock(), PACKAGES.get(name, 0)
+
+    def compiled(packages: int) -> None:
+        if packages % _TOLD_EVERY:
+            return
+        left_s = (clock() - began) / packages * max(0, total - packages)
+        left = f"about {math.ceil(left_s / 60)} min left" if total > packages else ""
+        done, of = packages, max(total, packages)
+        report(StageProgress(name=f"compile {name}", done=done, total=of, detail=left))
+
+    return compiled
 
 
 def _assemble(

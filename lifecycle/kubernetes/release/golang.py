@@ -10,8 +10,10 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from ....stacks.local.engine import find_engine, runtime_flags
 from ...cluster import places
@@ -31,7 +33,13 @@ _AUTHORITIES = Path("/etc/ssl/certs")
 
 
 def compile_program(
-    folder: Path, out: Path, toolchain: str, link: Mapping[str, str], architecture: str
+    folder: Path,
+    out: Path,
+    toolchain: str,
+    link: Mapping[str, str],
+    architecture: str,
+    *,
+    compiled: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Compile the module in `folder` to the static program `out`.
 
@@ -41,16 +49,17 @@ def compile_program(
         toolchain: "go1.25.4".
         link: variables that the linker sets.
         architecture: as Go calls it: "amd64".
+        compiled: is told how many of its packages were compiled so far.
 
     Raises:
         LifecycleError: GC939 with the compiler's own words, or that there is no Go to be had.
     """
     flags = [f"-X={name}={value}" for name, value in sorted(link.items())]
-    arguments = ["build", "-ldflags", " ".join(["-s", "-w", *flags]), "-o"]
+    arguments = ["build", "-v", "-ldflags", " ".join(["-s", "-w", *flags]), "-o"]
     settings = {**_SETTINGS, "GOTOOLCHAIN": toolchain, "GOARCH": architecture}
     go = host_go()
     run = _in_container if go is None else _on_host(go)
-    run(arguments, settings, folder, out)
+    run(arguments, settings, folder, out, compiled)
 
 
 def host_go() -> str | None:
@@ -70,16 +79,31 @@ def host_go() -> str | None:
     return found if new else None
 
 
-def _on_host(go: str) -> Callable[[Sequence[str], Mapping[str, str], Path, Path], None]:
-    def run(arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path) -> None:
+_Run: TypeAlias = Callable[
+    [Sequence[str], Mapping[str, str], Path, Path, Callable[[int], None]], None
+]
+
+
+def _on_host(go: str) -> _Run:
+    def run(
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        folder: Path,
+        out: Path,
+        compiled: Callable[[int], None],
+    ) -> None:
         command = [go, *arguments, str(out), "."]
-        _checked(command, folder, {**os.environ, **settings})
+        _checked(command, folder, {**os.environ, **settings}, compiled)
 
     return run
 
 
 def _in_container(
-    arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    folder: Path,
+    out: Path,
+    compiled: Callable[[int], None],
 ) -> None:
     """Compile with Debian 13's go, in a container of the local nodes' base image."""
     from ....stacks.local.image.base_image import ensure_base  # noqa: PLC0415
@@ -98,27 +122,45 @@ def _in_container(
         *(f"--env={name}={value}" for name, value in environment.items()),
         *(base, "/bin/sh", "-c", script, "go", *arguments, f"/out/{out.name}", "."),
     ]
-    _checked(command, folder, dict(os.environ))
+    _checked(command, folder, dict(os.environ), compiled)
 
 
-def _checked(command: list[str], folder: Path, environment: dict[str, str]) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_BUILD_LIMIT_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise _not_compiled(folder, f"not done in {_BUILD_LIMIT_S} s", "") from None
-    if done.returncode != 0:
-        lines = [
-            line for line in done.stderr.splitlines() if not line.startswith("go: downloading")
-        ]
+_PACKAGE = re.compile(r"[a-z][\w./~-]*")
+"""How go names a package that it has begun to compile (-v): a line of its own."""
+
+
+def _checked(
+    command: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    compiled: Callable[[int], None],
+) -> None:
+    """Run a compiler to its end, and tell how many packages it has begun with."""
+    lines: list[str] = []
+    packages = 0
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as running:
+        late = threading.Timer(_BUILD_LIMIT_S, running.kill)
+        late.start()
+        for line in running.stderr or ():
+            if _PACKAGE.fullmatch(line.strip()):
+                packages += 1
+                compiled(packages)
+            elif not line.startswith("go: downloading"):
+                lines.append(line.rstrip("\n"))
+        code = running.wait()
+        in_time = late.is_alive()
+        late.cancel()
+    if not in_time:
+        raise _not_compiled(folder, f"not done in {_BUILD_LIMIT_S} s", "")
+    if code != 0:
         raise _not_compiled(
             folder, lines[-1] if lines else "go said nothing", "\n".join(lines[-20:])
         )

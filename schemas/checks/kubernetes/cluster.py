@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from ...derived.control_planes import OLDEST, has, release_of
 from ...diagnostics import PathTuple, Severity
+from ...spec import Pool, PoolKubernetes
 from ...spec.sites import SITE_TYPES
 from ..context import CheckContext
 from ..network.cidrs import Network, parsed
@@ -271,3 +272,63 @@ def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
             suggestion="push",
             relies_on=(("converge",), ("scheduler", "type")),
         )
+
+
+_RESERVED = ("gcluster.local/", "kubernetes.io/", "k8s.io/")
+"""Prefixes of labels that are gcluster's and Kubernetes' own, and how theirs end."""
+_HERE = ("alignment", "pin_memory", "reserved_cpus", "reserved_memory", "pids_per_pod")
+"""Settings of a kubelet that are about a machine's own processors, memory and processes."""
+
+
+@check("GC739", summary="A pool's settings for Kubernetes have no effect.")
+def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
+    """`pools.NAME.kubernetes` is about nodes whose kubelet gcluster sets up.
+
+    Those are the pools of a cluster under Kubernetes, but login nodes. Under a cloud's control
+    plane the cloud sets kubelets up, and gcluster labels no control planes. Local nodes share this
+    machine's processors and memory: nothing of them is reserved, pinned or limited. Labels of gcluster
+    and of Kubernetes are their own.
+    """
+    for name, pool in context.pools.items():
+        asked = pool.kubernetes
+        if asked is None:
+            continue
+        path: PathTuple = ("pools", name, "kubernetes")
+        default = PoolKubernetes()
+        changed = [
+            f for f in PoolKubernetes.__struct_fields__ if getattr(asked, f) != getattr(default, f)
+        ]
+        for field, why in _without_effect(context, pool, asked, changed):
+            yield Finding(
+                summary=f'pool "{name}": {why}',
+                path=(*path, *field),
+                at_key=True,
+                hint="remove it",
+                relies_on=(path, ("pools", name, "role"), ("pools", name, "site"), _PLANE),
+            )
+
+
+def _without_effect(
+    context: CheckContext, pool: Pool, asked: PoolKubernetes, changed: list[str]
+) -> Iterator[tuple[PathTuple, str]]:
+    """Yield what of a pool's settings nobody takes, and why."""
+    kubernetes, site = context.kubernetes, context.sites.get(pool.site)
+    if kubernetes is None:
+        yield (), "settings for Kubernetes, and Slurm is the scheduler"
+        return
+    if pool.role == "login":
+        yield (), "login nodes are no nodes of Kubernetes"
+        return
+    if pool.role == "controller" and "labels" in changed:
+        yield ("labels",), "control planes get no labels"
+    for label in asked.labels:
+        domain = label.rpartition("/")[0]
+        if any(f"{domain}/" == own or f"{domain}/".endswith(f".{own}") for own in _RESERVED):
+            yield ("labels", label), f"{label} is a label of gcluster's or of Kubernetes' own"
+    for field in changed:
+        if field == "labels":
+            continue
+        if kubernetes.control_plane != "self":
+            yield (field,), f"{kubernetes.control_plane} sets the kubelets of its nodes up itself"
+        elif site is not None and site.is_made_here and field in _HERE:
+            yield (field,), f"local nodes share this machine, so {field} has no effect"

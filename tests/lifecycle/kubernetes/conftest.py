@@ -27,7 +27,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     done: list[str] = []
 
     def compile_program(
-        folder: Path, out: Path, toolchain: str, link: Mapping[str, str], architecture: str
+        folder: Path,
+        out: Path,
+        toolchain: str,
+        link: Mapping[str, str],
+        architecture: str,
+        **_: object,
     ) -> None:
         done.append(folder.name)
         out.write_text(f"#!/bin/sh\necho {folder.name} {toolchain} {architecture} {dict(link)}\n")

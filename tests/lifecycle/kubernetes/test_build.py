@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,10 +66,10 @@ def test_a_program_that_does_not_compile_leaves_no_bundle_and_says_why(
 ) -> None:
     works = golang.compile_program
 
-    def fails_on_etcd(folder: Path, *others: object) -> None:
+    def fails_on_etcd(folder: Path, *others: Any, **more: Any) -> None:
         if folder.name == "etcd":
             raise failure("GC939", "etcd was not compiled: no network")
-        works(folder, *others)  # type: ignore[arg-type]  # handed on as they came
+        works(folder, *others, **more)
 
     monkeypatch.setattr(golang, "compile_program", fails_on_etcd)
     with pytest.raises(LifecycleError, match="etcd was not compiled"):
@@ -78,6 +79,25 @@ def test_a_program_that_does_not_compile_leaves_no_bundle_and_says_why(
     compiled.clear()
     build.ensure_built(silent)
     assert "kube" not in compiled
+
+
+def test_a_compilation_says_how_far_it_is_and_how_long_the_rest_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    go.write_text(
+        '#!/bin/sh\n[ "$1" = env ] && echo go1.24.4 && exit\n'
+        "echo go: downloading example.test/other v1.0.0 >&2\n"
+        "for n in $(seq 290); do echo example.test/p$n >&2; done\n"
+    )
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    told: list[Any] = []
+    moments = iter([0.0, *(60.0 * number for number in range(1, 9))])
+    counted = build._counted("etcd", told.append, lambda: next(moments))  # noqa: SLF001  # its clock
+    golang.compile_program(tmp_path, tmp_path / "out", "go1.25.4", {}, "amd64", compiled=counted)
+    assert [(one.done, one.total) for one in told] == [(n, 580) for n in range(50, 251, 50)]
+    assert told[-1].detail == "about 7 min left"  # 250 of 580 in 5 min
 
 
 def test_the_compilers_own_words_are_in_the_finding(

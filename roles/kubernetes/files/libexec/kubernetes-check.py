@@ -5,7 +5,8 @@ usage: kubernetes-check.py controller|node [SECONDS] [--network-later]
        SECONDS: how long to wait for that (default 0)
 
 With --network-later a node that lacks nothing but its pod network works: that comes as an add-on
-when nodes have joined. A node runs its kubelet and the control plane counts it as ready. On a
+when nodes have joined. A node runs its kubelet, with a certificate that a control plane signed, and
+the control plane counts it as ready. On a
 control plane the API server and etcd are ready too, secrets are stored encrypted where that was
 asked for, and no certificate is about to run out. Exit 0: it works; 1: it doesn't, reason on
 stderr.
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 
 ADMIN, KUBELET = "/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf"
+SERVING = Path("/var/lib/kubelet/pki/kubelet-server-current.pem")
 ENCRYPTION = Path("/etc/kubernetes/gcluster/encryption.yaml")
 FEWEST_DAYS = 30
 LATER = "--network-later"
@@ -68,6 +70,8 @@ def node_is_ready(*, without_network: bool) -> None:
             raise UnwellError(f"{unit} does not run: see journalctl -u {unit}")
     if not Path(KUBELET).exists():
         raise UnwellError("this host has not joined the cluster")
+    if not SERVING.exists():
+        raise UnwellError("no control plane has signed the certificate of its kubelet's own port")
     name = socket.gethostname()
     node = json.loads(
         run("kubectl", f"--kubeconfig={KUBELET}", "get", "node", name, "--output=json")

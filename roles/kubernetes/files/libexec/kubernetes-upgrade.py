@@ -3,6 +3,9 @@
 
 usage: kubernetes-upgrade.py VERSION first|controller|node [KUBEADM]
        kubernetes-upgrade.py --kubelet   restart the kubelet where its program has changed
+       kubernetes-upgrade.py --settings  write etcd's and the API server's pods again where
+                                         kubeadm.yaml differs from what they were made of
+       kubernetes-upgrade.py --settled   note that they were just made of it
        kubernetes-upgrade.py --addons    upgrade kube-proxy and CoreDNS after every node
 
 first: the first control plane, which writes etcd away before and moves what all share. KUBEADM: a
@@ -15,6 +18,7 @@ to end. Where images come in an archive, those have the new ones only when their
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -28,6 +32,8 @@ Done = subprocess.CompletedProcess[str]
 FOLDER = Path("/etc/kubernetes/gcluster")
 KUBELET = Path("/etc/kubernetes/kubelet.conf")
 DONE = FOLDER / "upgraded-to"
+SETTLED = FOLDER / "settings-of"
+"""Holds the hash of the kubeadm.yaml that etcd and the API server here were made of."""
 ADDONS = FOLDER / "addons-upgraded-to"
 LOG = Path("/var/log/gcluster/kubeadm-upgrade.log")
 LIBEXEC = "/usr/local/libexec/gcluster"
@@ -43,6 +49,12 @@ def main() -> None:
     """Do the one or the other."""
     if "--kubelet" in sys.argv:
         kubelet()
+        return
+    if "--settled" in sys.argv:
+        SETTLED.write_text(settings_digest())
+        return
+    if "--settings" in sys.argv:
+        settings()
         return
     if "--addons" in sys.argv:
         addons()
@@ -73,6 +85,8 @@ def main() -> None:
     else:
         kubeadm(program, "upgrade", "node", LATER, f"--config={FOLDER}/upgrade.yaml")
     DONE.write_text(version + "\n")
+    if ADMIN.exists():
+        SETTLED.write_text(settings_digest())
     print(f"brought {'the control plane' if turn == 'first' else 'this host'} to {version}")
 
 
@@ -131,6 +145,25 @@ def addons() -> None:
     print(f"brought kube-proxy and CoreDNS to {version}")
 
 
+def settings_digest() -> str:
+    """Return the hash of what a control plane is made of."""
+    return hashlib.sha256((FOLDER / "kubeadm.yaml").read_bytes()).hexdigest()
+
+
+def settings() -> None:
+    """Have kubeadm write the static pods again, whose kubelet replaces those that differ."""
+    digest = settings_digest()
+    if not ADMIN.exists() or (SETTLED.exists() and SETTLED.read_text() == digest):
+        return
+    config = f"--config={FOLDER}/kubeadm.yaml"
+    kubeadm("kubeadm", "init", "phase", "upload-config", "kubeadm", config)
+    kubeadm("kubeadm", "init", "phase", "etcd", "local", config)
+    kubeadm("kubeadm", "init", "phase", "control-plane", "all", config)
+    steady_api()
+    SETTLED.write_text(digest)
+    print("brought the control plane to its settings")
+
+
 def kubelet() -> None:
     """Start the kubelet again where its process isn't the program that its name leads to."""
     asked = ["systemctl", "show", "kubelet", "--property=MainPID", "--value"]
@@ -163,8 +196,12 @@ def takes_up() -> None:
         lambda: subprocess.run(command, capture_output=True, text=True, check=False),
         lambda done: done.stdout.strip() == f"v{version}",
     )
-    if not ADMIN.exists():
-        return
+    if ADMIN.exists():
+        steady_api()
+
+
+def steady_api() -> None:
+    """Wait until the API server here has been ready for a while."""
     own = [*KUBECTL, "--server=https://localhost:6443", "get", "--raw=/readyz"]
     steady = 0
     until = time.monotonic() + LIMIT_S
