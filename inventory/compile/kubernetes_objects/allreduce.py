@@ -49,6 +49,8 @@ class AllReduceRun(msgspec.Struct, frozen=True, kw_only=True):
     """Where its pods may be."""
     hosts: tuple[str, ...] = ()
     """Only on these nodes; (): on any of the pools."""
+    tolerated: list[Json] = []
+    """Taints that the cloud sets on their nodes."""
     gpu_resource: str | None = None
     """What a pod asks for its GPUs by; None: it takes none."""
     gpu_units: int = 0
@@ -181,6 +183,8 @@ def pod_template(
         "containers": [container],
         "volumes": [volume for _, volume in _volumes(run)],
     }
+    if run.tolerated:
+        spec["tolerations"] = run.tolerated
     if run.access.daemon:
         spec["initContainers"] = [_daemon(run.access)]
     if run.access.host_network:

@@ -19,7 +19,7 @@ from ....schemas.catalog import Addon
 from ..gpu.nccl import job_environment
 from ..network.cloud_fabrics import DAEMON, HOST_PATHS
 from ..steps import Json
-from .facts import KubernetesFacts
+from .facts import KubernetesFacts, tolerations
 from .objects import Object, new
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
@@ -232,6 +232,8 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
             "cniPlugins": _component("plugins", version),
             "multus": _component("multus-cni", version),
         }
+    if tolerated := tolerations(facts, facts.compute):
+        spec["tolerations"] = tolerated
     return new("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy", spec=spec)
 
 

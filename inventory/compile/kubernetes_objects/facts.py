@@ -18,6 +18,7 @@ from ...hosts import ClusterInventory, Host
 from ..node import NodeFacts, node_facts
 from ..slurm.nodes import gpu_count, machine_of, memory_mib
 from ..slurm.scheduling import written_partitions
+from ..steps import Json
 
 
 class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -135,6 +136,25 @@ def kubernetes_facts(
         nodes=node_facts(spec, catalog, inventory),
         without=without,
     )
+
+
+_AKS_SPOT = {
+    "key": "kubernetes.azure.com/scalesetpriority",
+    "operator": "Equal",
+    "value": "spot",
+    "effect": "NoSchedule",
+}
+"""What AKS taints nodes of spot pools with, whether one asks for it or not
+(learn.microsoft.com/azure/aks/spot-node-pool, read 2026-11)."""
+
+
+def tolerations(facts: KubernetesFacts, pools: Iterable[str]) -> list[Json]:
+    """Return what pods must tolerate to run on these pools' nodes: taints that a cloud sets."""
+    if facts.scheduler.control_plane != "aks":
+        return []
+    bought = [option for pool in pools for option in facts.spec.pools[pool].market]
+    spot = any("spot" in {option, getattr(option, "market", "")} for option in bought)
+    return [dict(_AKS_SPOT)] if spot else []
 
 
 GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}

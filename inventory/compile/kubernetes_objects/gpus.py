@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ..slurm.nodes import gpu_count
 from ..steps import Json
-from .facts import DEVICE_CLASSES, KubernetesFacts, gpu_resource, units_per_gpu
+from .facts import (
+    DEVICE_CLASSES,
+    KubernetesFacts,
+    gpu_resource,
+    tolerations,
+    units_per_gpu,
+)
 from .nodes import POOL, SIMULATED
 from .objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
 
@@ -27,6 +33,10 @@ def gke_brings_gpus(facts: KubernetesFacts) -> bool:
     return facts.scheduler.control_plane == "gke" and facts.scheduler.gpu.driver == "host"
 
 
+_OF_GPUS: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""What the operator's own pods tolerate unless its values say otherwise."""
+
+
 def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
 
@@ -46,6 +56,8 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         "migManager": {"enabled": gpu.mig is not None},
         "gdrcopy": {"enabled": gpu.driver == "container"},
     }
+    if tolerated := tolerations(facts, facts.compute):
+        values["daemonsets"] = {"tolerations": [_OF_GPUS, *tolerated]}
     if gpu.time_slices > 1:
         values["devicePlugin"] = {
             "config": {

@@ -10,7 +10,15 @@ from ....schemas.derived.control_planes import CLAIMS_SINCE, has
 from ..steps import Json
 from .accounts import gpu_limits, qualities
 from .fabric import fabric_access
-from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, capacity, covered, quantity
+from .facts import (
+    DEVICE_CLASSES,
+    GPU_RESOURCES,
+    KubernetesFacts,
+    capacity,
+    covered,
+    quantity,
+    tolerations,
+)
 from .nodes import (
     BLOCK,
     HOST,
@@ -37,8 +45,7 @@ def flavors(facts: KubernetesFacts) -> list[Object]:
     """
     if facts.scheduler.gpu.resource_claims:
         return [
-            new(API, "ResourceFlavor", pool, spec={"nodeLabels": {POOL: pool}})
-            for pool in facts.compute
+            new(API, "ResourceFlavor", pool, spec=_nodes_of(facts, pool)) for pool in facts.compute
         ]
     levels = {pool: topology_levels(facts, pool) for pool in facts.compute}
     topologies = {topology_name(one): one for one in levels.values()}
@@ -47,9 +54,15 @@ def flavors(facts: KubernetesFacts) -> list[Object]:
         for name, one in sorted(topologies.items())
     ]
     for pool, one in levels.items():
-        spec = {"nodeLabels": {POOL: pool}, "topologyName": topology_name(one)}
+        spec = {**_nodes_of(facts, pool), "topologyName": topology_name(one)}
         made.append(new(API, "ResourceFlavor", pool, spec=spec))
     return made
+
+
+def _nodes_of(facts: KubernetesFacts, pool: str) -> dict[str, Json]:
+    """Return a flavor's nodes, and what its pods are given so that they may run there."""
+    tolerated = tolerations(facts, [pool])
+    return {"nodeLabels": {POOL: pool}} | ({"tolerations": tolerated} if tolerated else {})
 
 
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"

@@ -18,6 +18,7 @@ from ....inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric
 from ....inventory.compile.kubernetes_objects.facts import (
     KubernetesFacts,
     gpu_resource,
+    tolerations,
     units_per_gpu,
 )
 from ....inventory.compile.kubernetes_objects.objects import (
@@ -246,6 +247,7 @@ def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
         program=tuple(launch.program()),
         pools=tuple(pools),
         hosts=launch.nodes if named else (),
+        tolerated=tolerations(facts, pools),
         gpu_resource=gpu_resource(facts, pools[0]),
         gpu_units=gpu_count(facts.machine(pools[0])) * units_per_gpu(facts, pools[0]),
         claimed=gpu.vendor if claims and gpu is not None else None,

@@ -286,8 +286,8 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
 
     Those are the pools of a cluster under Kubernetes, but login nodes. Under a cloud's control
     plane the cloud sets kubelets up, and gcluster labels no control planes. Local nodes share this
-    machine's processors and memory: nothing of them is reserved, pinned or limited. Labels of gcluster
-    and of Kubernetes are their own.
+    machine's processors and memory: nothing of them is reserved, pinned or limited. Labels of
+    gcluster and of Kubernetes are their own.
     """
     for name, pool in context.pools.items():
         asked = pool.kubernetes

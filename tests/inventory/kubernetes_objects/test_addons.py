@@ -15,12 +15,18 @@ from gcluster.inventory.compile.kubernetes_objects.addons import (
     cilium_values,
     flux_objects,
 )
-from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from gcluster.inventory.compile.kubernetes_objects.fabric import network_objects
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, tolerations
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
-from gcluster.inventory.compile.kubernetes_objects.queues import configuration, preferred_levels
+from gcluster.inventory.compile.kubernetes_objects.queues import (
+    configuration,
+    flavors,
+    preferred_levels,
+)
 from gcluster.inventory.compile.kubernetes_objects.rules import rules
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import Software
 
 from .compiled import facts_of, files_of, of_kind, spec_of
@@ -108,6 +114,38 @@ def test_jobs_of_several_pods_prefer_one_leaf_where_all_pools_of_their_partition
     expression = mutation["applyConfiguration"]["expression"]
     assert "podset-preferred-topology" in expression
     assert '"train": "gcluster.local/leaf"' in expression.replace("'", '"')
+
+
+AKS = """\
+apiVersion: gcluster/v1
+name: north
+sites:
+  north: {provider: azure, subscription: 00000000-0000-0000-0000-000000000000, region: eastus}
+pools: {gpu: {site: north, machine: Standard_ND96isr_H100_v5, count: 2, market: [MARKET]}}
+scheduler: {type: kubernetes, control_plane: aks, gpu: {driver: container}}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
+"""
+
+
+@pytest.mark.parametrize("market", ["spot", "{spot_max_usd_per_hour: 30}"])
+def test_what_aks_taints_spot_nodes_with_is_tolerated_by_what_is_to_run_there(market: str) -> None:
+    spec = load_text(AKS.replace("MARKET", market)).spec
+    assert spec is not None
+    facts = facts_of(spec)
+    spot = [{
+        "key": "kubernetes.azure.com/scalesetpriority",
+        "operator": "Equal",
+        "value": "spot",
+        "effect": "NoSchedule",
+    }]  # fmt: skip
+    (flavor,) = [one for one in flavors(facts) if one["kind"] == "ResourceFlavor"]
+    assert flavor["spec"]["tolerations"] == spot
+    assert nvidia_values(facts)["daemonsets"]["tolerations"][1:] == spot
+    (policy,) = [one for one in network_objects(facts) if one["kind"] == "NicClusterPolicy"]
+    assert policy["spec"]["tolerations"] == spot
+    bought = load_text(AKS.replace("MARKET", "on-demand")).spec
+    assert bought is not None
+    assert tolerations(facts_of(bought), ["gpu"]) == []
 
 
 def test_claimed_gpus_are_queued_without_a_topology() -> None:
