@@ -5,6 +5,7 @@ The tests of this file run in order and share one cluster of a control plane and
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
 import subprocess
@@ -107,6 +108,32 @@ def test_what_was_compiled_is_applied(live: KubernetesCluster) -> None:
     assert managers == {"gcluster"}
     labels = live.get("node", "gpu001")["metadata"]["labels"]
     assert labels["partition.gcluster.local/main"] == "true"
+
+
+def test_the_api_server_is_closed_and_kubelets_serve_by_signed_certificates(
+    live: KubernetesCluster,
+) -> None:
+    manifests = live.on("head", "cat /etc/kubernetes/manifests/*.yaml")
+    for flag in (
+        "--audit-policy-file=",
+        "--enable-admission-plugins=NodeRestriction",
+        "--encryption-provider-config=",
+        "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
+        "--quota-backend-bytes=8589934592",
+    ):
+        assert flag in manifests, flag
+    spaces = live.get("namespace", "physics")["metadata"]["labels"]
+    assert spaces["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert live.get("limitrange", "containers", "--namespace=physics")["spec"]["limits"]
+    other = (
+        "kubectl --kubeconfig=/etc/kubernetes/kubelet.conf label node head mine=true 2>&1 || true"
+    )
+    assert "forbidden" in live.on("gpu001", other).lower()
+    for node in ("head", "gpu001"):
+        issuer = "openssl x509 -noout -issuer -in /var/lib/kubelet/pki/kubelet-server-current.pem"
+        assert "kubernetes" in live.on(node, issuer)
+        kubelet = json.loads(live.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/configz"))
+        assert kubelet["kubeletconfig"]["maxParallelImagePulls"] == 8  # by default
 
 
 def test_root_of_a_control_plane_needs_no_kubeconfig(live: KubernetesCluster) -> None:
