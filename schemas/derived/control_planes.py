@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..catalog import Catalog
-from ..spec import AwsSite, AzureSite, CloudSite, ClusterSpec, GcpSite, KubernetesScheduler
+from ..diagnostics import PathTuple
+from ..spec import (
+    AwsSite,
+    AzureSite,
+    CloudSite,
+    ClusterSpec,
+    GcpSite,
+    KubernetesScheduler,
+    Pool,
+    PoolKubernetes,
+)
 
 Managed: TypeAlias = Literal["eks", "gke", "aks"]
 API_PORT = 6443
@@ -15,6 +25,31 @@ _API = "api"
 _SEVERAL = 2
 BALANCED_PROVIDERS = ("aws", "gcp", "azure")
 """Providers whose stacks put an internal load balancer before several API servers."""
+
+
+class GpuSharing(NamedTuple):
+    """How pods share a pool's GPUs, and which key of the spec says so."""
+
+    mig: str | None
+    """Profile by which they are cut; None: they are whole."""
+    mig_path: PathTuple
+    time_slices: int
+    """Pods that share one, or one of its slices, in turns."""
+    time_slices_path: PathTuple
+
+
+def gpu_sharing(kubernetes: KubernetesScheduler, name: str, pool: Pool) -> GpuSharing:
+    """Return what a pool says itself, else what the scheduler says for all."""
+    own, path = pool.kubernetes or PoolKubernetes(), ("pools", name, "kubernetes")
+    alike = ("scheduler", "gpu")
+    mig = kubernetes.gpu.mig if own.mig is None else own.mig
+    slices = kubernetes.gpu.time_slices if own.time_slices is None else own.time_slices
+    return GpuSharing(
+        mig=None if mig == "none" else mig,
+        mig_path=(*(alike if own.mig is None else path), "mig"),
+        time_slices=slices,
+        time_slices_path=(*(alike if own.time_slices is None else path), "time_slices"),
+    )
 
 
 def managed_by(spec: ClusterSpec) -> Managed | None:

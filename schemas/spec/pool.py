@@ -162,13 +162,17 @@ class PoolKubernetes(SpecModel, frozen=True):
     """Nodes of a pool under Kubernetes: what they are called, and how their kubelet runs pods."""
 
     UPDATES: ClassVar = updates(
-        in_place="labels",
-        rolling="alignment pin_memory reserved_cpus reserved_memory max_pods pids_per_pod "
+        in_place="labels time_slices",
+        rolling="mig alignment pin_memory reserved_cpus reserved_memory max_pods pids_per_pod "
         "parallel_pulls",
     )
 
     labels: dict[LabelName, LabelValue] = field(default_factory=dict)
     """Labels in addition to gcluster's own."""
+    mig: Annotated[str | None, Meta(examples=["all-1g.10gb", "none"])] = None
+    """MIG profile of the pool's GPUs, or none; default: that of `scheduler.gpu`."""
+    time_slices: Annotated[int, Meta(ge=1)] | None = None
+    """Pods that share one of its GPUs in turns; default: as in `scheduler.gpu`."""
     alignment: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = None
     """Topology manager: whether a pod's CPUs, GPUs and adapters are of one NUMA node; with all but
     none pods of whole CPUs have these to themselves. Default: best-effort on machines with GPUs."""

@@ -9,7 +9,12 @@ import msgspec
 
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.model.machine import slices_of
-from ....schemas.derived.control_planes import DEFAULT_RELEASE, release_of
+from ....schemas.derived.control_planes import (
+    DEFAULT_RELEASE,
+    GpuSharing,
+    gpu_sharing,
+    release_of,
+)
 from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
 from ...accounting.desired import EVERYONE, desired_accounting
@@ -42,6 +47,10 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def machine(self, pool: str) -> Machine:
         """Return a compute pool's machine, with what the pool says of its own nodes."""
         return machine_of(self.spec, pool, self.catalog)
+
+    def sharing(self, pool: str) -> GpuSharing:
+        """Return how pods share a pool's GPUs."""
+        return gpu_sharing(self.scheduler, pool, self.spec.pools[pool])
 
     @cached_property
     def partitions(self) -> Mapping[str, Partition]:
@@ -174,11 +183,11 @@ def gpu_resource(facts: KubernetesFacts, pool: str) -> str | None:
 
 def units_per_gpu(facts: KubernetesFacts, pool: str) -> int:
     """Return what one GPU of a pool counts for: the pods that it is shared or cut for."""
-    gpu, gpu_spec = facts.machine(pool).gpu, facts.scheduler.gpu
+    gpu, sharing = facts.machine(pool).gpu, facts.sharing(pool)
     if gpu is None or gpu.vendor != "nvidia":
         return 1
-    cut = slices_of(gpu.model, gpu.memory_gib, gpu_spec.mig) if gpu_spec.mig else 1
-    return (cut or 1) * gpu_spec.time_slices
+    cut = slices_of(gpu.model, gpu.memory_gib, sharing.mig) if sharing.mig else 1
+    return (cut or 1) * sharing.time_slices
 
 
 def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:

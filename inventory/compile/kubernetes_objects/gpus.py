@@ -11,7 +11,7 @@ from .facts import (
     tolerations,
     units_per_gpu,
 )
-from .nodes import POOL, SIMULATED
+from .nodes import POOL, SIMULATED, slices_name
 from .objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
 
 AMD_NAMESPACE = "kube-amd-gpu"
@@ -53,18 +53,19 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         "nfd": {"enabled": not gpu_pools(facts, "amd")},
         "dcgmExporter": {"enabled": facts.spec.monitoring is not None},
         "mig": {"strategy": "single"},
-        "migManager": {"enabled": gpu.mig is not None},
+        "migManager": {"enabled": any(facts.sharing(pool).mig for pool in pools)},
         "gdrcopy": {"enabled": gpu.driver == "container"},
     }
     if tolerated := tolerations(facts, facts.compute):
         values["daemonsets"] = {"tolerations": [_OF_GPUS, *tolerated]}
-    if gpu.time_slices > 1:
+    counts = {gpu.time_slices, *(facts.sharing(pool).time_slices for pool in pools)}
+    if counts != {1}:
         values["devicePlugin"] = {
             "config": {
                 "create": True,
                 "name": TIME_SLICING,
-                "default": "any",
-                "data": {"any": to_yaml(_time_slices(gpu.time_slices))},
+                "default": slices_name(gpu.time_slices),
+                "data": {slices_name(n): to_yaml(_time_slices(n)) for n in sorted(counts)},
             }
         }
     if gpu.resource_claims:
@@ -96,6 +97,8 @@ def _driver(facts: KubernetesFacts, pools: list[str]) -> dict[str, Json]:
 
 def _time_slices(replicas: int) -> dict[str, Json]:
     """Return the device plugin's configuration: each GPU is offered so many times."""
+    if replicas == 1:
+        return {"version": "v1"}
     shared = {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}
     return {"version": "v1", "sharing": {"timeSlicing": shared}}
 

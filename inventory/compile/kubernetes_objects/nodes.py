@@ -67,10 +67,20 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
 
 
 def gpu_node_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
-    """Return the label that tells NVIDIA's operator how a pool's GPUs are cut."""
-    mig = facts.scheduler.gpu.mig
-    is_cut = mig is not None and facts.nodes[pool].has_gpu_of("nvidia")
-    return {"nvidia.com/mig.config": mig} if is_cut and mig else {}
+    """Return the labels that tell NVIDIA's operator how a pool's GPUs are cut and shared."""
+    if not facts.nodes[pool].has_gpu_of("nvidia"):
+        return {}
+    sharing, labels = facts.sharing(pool), {}
+    if sharing.mig is not None:
+        labels["nvidia.com/mig.config"] = sharing.mig
+    if sharing.time_slices != facts.scheduler.gpu.time_slices:
+        labels["nvidia.com/device-plugin.config"] = slices_name(sharing.time_slices)
+    return labels
+
+
+def slices_name(replicas: int) -> str:
+    """Return what a configuration of the device plugin is called."""
+    return f"{replicas}-at-once"
 
 
 def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from ...derived.control_planes import OLDEST, has, release_of
+from ...derived.control_planes import OLDEST, gpu_sharing, has, release_of
 from ...diagnostics import PathTuple, Severity
-from ...spec import Pool, PoolKubernetes
+from ...spec import KubernetesScheduler, Pool, PoolKubernetes
 from ...spec.sites import SITE_TYPES
 from ..context import CheckContext
 from ..network.cidrs import Network, parsed
@@ -152,17 +152,18 @@ def pod_routes_unsupported(context: CheckContext) -> Iterator[Finding]:
 def mig_unsupported(context: CheckContext) -> Iterator[Finding]:
     """MIG is NVIDIA's: AMD GPUs are partitioned in other ways, which gcluster does not set up."""
     kubernetes = context.kubernetes
-    if kubernetes is None or kubernetes.gpu.mig is None:
+    if kubernetes is None:
         return
-    path: PathTuple = ("scheduler", "gpu", "mig")
     for name, pool in context.pools.items():
-        machine = context.machine(pool)
-        if machine is not None and machine.gpu is not None and machine.gpu.vendor != "nvidia":
+        machine, sharing = context.machine(pool), gpu_sharing(kubernetes, name, pool)
+        if sharing.mig is None or machine is None or machine.gpu is None:
+            continue
+        if machine.gpu.vendor != "nvidia":
             yield Finding(
                 summary=f'pool "{name}" has {machine.gpu.model}, which has no MIG',
-                path=path,
+                path=sharing.mig_path,
                 hint="remove mig",
-                relies_on=(path, ("pools", name, "machine")),
+                relies_on=(sharing.mig_path, ("pools", name, "machine")),
             )
             break
 
@@ -276,6 +277,7 @@ def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
 
 _RESERVED = ("gcluster.local/", "kubernetes.io/", "k8s.io/")
 """Prefixes of labels that are gcluster's and Kubernetes' own, and how theirs end."""
+_OF_GPUS = ("mig", "time_slices")
 _HERE = ("alignment", "pin_memory", "reserved_cpus", "reserved_memory", "pids_per_pod")
 """Settings of a kubelet that are about a machine's own processors, memory and processes."""
 
@@ -312,7 +314,7 @@ def _without_effect(
     context: CheckContext, pool: Pool, asked: PoolKubernetes, changed: list[str]
 ) -> Iterator[tuple[PathTuple, str]]:
     """Yield what of a pool's settings nobody takes, and why."""
-    kubernetes, site = context.kubernetes, context.sites.get(pool.site)
+    kubernetes = context.kubernetes
     if kubernetes is None:
         yield (), "settings for Kubernetes, and Slurm is the scheduler"
         return
@@ -326,9 +328,18 @@ def _without_effect(
         if any(f"{domain}/" == own or f"{domain}/".endswith(f".{own}") for own in _RESERVED):
             yield ("labels", label), f"{label} is a label of gcluster's or of Kubernetes' own"
     for field in changed:
-        if field == "labels":
-            continue
-        if kubernetes.control_plane != "self":
-            yield (field,), f"{kubernetes.control_plane} sets the kubelets of its nodes up itself"
-        elif site is not None and site.is_made_here and field in _HERE:
-            yield (field,), f"local nodes share this machine, so {field} has no effect"
+        if field != "labels" and (why := _idle(context, kubernetes, pool, field)):
+            yield (field,), why
+
+
+def _idle(context: CheckContext, kubernetes: KubernetesScheduler, pool: Pool, field: str) -> str:
+    """Return why a setting of a pool's kubelet or GPUs has no effect; "" where it has."""
+    machine, site = context.machine(pool), context.sites.get(pool.site)
+    if field in _OF_GPUS:
+        without = pool.role == "controller" or (machine is not None and machine.gpu is None)
+        return f"its machines have no GPUs, so {field} has no effect" if without else ""
+    if kubernetes.control_plane != "self":
+        return f"{kubernetes.control_plane} sets the kubelets of its nodes up itself"
+    if site is not None and site.is_made_here and field in _HERE:
+        return f"local nodes share this machine, so {field} has no effect"
+    return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...catalog import Machine
 from ...catalog.model.machine import profiles_of
-from ...derived.control_planes import CLAIMS_SINCE, has, release_of
+from ...derived.control_planes import CLAIMS_SINCE, gpu_sharing, has, release_of
 from ...diagnostics import PathTuple, Severity
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -30,13 +30,14 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
     A profile is named by its share of the GPU and its memory, so it is one GPU's: all-1g.10gb of
     an H100 with 80 GB is all-1g.18gb of an H200.
     """
-    if context.kubernetes is None or context.kubernetes.gpu.mig is None:
+    kubernetes = context.kubernetes
+    if kubernetes is None:
         return
 
-    asked, path = context.kubernetes.gpu.mig, (*_GPU, "mig")
     for name, machine in _machines(context):
-        gpu = machine.gpu
-        if gpu is None or gpu.vendor != "nvidia":
+        gpu, sharing = machine.gpu, gpu_sharing(kubernetes, name, context.pools[name])
+        asked, path = sharing.mig, sharing.mig_path
+        if gpu is None or gpu.vendor != "nvidia" or asked is None:
             continue
         if context.pools[name].gpus.mig == "disabled":
             yield Finding(
@@ -66,34 +67,42 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
     driver of claims knows no `time_slices`: a claim says itself how it shares. AMD's device plugin
     offers each GPU once.
     """
-    if context.kubernetes is None or context.kubernetes.gpu.time_slices == 1:
+    kubernetes = context.kubernetes
+    if kubernetes is None:
         return
-    gpu, path = context.kubernetes.gpu, (*_GPU, "time_slices")
-    if gpu.resource_claims:
-        yield Finding(
-            summary="claimed GPUs are not shared by time_slices: a claim says how it shares",
-            path=path,
-            hint="remove time_slices, or resource_claims",
-            relies_on=(path, (*_GPU, "resource_claims")),
-        )
-    elif gpu.mig is not None:
-        yield Finding(
-            summary=f"slices of {gpu.mig} that {gpu.time_slices} pods share are not apart from "
-            "each other",
-            path=path,
-            severity=Severity.WARNING,
-            hint="remove mig or time_slices",
-            relies_on=(path, (*_GPU, "mig")),
-        )
+    said: set[PathTuple] = set()
     for name, machine in _machines(context):
-        if machine.gpu is not None and machine.gpu.vendor == "amd":
+        sharing = gpu_sharing(kubernetes, name, context.pools[name])
+        path = sharing.time_slices_path
+        if sharing.time_slices == 1 or machine.gpu is None:
+            continue
+        if machine.gpu.vendor == "amd":
             yield Finding(
                 summary=f'pool "{name}": {machine.gpu.model} is not shared by time_slices',
                 path=path,
                 hint="remove time_slices",
                 relies_on=(path, *_MACHINES),
             )
-            break
+        elif path in said:
+            continue
+        elif kubernetes.gpu.resource_claims:
+            said.add(path)
+            yield Finding(
+                summary="claimed GPUs are not shared by time_slices: a claim says how it shares",
+                path=path,
+                hint="remove time_slices, or resource_claims",
+                relies_on=(path, (*_GPU, "resource_claims")),
+            )
+        elif sharing.mig is not None:
+            said.add(path)
+            yield Finding(
+                summary=f"slices of {sharing.mig} that {sharing.time_slices} pods share are not "
+                "apart from each other",
+                path=path,
+                severity=Severity.WARNING,
+                hint="remove mig or time_slices",
+                relies_on=(path, sharing.mig_path),
+            )
 
 
 @check("GC594", summary="GPUs are to be claimed where nothing serves claims.")

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ....schemas.catalog import Catalog
-from ....schemas.derived.control_planes import managed_release
+from ....schemas.derived.control_planes import gpu_sharing, managed_release
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...pulumi.plan import managed_kubernetes
 from .facts import facts
@@ -51,24 +51,24 @@ def control_plane_plan(
     nodes = [pool for pool in pools if pool.role == "compute"]
     if kubernetes is None or not nodes:
         return None
-    gpu = kubernetes.gpu
     gpus = {}
     for pool in nodes:
         machine = catalog.machines.get(pool.machine)
         name = facts().accelerator(pool.machine)
         if machine is not None and machine.gpu is not None and name is not None:
+            sharing = gpu_sharing(kubernetes, pool.name, spec.pools[pool.name])
             gpus[pool.name] = GkeGpuPlan(
                 accelerator=name,
                 count=machine.gpu.count,
-                partition=None if gpu.mig is None else gpu.mig.removeprefix("all-"),
-                clients=gpu.time_slices,
+                partition=None if sharing.mig is None else sharing.mig.removeprefix("all-"),
+                clients=sharing.time_slices,
             )
     return GkePlan(
         release=managed_release(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,
         service_cidr=_services(kubernetes.service_cidr),
         admin_cidrs=tuple(site.network.admin_cidrs),
-        driver=gpu.driver,
+        driver=kubernetes.gpu.driver,
         gpus=gpus,
         pools=frozenset(pool.name for pool in nodes),
     )

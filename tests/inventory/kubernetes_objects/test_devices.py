@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import yaml
 
+from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile.gpu.nccl import job_environment
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.fabric import (
@@ -18,7 +19,12 @@ from gcluster.inventory.compile.kubernetes_objects.fabric import (
     google_libraries,
     rail_subnets,
 )
+from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
+from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
 
 from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
 
@@ -78,12 +84,53 @@ def test_gke_brings_driver_and_plugin_itself_unless_the_operator_is_to() -> None
 
 def test_time_slices_are_what_the_quota_counts_too() -> None:
     config = values("google", "gpu-operator")["devicePlugin"]["config"]
-    shared = yaml.safe_load(config["data"]["any"])["sharing"]["timeSlicing"]["resources"]
+    shared = yaml.safe_load(config["data"]["2-at-once"])["sharing"]["timeSlicing"]["resources"]
     assert shared == [{"name": "nvidia.com/gpu", "replicas": 2}]
     (root,) = [one for one in of_kind("google", "Cohort") if "parentName" not in one["spec"]]
     group = root["spec"]["resourceGroups"][0]
     found = {r["name"]: r["nominalQuota"] for r in group["flavors"][0]["resources"]}
     assert found["nvidia.com/gpu"] == str(2 * 8 * 2)
+
+
+POOLS = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {hall: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.20.0.0/16}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.20.0.1}]}
+  train: {site: hall, machine: dgx-h100, hosts: [{name: t1, address: 10.20.1.1}]}
+  serve:
+    site: hall
+    machine: dgx-h100
+    hosts: [{name: s1, address: 10.20.2.1}]
+    kubernetes: {mig: all-1g.10gb}
+  try:
+    site: hall
+    machine: dgx-h100
+    hosts: [{name: y1, address: 10.20.3.1}]
+    kubernetes: {time_slices: 4, labels: {example.edu/team: nlp}}
+scheduler: {type: kubernetes, cni: cilium}
+"""
+
+
+def test_each_pool_cuts_and_shares_its_gpus_as_it_says() -> None:
+    spec = load_text(POOLS).spec
+    assert spec is not None
+    hosts = ClusterInventory(cluster="demo", hosts=bare_metal_hosts(spec, "hall"))
+    facts = kubernetes_facts(spec, hosts, load_catalog())
+    assert [units_per_gpu(facts, pool) for pool in ("train", "serve", "try")] == [1, 7, 4]
+    labels = {name: one["labels"] for name, one in nodes(facts).items()}
+    assert labels["s1"]["nvidia.com/mig.config"] == "all-1g.10gb"
+    assert labels["y1"]["nvidia.com/device-plugin.config"] == "4-at-once"
+    assert labels["y1"]["example.edu/team"] == "nlp"
+    assert not any(name.startswith("nvidia.com/") for name in labels["t1"])
+    told = nvidia_values(facts)
+    assert told["migManager"] == {"enabled": True}
+    config = told["devicePlugin"]["config"]
+    assert config["default"] == "1-at-once"
+    assert yaml.safe_load(config["data"]["1-at-once"]) == {"version": "v1"}
+    shared = yaml.safe_load(config["data"]["4-at-once"])["sharing"]["timeSlicing"]
+    assert shared["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
 
 
 def test_slices_of_mig_are_counted_and_the_nodes_are_reported() -> None:
