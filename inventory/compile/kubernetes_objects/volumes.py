@@ -258,7 +258,24 @@ def _on_nodes(facts: KubernetesFacts, name: str) -> Source:
 
 
 def storage_classes(facts: KubernetesFacts) -> list[Object]:
-    """Return the classes. A Lustre's is called NAME-new: each claim of it makes a file system."""
+    """Return the classes. A Lustre's is called NAME-new: each claim of it makes a file system.
+
+    Claims that name none get the first that several nodes share, else the only one there is; under
+    a cloud's control plane that is the cloud's.
+    """
+    made = _classes(facts)
+    shared = [one for one in made if one["provisioner"] == NFS_PROVISIONER]
+    unnamed = shared[:1] or (made if len(made) == 1 else [])
+    if unnamed and facts.scheduler.control_plane == "self":
+        unnamed[0]["metadata"].setdefault("annotations", {})[DEFAULT_CLASS] = "true"
+    return made
+
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+"""Annotation of the class that claims get which name none."""
+
+
+def _classes(facts: KubernetesFacts) -> list[Object]:
     made = []
     if has_local_volumes(facts):
         made.append(_class(LOCAL_CLASS, LOCAL_PROVISIONER, {}, waits=True, keeps=False))

@@ -148,6 +148,20 @@ def test_what_aks_taints_spot_nodes_with_is_tolerated_by_what_is_to_run_there(ma
     assert tolerations(facts_of(bought), ["gpu"]) == []
 
 
+@pytest.mark.parametrize(
+    ("case", "default"), [("campus", ["home"]), ("local", ["local-path"]), ("google", [])]
+)
+def test_a_claim_that_names_no_class_gets_one_that_nodes_share_or_the_only_one(
+    case: str, default: list[str]
+) -> None:
+    classes = storage_classes(facts_of(spec_of(case)))
+    note = "storageclass.kubernetes.io/is-default-class"
+    found = [
+        one["metadata"]["name"] for one in classes if note in one["metadata"].get("annotations", {})
+    ]
+    assert found == default, [one["metadata"]["name"] for one in classes]
+
+
 def test_claimed_gpus_are_queued_without_a_topology() -> None:
     assert of_kind("amd", "Topology") == []
     assert all("topologyName" not in one["spec"] for one in of_kind("amd", "ResourceFlavor"))
