@@ -10,10 +10,7 @@ import base64
 
 from ..io.ssh import cloud_config, host_keys
 
-__all__ = ["NO_KEY", "encoded", "host_keys", "user_data", "with_node_config"]
-
-NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
-"""Stands in recorded graphs for the public key, which is made by the first `up`."""
+__all__ = ["encoded", "host_keys", "user_data", "with_node_config"]
 
 
 def user_data(*, user: str, authorized_key: str) -> str:

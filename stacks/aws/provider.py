@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
-from .session import Session
+
+if TYPE_CHECKING:
+    from .session import Session  # it brings the cloud's SDK
+
 
 EKS = ManagedKubernetes(
     login=LoginPlugin(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Purchase, PurchaseOption
@@ -9,7 +11,10 @@ from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.facts import facts
 from .plan.layout import described, refusals
 from .plan.purchase import purchase_options, purchases
-from .session import Session
+
+if TYPE_CHECKING:
+    from .session import Session  # it brings the cloud's SDK
+
 
 _API_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """Entra's id of AKS' API servers, the same in every tenant (azure.github.io/kubelogin, "Using

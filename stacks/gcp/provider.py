@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...schemas.spec import ClusterSpec, Pool
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.layout import login_user
 from .plan.pools import machine_of
 from .plan.purchase import purchase_options, purchases
-from .session import Session
+
+if TYPE_CHECKING:
+    from .session import Session  # it brings the cloud's SDK
+
 
 GKE = ManagedKubernetes(
     login=LoginPlugin(

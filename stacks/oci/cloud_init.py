@@ -10,9 +10,6 @@ import base64
 
 from ..io.ssh import cloud_config
 
-NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
-"""Stands in recorded graphs for the public key, which is made by the first `up`."""
-
 _IPTABLES = """\
 if [ -f /etc/iptables/rules.v4 ]; then
   sed -i -E '/^-A (INPUT|FORWARD) -j REJECT/d' /etc/iptables/rules.v4

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...schemas.spec import ClusterSpec
 from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
-from .session import Session
+
+if TYPE_CHECKING:
+    from .session import Session  # it brings the cloud's SDK
 
 
 class OciProvider(CloudProvider):

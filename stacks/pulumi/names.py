@@ -13,6 +13,8 @@ from ...schemas.derived.hostlist import host_word
 from ...schemas.spec import ClusterSpec
 from .data import data_file, read_data
 
+NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
+"""Stands in recorded graphs for the public key, which is made by the first `up`."""
 SUFFIX = 8
 """Characters that Pulumi adds to make a physical name from a logical one ("-" and 7 hex digits)."""
 _HASH = 6

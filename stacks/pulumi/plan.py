@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -92,6 +92,7 @@ class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True, dict=True):
     region: str
     pools: tuple[PoolT, ...]
     volumes: tuple[VolumePlan, ...]
+    budget: BudgetPlan | None
 
     @property
     def cluster(self) -> str:
@@ -199,22 +200,47 @@ def architecture_of(machine: Machine | None) -> str:
     return "x86_64" if machine is None else machine.cpu.architecture
 
 
+_HOURS_PER_MONTH = 730
+_PAYS = {"aws": "account", "azure": "subscription", "gcp": "project", "oci": "compartment"}
+"""Cloud -> the field of its sites that says on whose bill they stand."""
+ALARMS: tuple[tuple[Literal["actual", "forecast"], int], ...] = (
+    ("actual", 80),
+    ("actual", 100),
+    ("forecast", 100),
+)
+"""What is looked at, and per cent of the ceiling at which the owner is told, on every cloud."""
+
+
 class BudgetPlan(Plan, frozen=True):
-    """A ceiling that the cloud watches."""
+    """A ceiling that the cloud watches: it warns, and stops nothing."""
 
     usd_per_month: float
     email: str | None
+    """Who is told beside those whom the cloud tells by itself."""
 
 
 def budget_plan(spec: ClusterSpec, site: str) -> BudgetPlan | None:
-    """Return the alarm on the first site of a cloud, for it watches the whole cluster there."""
-    most = None if spec.budget is None else spec.budget.max_usd_per_month
-    cloud = spec.sites[site].provider
-    first = next(name for name, here in spec.sites.items() if here.provider == cloud)
-    if most is None or site != first:
+    """Return the alarm on the first site of a bill, for it watches the whole cluster there.
+
+    A ceiling by the hour alone is a month of 730 hours.
+    """
+    budget = spec.budget
+    if budget is None or site != _first_on_the_bill(spec, site):
+        return None
+    by_hour = budget.max_usd_per_hour
+    most = budget.max_usd_per_month or (by_hour and by_hour * _HOURS_PER_MONTH)
+    if not most:
         return None
     email = spec.owner if spec.owner and re.fullmatch(r"[^@\s]+@[^@\s]+", spec.owner) else None
     return BudgetPlan(usd_per_month=most, email=email)
+
+
+def _first_on_the_bill(spec: ClusterSpec, site: str) -> str:
+    def bill(name: str) -> tuple[str, object]:
+        here = spec.sites[name]
+        return here.provider, getattr(here, _PAYS.get(here.provider, ""), None)
+
+    return next(name for name in spec.sites if bill(name) == bill(site))
 
 
 class VolumePlan(Plan, frozen=True):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
@@ -32,7 +32,6 @@ from ..provider import (
     SiteContext,
     SiteEvent,
 )
-from .engine.automation import Engine
 from .engine.checkpoint import (
     TYPES,
     Begun,
@@ -50,6 +49,9 @@ from .hosts import Machine, MachineT, to_hosts
 from .names import FILE_SYSTEMS
 from .plan import CloudPlan, volume_plans
 from .recording.graph import RecordedGraph
+
+if TYPE_CHECKING:
+    from .engine.automation import Engine  # it brings Pulumi
 
 
 class SiteSession(ABC):

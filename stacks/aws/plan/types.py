@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from ....schemas.catalog.model.machine import Market
 from ....schemas.derived.links import RouteTo
-from ...pulumi.plan import BucketPlan, BudgetPlan, CloudPlan, CloudPool, GrantPlan, Plan
+from ...pulumi.plan import BucketPlan, CloudPlan, CloudPool, GrantPlan, Plan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 
@@ -201,4 +201,3 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     placements: tuple[PlacementPlan, ...]
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
-    budget: BudgetPlan | None

@@ -7,10 +7,9 @@ import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import CLUSTER, Names
-from ...pulumi.plan import BudgetPlan
+from ...pulumi.plan import ALARMS, BudgetPlan
 
-_ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECASTED", 100.0))
-"""What is looked at, and per cent of the ceiling at which the owner is told."""
+_KINDS = {"actual": "ACTUAL", "forecast": "FORECASTED"}
 
 
 class SpendingArgs(Args, frozen=True):
@@ -47,12 +46,12 @@ class Spending(Component[SpendingArgs]):
             notifications=[
                 aws.budgets.BudgetNotificationArgs(
                     comparison_operator="GREATER_THAN",
-                    notification_type=kind,
-                    threshold=percent,
+                    notification_type=_KINDS[kind],
+                    threshold=float(percent),
                     threshold_type="PERCENTAGE",
                     subscriber_email_addresses=to,
                 )
-                for kind, percent in (_ALARMS if to else ())
+                for kind, percent in (ALARMS if to else ())
             ],
             opts=self.child(),
         ).name

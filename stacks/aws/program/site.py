@@ -10,7 +10,7 @@ import pulumi_aws as aws
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.names import FILE_SYSTEMS
+from ...pulumi.names import FILE_SYSTEMS, NO_KEY
 from ...pulumi.plan import made_gateways
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Answers
@@ -47,7 +47,7 @@ def program(
     site: str,
     catalog: Catalog,
     *,
-    authorized_key: str = cloud_init.NO_KEY,
+    authorized_key: str = NO_KEY,
     purchased: Mapping[str, str] | None = None,
     blocks: Mapping[str, str] | None = None,
     buys: Collection[str] | None = None,

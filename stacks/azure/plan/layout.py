@@ -17,14 +17,13 @@ from ....schemas.diagnostics import Diagnostic, PathTuple
 from ....schemas.spec import AzureSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...provider import ProviderError, provider_error
-from ...pulumi.plan import site_labels, site_names, volume_plans
+from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
 from . import pools, storage
 from .control_plane import control_plane_plan
 from .facts import facts
 from .identifiers import existing
 from .types import (
     AccessPlan,
-    BudgetPlan,
     DnsPlan,
     NetworkPlan,
     PoolPlan,
@@ -37,7 +36,6 @@ from .types import (
 _VNET = "Microsoft.Network/virtualNetworks"
 _IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"
 _ZONE = "Microsoft.Network/privateDnsZones"
-_HOURS_PER_MONTH = 730
 
 
 def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
@@ -64,7 +62,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         api_name=(api_name(spec, site) or "") if balanced_site(spec) == site else "",
         control_plane=control_plane_plan(spec, found, planned, catalog),
         key=None if found.kms_key is None else storage.key(found, found.kms_key, field="kms_key"),
-        budget=_budget(spec),
+        budget=budget_plan(spec, site),
         volumes=volume_plans(spec, site),
     )
 
@@ -199,15 +197,3 @@ def _dns(spec: ClusterSpec, name: str, site: AzureSite) -> DnsPlan:
     if site.dns is None:
         return DnsPlan(domain=domain)
     return DnsPlan(domain=domain, existing=existing(site, site.dns.zone, _ZONE, field="dns.zone"))
-
-
-def _budget(spec: ClusterSpec) -> BudgetPlan | None:
-    budget = spec.budget
-    if budget is None:
-        return None
-    by_hour = budget.max_usd_per_hour
-    amount = budget.max_usd_per_month or (by_hour and by_hour * _HOURS_PER_MONTH)
-    if not amount:
-        return None
-    emails = (spec.owner,) if spec.owner and "@" in spec.owner else ()
-    return BudgetPlan(usd_per_month=amount, emails=emails)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ....schemas.derived.links import RouteTo
-from ...pulumi.names import short_hash
+from ...pulumi.names import NO_KEY, short_hash
 from ...pulumi.plan import CloudPlan, CloudPool, Plan
 from .control_plane import AksPlan
 
@@ -195,13 +195,6 @@ class DnsPlan(Plan, frozen=True, kw_only=True):
     """Id of a private zone that exists."""
 
 
-class BudgetPlan(Plan, frozen=True, kw_only=True):
-    """An alarm, not a limit: Azure stops nothing."""
-
-    usd_per_month: float
-    emails: tuple[str, ...]
-
-
 class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     """All of a site."""
 
@@ -219,7 +212,6 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     control_plane: AksPlan | None = None
     key: KeyPlan | None = None
     """Encrypts disks; with it, host caches and temporary disks are encrypted too."""
-    budget: BudgetPlan | None = None
 
     @property
     def makes_data(self) -> bool:
@@ -241,7 +233,7 @@ class LivePool(msgspec.Struct, frozen=True, kw_only=True):
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     """The world as `up` finds it. The defaults stand for it in recordings."""
 
-    public_key: str = "ssh-ed25519 MADE-BY-UP gcluster"
+    public_key: str = NO_KEY
     """Of the cluster's login key."""
     month: str = "2026-01-01"
     """First day of the month in which a budget begins; read when it is made, then never again."""

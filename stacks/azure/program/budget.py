@@ -6,11 +6,10 @@ import pulumi
 from pulumi_azure_native import consumption
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import Names
-from ..plan.types import BudgetPlan
+from ...pulumi.names import CLUSTER, Names
+from ...pulumi.plan import ALARMS, BudgetPlan
 
-_THRESHOLDS = (80, 100)
-"""Percent of the budget at which somebody is told."""
+_KINDS = {"actual": "Actual", "forecast": "Forecasted"}
 
 
 class AlarmArgs(Args, frozen=True, kw_only=True):
@@ -20,13 +19,12 @@ class AlarmArgs(Args, frozen=True, kw_only=True):
     subscription: str
     plan: BudgetPlan
     """Azure counts in the currency that the subscription is billed in."""
-    found_by: dict[str, str]
-    """Tags of what is counted; data groups and node groups have them alike."""
+    cluster: str
     month: str
 
 
 class Alarm(Component[AlarmArgs]):
-    """A monthly budget over all that carries the cluster's tags."""
+    """A monthly budget over all that carries the cluster's tag."""
 
     kind = "azure:Alarm"
     budget_id: pulumi.Output[str]
@@ -41,24 +39,20 @@ class Alarm(Component[AlarmArgs]):
             time_grain="Monthly",
             time_period=consumption.BudgetTimePeriodArgs(start_date=args.month),
             filter=consumption.BudgetFilterArgs(
-                and_=[
-                    consumption.BudgetFilterPropertiesArgs(
-                        tags=consumption.BudgetComparisonExpressionArgs(
-                            name=key, operator="In", values=[value]
-                        )
-                    )
-                    for key, value in args.found_by.items()
-                ]
+                tags=consumption.BudgetComparisonExpressionArgs(
+                    name=CLUSTER, operator="In", values=[args.cluster]
+                )
             ),
             notifications={
-                f"at-{percent}-percent": consumption.NotificationArgs(
+                f"{kind}-at-{percent}-percent": consumption.NotificationArgs(
                     enabled=True,
                     operator="GreaterThanOrEqualTo",
                     threshold=float(percent),
-                    contact_emails=list(args.plan.emails),
+                    threshold_type=_KINDS[kind],
+                    contact_emails=[args.plan.email] if args.plan.email else [],
                     contact_roles=["Owner"],
                 )
-                for percent in _THRESHOLDS
+                for kind, percent in ALARMS
             },
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["timePeriod"])),
         )

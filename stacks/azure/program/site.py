@@ -122,7 +122,7 @@ def build(plan: SitePlan, live_state: LiveState) -> None:
             names=names,
             subscription=plan.subscription,
             plan=plan.budget,
-            found_by=plan.labels.found_by(),
+            cluster=plan.cluster,
             month=live_state.month,
         )
         here.make(Alarm, "alarm", alarm)

@@ -15,7 +15,7 @@ from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ....schemas.stack import resolved_pools
 from ...pulumi.names import label_value
-from ...pulumi.plan import CloudPlan, Plan, site_labels, site_names, volume_plans
+from ...pulumi.plan import CloudPlan, Plan, budget_plan, site_labels, site_names, volume_plans
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
@@ -52,12 +52,6 @@ class DnsPlan(Plan, frozen=True, kw_only=True):
     """Names are made below it; without a dot at the end."""
 
 
-class BudgetPlan(Plan, frozen=True, kw_only=True):
-    """A billing budget that tells when the month's money goes."""
-
-    usd_per_month: int
-
-
 class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     """All of a site."""
 
@@ -74,7 +68,6 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     api_name: str | None
     """Name of the load balancer before several API servers; None: there is none."""
     control_plane: GkePlan | None
-    budget: BudgetPlan | None
 
     @cached_property
     def pools_by_label(self) -> dict[str, PoolPlan]:
@@ -125,7 +118,7 @@ def site_plan(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SitePlan:
         dns=_dns(spec, site_name, site),
         api_name=api_name(spec, site_name) if balanced_site(spec) == site_name else None,
         control_plane=control_plane_plan(spec, site, pools, catalog),
-        budget=_budget(spec),
+        budget=budget_plan(spec, site_name),
     )
 
 
@@ -207,11 +200,6 @@ def _dns(spec: ClusterSpec, site_name: str, site: GcpSite) -> DnsPlan | None:
     if domain is None:
         return None
     return DnsPlan(zone=None if site.dns is None else site.dns.zone, domain=domain)
-
-
-def _budget(spec: ClusterSpec) -> BudgetPlan | None:
-    most = None if spec.budget is None else spec.budget.max_usd_per_month
-    return None if most is None else BudgetPlan(usd_per_month=max(1, round(most)))
 
 
 class AccessPlan(Plan, frozen=True, kw_only=True):

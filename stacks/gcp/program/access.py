@@ -7,7 +7,7 @@ import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import CLUSTER, Names, label_value
-from ..plan.layout import BudgetPlan
+from ...pulumi.plan import ALARMS, BudgetPlan
 
 
 class NodeIdentityArgs(Args, frozen=True, kw_only=True):
@@ -106,6 +106,9 @@ def _account(
     )
 
 
+_BASES = {"actual": "CURRENT_SPEND", "forecast": "FORECASTED_SPEND"}
+
+
 class CostAlarmArgs(Args, frozen=True, kw_only=True):
     """A month's money."""
 
@@ -115,7 +118,7 @@ class CostAlarmArgs(Args, frozen=True, kw_only=True):
 
 
 class CostAlarm(Component[CostAlarmArgs]):
-    """A budget that mails whoever pays when half, most and all of it is gone. It stops nothing."""
+    """A budget that mails whoever administers the bill when it goes. It stops nothing."""
 
     kind = "gcp:CostAlarm"
     budget: pulumi.Output[str]
@@ -129,7 +132,7 @@ class CostAlarm(Component[CostAlarmArgs]):
             display_name=args.names("budget"),
             amount=gcp.billing.BudgetAmountArgs(
                 specified_amount=gcp.billing.BudgetAmountSpecifiedAmountArgs(
-                    currency_code="USD", units=str(args.plan.usd_per_month)
+                    currency_code="USD", units=str(max(1, round(args.plan.usd_per_month)))
                 )
             ),
             budget_filter=gcp.billing.BudgetBudgetFilterArgs(
@@ -138,8 +141,10 @@ class CostAlarm(Component[CostAlarmArgs]):
                 labels={CLUSTER: label_value(args.names.cluster)},
             ),
             threshold_rules=[
-                gcp.billing.BudgetThresholdRuleArgs(threshold_percent=share)
-                for share in (0.5, 0.9, 1.0)
+                gcp.billing.BudgetThresholdRuleArgs(
+                    threshold_percent=percent / 100, spend_basis=_BASES[kind]
+                )
+                for kind, percent in ALARMS
             ],
             opts=self.child(),
         )

@@ -8,7 +8,7 @@ import pulumi
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.names import FILE_SYSTEMS
+from ...pulumi.names import FILE_SYSTEMS, NO_KEY
 from ...pulumi.plan import made_gateways
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.graph import Values
@@ -38,9 +38,6 @@ from .network import (
 )
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
 from .templates import SiteParts
-
-NO_KEY = "ssh-ed25519 AAAA"
-"""Stands for the cluster's login key where a program is only recorded."""
 
 
 def program(

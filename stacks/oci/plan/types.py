@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from ....schemas.catalog.model.machine import Market
-from ...pulumi.plan import BucketPlan, BudgetPlan, CloudPlan, CloudPool, GrantPlan, Plan
+from ...pulumi.plan import BucketPlan, CloudPlan, CloudPool, GrantPlan, Plan
 
 Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
 """How the machines of a pool are made: one by one, or together with an RDMA network among them.
@@ -167,7 +167,6 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     clusters: tuple[ClusterPlan, ...]
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
-    budget: BudgetPlan | None
 
     @property
     def domains(self) -> tuple[int, ...]:

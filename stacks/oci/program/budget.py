@@ -9,10 +9,7 @@ import pulumi_oci as oci
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ...pulumi.plan import BudgetPlan
-
-_ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECAST", 100.0))
-"""What is looked at, and per cent of the ceiling at which the owner is told."""
+from ...pulumi.plan import ALARMS, BudgetPlan
 
 
 class SpendingArgs(Args, frozen=True):
@@ -46,13 +43,13 @@ class Spending(Component[SpendingArgs]):
             display_name=name,
             opts=self.child(),
         )
-        for kind, percent in _ALARMS if args.plan.email else ():
-            what = args.names(f"{kind.lower()}-{percent:g}")
+        for kind, percent in ALARMS if args.plan.email else ():
+            what = args.names(f"{kind}-{percent}")
             oci.budget.Rule(
                 what,
                 budget_id=made.id,
-                type=kind,
-                threshold=percent,
+                type=kind.upper(),
+                threshold=float(percent),
                 threshold_type="PERCENTAGE",
                 recipients=args.plan.email,
                 display_name=what,

@@ -11,7 +11,7 @@ import pulumi_oci as oci
 
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
-from ...pulumi.names import FILE_SYSTEMS
+from ...pulumi.names import FILE_SYSTEMS, NO_KEY
 from ...pulumi.plan import VolumePlan
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.graph import Values
@@ -32,7 +32,7 @@ def program(
     site: str,
     catalog: Catalog,
     *,
-    authorized_key: str = cloud_init.NO_KEY,
+    authorized_key: str = NO_KEY,
     purchased: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
