@@ -16,6 +16,7 @@ from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
 from ..spec import ClusterSoftware, Rdma, Smoke, Tuning
+from ..spec.scheduler import SlurmSettings
 from ..structure.document import Document
 from ..structure.fix.edits import Fix
 from .context import CheckContext
@@ -196,6 +197,9 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.accounts": _shares,
     "scheduler.partitions": _always,
     "scheduler.services": _always,
+    "scheduler.settings": lambda context: (
+        context.slurm is not None and context.slurm.settings != SlurmSettings()
+    ),
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,

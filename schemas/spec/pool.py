@@ -195,7 +195,7 @@ class Pool(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         none="quorum market mixed update",
-        in_place="hosts nodes_per_block tags cpu memory tuning",
+        in_place="hosts nodes_per_block tags cpu memory tuning features weight",
         rolling="fabric software boot gpus rdma firmware kubernetes",
         replace="site role machine zones placement image disk public_address",
         shrink="count skip",
@@ -260,6 +260,12 @@ class Pool(SpecModel, frozen=True):
     """Memory of one node, where the catalog doesn't know it or this differs."""
     kubernetes: PoolKubernetes | None = None
     """Labels and kubelet of its nodes, where Kubernetes is the scheduler."""
+    features: list[
+        Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$(?!\n)", examples=["nvlink"])]
+    ] = field(default_factory=list)
+    """Features that jobs may ask for by `--constraint`, in addition to the pool's name (Slurm)."""
+    weight: Annotated[int, Meta(ge=1, le=4_294_967_280)] | None = None
+    """Jobs get nodes of a lower weight first (Slurm); default: Slurm's own, 1."""
     update: Update = field(default_factory=Update)
     """How running nodes are changed without hurting their jobs."""
 

@@ -92,7 +92,8 @@ class Partition(SpecModel, frozen=True):
     """Pools that jobs are sent to together: a Slurm partition, or a Kubernetes queue."""
 
     UPDATES: ClassVar = updates(
-        in_place="pools default max_time default_time max_nodes qos accounts tier spill"
+        in_place="pools default max_time default_time max_nodes qos accounts tier spill exclusive "
+        "hidden"
     )
 
     pools: Annotated[list[PoolName], Meta(min_length=1)]
@@ -111,6 +112,10 @@ class Partition(SpecModel, frozen=True):
     """Only these accounts."""
     tier: Annotated[int, Meta(ge=1, le=65533)] = 1
     """Of two partitions on one node the higher goes first."""
+    exclusive: bool = False
+    """Jobs get whole nodes (OverSubscribe=EXCLUSIVE; Slurm)."""
+    hidden: bool = False
+    """Not shown to people who don't ask for it (Slurm)."""
     spill: Spill | None = None
     """Where jobs go that wait too long."""
 
@@ -249,6 +254,36 @@ class JobRules(SpecModel, frozen=True):
     """GPUs by number in GPU partitions."""
 
 
+SettingName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=r"^[A-Z][A-Za-z0-9]{1,63}$(?!\n)", description="As Slurm spells it."),
+]
+SettingValue: TypeAlias = (
+    Annotated[str, Meta(pattern=r"^[^\s#][^\r\n#]*$(?!\n)", examples=["use_interactive_step"])]
+    | bool
+    | int
+    | float
+)
+"""The value of a setting of Slurm's: one line without a comment; true and false are yes and no."""
+
+
+class SlurmSettings(SpecModel, frozen=True):
+    """Settings of Slurm's own files that the spec has no word for, by their names there.
+
+    `validate` knows the names of every release from 21.08 on and refuses those that gcluster writes
+    itself. Words that `SchedulerParameters` has of gcluster stay, unless they are said here.
+    """
+
+    UPDATES: ClassVar = updates(in_place="slurm cgroup slurmdbd")
+
+    slurm: dict[SettingName, SettingValue] = field(default_factory=dict)
+    """slurm.conf."""
+    cgroup: dict[SettingName, SettingValue] = field(default_factory=dict)
+    """cgroup.conf."""
+    slurmdbd: dict[SettingName, SettingValue] = field(default_factory=dict)
+    """slurmdbd.conf."""
+
+
 SUSPEND_AFTER_S = 600.0
 """`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
 RESUME_TIMEOUT_S = 1800.0
@@ -262,7 +297,7 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     UPDATES: ClassVar = updates(
         in_place="partitions qos accounts accounting state_save topology priority maintenance "
         "job_rules job_scratch node_logins rest_api suspend_after resume_timeout "
-        "memory_reserved x11 srun_ports",
+        "memory_reserved x11 srun_ports settings",
     )
 
     partitions: dict[PoolName, Partition] = field(default_factory=dict)
@@ -300,6 +335,8 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     memory_reserved: ByteSize | None = None
     """Memory of a node that jobs don't get; default and least: 5 %, for a node that reports less
     than Slurm was told is drained."""
+    settings: SlurmSettings = SlurmSettings()
+    """Settings of Slurm's own files that nothing above says."""
     x11: bool = False
     """Show windows of jobs to who starts them (`ssh -X`, `srun --x11`); machines only."""
     srun_ports: Annotated[

@@ -16,7 +16,13 @@ from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from .packages import install_variables
-from .scheduling import JWT_SECRET, has_rest_api, priority_variables, written_partitions
+from .scheduling import (
+    JWT_SECRET,
+    has_rest_api,
+    priority_variables,
+    written_partitions,
+    written_settings,
+)
 
 SLURMDBD_PORT = 6819
 """DbdPort, Slurm's own default."""
@@ -102,6 +108,7 @@ def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, J
     if not run_it or not isinstance(slurm, SlurmScheduler):
         return {}
     accounting = slurm.accounting or Accounting()
+    settings = written_settings(slurm.settings.slurmdbd)
     host, _, port = (accounting.database or "").partition(":")
     days = (
         0
@@ -117,6 +124,7 @@ def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, J
         "slurmdbd_database_name": f"slurm_acct_{spec.name.replace('-', '_')}",
         "slurmdbd_database_made": not host,
         "slurmdbd_purge_days": days,
+        **({"slurmdbd_settings": settings} if settings else {}),
     }
 
 

@@ -11,7 +11,7 @@ import msgspec
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.model.machine import Cpu
 from ....schemas.derived.hostlist import host_order
-from ....schemas.spec import ClusterSpec, SlurmScheduler
+from ....schemas.spec import ClusterSpec, Pool, SlurmScheduler
 from ...hosts import Host
 from ..steps import Json
 
@@ -85,6 +85,15 @@ def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json
         if devices := gpu_devices(machine):
             alike["gpu_devices"] = devices
     return alike
+
+
+def pool_words(pool: Pool, name: str) -> dict[str, Json]:
+    """Return what the spec says of a pool's node lines: its features, and a weight if it has one.
+
+    The first feature is the pool: prologs and folders of jobs are found by it.
+    """
+    weight: dict[str, Json] = {} if pool.weight is None else {"weight": pool.weight}
+    return {"features": [name, *(each for each in pool.features if each != name)], **weight}
 
 
 def gpu_files(vendor: str, count: int, skip: int = 0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -13,6 +14,8 @@ from ....schemas.spec.scheduler import PriorityWeights
 from ...accounting.desired import whole_minutes
 from ..steps import Json
 
+SCHEDULER_PARAMETERS = "SchedulerParameters"
+"""The one setting of slurm.conf whose words are put together from ours and the spec's."""
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
 
@@ -53,6 +56,7 @@ def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]
     variables: dict[str, Json] = {}
     if slurm.priority != PriorityWeights():
         variables["slurm_priority"] = priority_variables(slurm.priority)
+    variables |= settings_variables(slurm)
     rules = slurm.job_rules
     if rules.require_time or rules.require_gpus:
         variables["slurm_job_rules"] = {
@@ -61,6 +65,24 @@ def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]
             "gpu_partitions": gpu_partitions(spec, catalog),
         }
     return variables
+
+
+def settings_variables(slurm: SlurmScheduler) -> dict[str, Json]:
+    """Return the spec's own settings of slurm.conf and cgroup.conf; nothing where it has none."""
+    own = {name: v for name, v in slurm.settings.slurm.items() if name != SCHEDULER_PARAMETERS}
+    found: dict[str, Json] = {
+        "slurm_settings": written_settings(own),
+        "slurm_cgroup_settings": written_settings(slurm.settings.cgroup),
+    }
+    return {name: values for name, values in found.items() if values}
+
+
+def written_settings(settings: Mapping[str, str | bool | float]) -> dict[str, Json]:
+    """Return settings as Slurm's files have them: yes and no for booleans."""
+    return {
+        name: ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        for name, value in sorted(settings.items())
+    }
 
 
 def priority_variables(weights: PriorityWeights) -> dict[str, Json]:
@@ -88,6 +110,10 @@ def partition_limits(partition: Partition) -> dict[str, Json]:
         limits["max_nodes"] = partition.max_nodes
     if partition.tier != 1:
         limits["tier"] = partition.tier
+    if partition.exclusive:
+        limits["exclusive"] = True
+    if partition.hidden:
+        limits["hidden"] = True
     return limits
 
 
@@ -149,6 +175,8 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
     Args:
         spec: the cluster.
         has_topology: whether Slurm is told of switches or blocks.
+
+    Words of the spec's `settings` come after ours and replace those of the same name.
     """
     limits = [
         LONGEST_WINDOW_MIN if one.max_time is None else one.max_time.value / 60
@@ -157,10 +185,15 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
     longest = math.ceil(max(limits, default=SHORTEST_WINDOW_MIN))
     window = min(max(longest, SHORTEST_WINDOW_MIN), LONGEST_WINDOW_MIN)
     resolution = next(seconds for most, seconds in _RESOLUTION_S if window <= most)
-    return [
+    ours = [
         "nohold_on_prolog_fail",
         "bf_continue",
         f"bf_window={window}",
         f"bf_resolution={resolution}",
         *([f"max_switch_wait={SWITCH_WAIT_S}"] if has_topology else []),
     ]
+    slurm = spec.scheduler
+    written = slurm.settings.slurm if isinstance(slurm, SlurmScheduler) else {}
+    theirs = [word for word in str(written.get(SCHEDULER_PARAMETERS, "")).split(",") if word]
+    said = {word.partition("=")[0] for word in theirs}
+    return [word for word in ours if word.partition("=")[0] not in said] + theirs

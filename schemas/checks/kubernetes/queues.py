@@ -86,7 +86,8 @@ def limits_not_enforced(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None:
         return
-    for path, why in (*_of_qos(context), *_of_partitions(context), *_of_accounts(context)):
+    parts = (_of_qos, _of_partitions, _of_accounts, _of_pools)
+    for path, why in (found for part in parts for found in part(context)):
         yield Finding(
             summary=f"under Kubernetes {why}",
             path=path,
@@ -108,25 +109,36 @@ def _of_qos(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
             yield (*_QOS, name, "gpu_limit"), "it holds for each account, not for all together"
 
 
+_PARTITION_WORDS: tuple[tuple[str, str], ...] = (
+    ("max_nodes", "no job's nodes are counted"),
+    ("default_time", "jobs that say no time have none"),
+    ("exclusive", "nodes are shared by what fits on them"),
+    ("hidden", "queues are shown to everybody of an account"),
+    ("spill", "jobs don't spill to other pools"),
+)
+
+
 def _of_partitions(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
     scheduler = context.kubernetes
     for name, one in scheduler.partitions.items() if scheduler is not None else ():
-        if one.max_nodes is not None:
-            yield (*_PARTITIONS, name, "max_nodes"), "no job's nodes are counted"
-        if one.default_time is not None:
-            yield (
-                (*_PARTITIONS, name, "default_time"),
-                "jobs that say no time have none",
-            )
+        for key, why in _PARTITION_WORDS:
+            if getattr(one, key) not in {None, False}:
+                yield (*_PARTITIONS, name, key), why
         if one.tier != 1:
             yield (*_PARTITIONS, name, "tier"), "partitions that share nodes have one order"
-        if one.spill is not None:
-            yield (*_PARTITIONS, name, "spill"), "jobs don't spill to other pools"
         if scheduler is not None and not scheduler.kueue:
             if one.max_time is not None:
                 yield (*_PARTITIONS, name, "max_time"), "a partition's time needs Kueue"
             if one.qos:
                 yield (*_PARTITIONS, name, "qos"), "a partition's QOS need Kueue"
+
+
+def _of_pools(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
+    for name, pool in context.pools.items():
+        if pool.features:
+            yield ("pools", name, "features"), "nodes have labels of their pool alone"
+        if pool.weight is not None:
+            yield ("pools", name, "weight"), "no pool's nodes are taken first"
 
 
 def _of_accounts(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:

@@ -1,0 +1,120 @@
+"""Settings of Slurm's own files that the spec says by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog.slurm_settings import SettingsFileName, SettingsOfFile, settings_of_files
+from ...diagnostics import PathTuple
+from ...stack.lock import older
+from ...structure.fix.edits import RenameKey
+from ..context import CheckContext
+from ..registry import Finding, check
+from ..software.versions import slurm_of_pools
+
+_PLACE: PathTuple = ("scheduler", "settings")
+_MERGED = "SchedulerParameters"
+_PURGES = ("Archive", "Purge")
+_PASSWORD = "Pass"  # noqa: S105  # how such a setting's name ends
+
+
+def _said(context: CheckContext) -> Iterator[tuple[SettingsFileName, SettingsOfFile, str]]:
+    """Yield file, what is known of it, and each name that the spec has there."""
+    if context.slurm is None:
+        return
+    settings = context.slurm.settings
+    files: tuple[SettingsFileName, ...] = ("slurm", "cgroup", "slurmdbd")
+    for file in files:
+        for name in getattr(settings, file):
+            yield file, settings_of_files()[file], name
+
+
+@check("GC555", summary="Slurm knows no such setting.")
+def slurm_setting_unknown(context: CheckContext) -> Iterator[Finding]:
+    """Names under `scheduler.settings` are those of slurm.conf, cgroup.conf and slurmdbd.conf.
+
+    A daemon that meets a setting which its release doesn't know does not start. The names are those
+    that releases 21.08 to 26.05 read.
+    """
+    have = _controllers_slurm(context)
+    for file, known, name in _said(context):
+        releases, path = known.releases(name), (*_PLACE, file, name)
+        if releases is None:
+            near = context.suggest(name, known.all_names)
+            question = f': did you mean "{near}"?' if near else ""
+            yield Finding(
+                summary=f"{file}.conf has no setting {name}{question}",
+                path=path,
+                at_key=True,
+                fix=None if near is None else RenameKey(path, near),
+            )
+        elif have and releases.since is not None and older(have, releases.since):
+            yield _of_release(path, f"{name} came with Slurm {releases.since}, this is {have}")
+        elif have and releases.gone is not None and not older(have, releases.gone):
+            yield _of_release(path, f"Slurm {releases.gone} dropped {name}, this is {have}")
+
+
+def _of_release(path: PathTuple, summary: str) -> Finding:
+    return Finding(
+        summary=summary,
+        path=path,
+        at_key=True,
+        hint="remove it, or choose another release: software: {slurm: ...}",
+        relies_on=(path, ("software",), ("pools", "*", "software")),
+    )
+
+
+def _controllers_slurm(context: CheckContext) -> str:
+    """Return the controllers' Slurm; "" where it isn't known."""
+    if context.slurm is None or not any(True for _ in _said(context)):
+        return ""
+    versions = slurm_of_pools(context)
+    controllers = (name for name, pool in context.pools.items() if pool.role == "controller")
+    return next((v.version or "" for name in controllers if (v := versions.get(name))), "")
+
+
+@check("GC556", summary="A setting of Slurm's that gcluster writes itself.")
+def slurm_setting_written_already(context: CheckContext) -> Iterator[Finding]:
+    """What gcluster writes into Slurm's files is not set a second time.
+
+    Most of it follows from words of the spec, which the message names. Of `SchedulerParameters` the
+    words are put together; passwords never stand in a spec.
+    """
+    for file, known, name in _said(context):
+        path = (*_PLACE, file, name)
+        if name in known.secret:
+            why, hint = f"{name} is a password", "a spec holds none: leave it out"
+        elif file == "slurmdbd" and name.startswith(_PURGES) and _purges(context):
+            why, hint = f"gcluster writes {name} itself", "accounting.purge_after says it"
+        elif name in known.written and name != _MERGED:
+            words = known.written[name]
+            why = f"gcluster writes {name} itself"
+            hint = f"say it by {words}" if words else "leave it out"
+        else:
+            continue
+        yield Finding(
+            summary=why, path=path, at_key=True, hint=hint, is_secret=name.endswith(_PASSWORD)
+        )
+
+
+def _purges(context: CheckContext) -> bool:
+    slurm = context.slurm
+    accounting = None if slurm is None else slurm.accounting
+    return accounting is not None and accounting.purge_after is not None
+
+
+@check("GC557", summary="Settings of slurmdbd, which does not run.")
+def slurmdbd_settings_without_it(context: CheckContext) -> Iterator[Finding]:
+    """Accounts, QOS or `accounting` start slurmdbd: without it nothing reads its file."""
+    slurm = context.slurm
+    if slurm is None or not slurm.settings.slurmdbd:
+        return
+    if slurm.accounting is None and not slurm.accounts and not slurm.qos:
+        path = (*_PLACE, "slurmdbd")
+        yield Finding(
+            summary="the cluster has no slurmdbd",
+            path=path,
+            at_key=True,
+            hint="write accounting: {} to have one, or remove these settings",
+            relies_on=(path, *(("scheduler", key) for key in ("accounting", "accounts", "qos"))),
+        )
