@@ -125,6 +125,8 @@ def words(path: Path) -> str:
 
 
 _LONGEST = 32
+_LONG_NAMES = frozenset({"pool", "partition"})
+"""What may have upper case and underscores in its name."""
 
 
 class NotCarried(msgspec.Struct, frozen=True, order=True):
@@ -177,7 +179,10 @@ class Draft:
 
     def fit(self, name: str, what: str, taken: Iterable[str] = ()) -> str:
         """Return a name as specs write names, different from those that are taken."""
-        plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
+        if what in _LONG_NAMES:
+            plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
+        else:
+            plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
         plain = plain if plain[:1].isalpha() else f"{what[0]}-{plain}".rstrip("-")
         plain = plain[:_LONGEST].rstrip("-")
         others, fitted, number = set(taken), plain, 2

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..derived.hostlist import HostlistError, expand, fold
 from .draft import Adopted, Draft, NothingToAdopt, gpu_machine
 from .slurm_output import Record, SlurmOutput, write_partitions
+from .slurm_settings import carry_settings
 
 _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "AccountingStorageType": (
@@ -28,14 +29,14 @@ _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "HealthCheckProgram": (frozenset(), "gcluster's own looks at nodes"),
     "JobSubmitPlugins": (frozenset(), "job_rules of the spec; gcluster's own plugin otherwise"),
     "JobCompType": (frozenset({"jobcomp/none"}), "the spec has no word for it"),
-    "LaunchParameters": (frozenset(), "the spec has no word for it"),
     "SelectType": (frozenset({"select/cons_tres"}), "gcluster uses select/cons_tres"),
-    "SchedulerParameters": (frozenset(), "the spec has no word for it"),
     "SchedulerType": (frozenset({"sched/backfill"}), "gcluster uses sched/backfill"),
-    "Licenses": (frozenset(), "the spec has no word for it"),
+    "Licenses": (
+        frozenset(),
+        "gcluster writes its own; there is no word for yours",
+    ),
     "MpiDefault": (frozenset({"pmix", "none"}), "gcluster uses PMIx"),
     "FederationParameters": (frozenset(), "the spec has no word for it"),
-    "X11Parameters": (frozenset(), "the spec has no word for it"),
     "Epilog": (frozenset(), "your script does not run on gcluster's nodes"),
     "Prolog": (frozenset(), "your script does not run on gcluster's nodes"),
     "EpilogSlurmctld": (frozenset(), "your script does not run on gcluster's controller"),
@@ -57,9 +58,11 @@ _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
 and times of Slurm's own that gcluster sets itself; docs/adopt.md says so."""
 
 
-def leave_settings(config: Record, draft: Draft) -> None:
+def leave_settings(config: Record, carried: set[str], draft: Draft) -> None:
     """List the settings that are set, and that the draft doesn't carry."""
     for key, value in config.items():
+        if key in carried:
+            continue
         plain, why = _SETTINGS.get(key.partition("[")[0], (None, ""))
         if plain is not None and value not in plain:
             draft.leave(f"{key}={value}", why)
@@ -82,6 +85,10 @@ _CARRIED = frozenset(
         "ThreadsPerCore",
         "RealMemory",
         "Arch",
+        "ActiveFeatures",
+        "Features",
+        "Feature",
+        "Weight",
     }
 )
 _OBSERVED = frozenset(
@@ -104,7 +111,6 @@ _OBSERVED = frozenset(
         "AllocTRES",
         "CurrentWatts",
         "AveWatts",
-        "Weight",
         "ResumeAfterTime",
         "GresUsed",
         "GresDrain",
@@ -135,6 +141,8 @@ class _Hardware(NamedTuple):
     memory_gib: int
     architecture: str
     partitions: tuple[str, ...]
+    features: tuple[str, ...]
+    weight: int
 
 
 def adopt_slurm(output: SlurmOutput, *, name: str, user: str, origin: str, date: str) -> Adopted:
@@ -151,7 +159,7 @@ def adopt_slurm(output: SlurmOutput, *, name: str, user: str, origin: str, date:
     controllers = _controllers(output, draft)
     pools = _pools(output, controllers, draft)
     write_partitions(output, pools, draft)
-    leave_settings(output.config, draft)
+    leave_settings(output.config, carry_settings(output, draft), draft)
     draft.leave("login nodes, users, storage", "Slurm doesn't know them: write them yourself")
     return draft.finished()
 
@@ -196,11 +204,7 @@ def _pools(output: SlurmOutput, controllers: set[str], draft: Draft) -> dict[str
         if not hardware.partitions:
             draft.leave(f"pool {pool}", "its nodes serve no partition")
         for key in sorted({k for node in nodes for k in node} - _CARRIED - _OBSERVED):
-            if key == "ActiveFeatures":
-                features = ", ".join(sorted({node.get(key, "") for node in nodes} - {""}))
-                draft.leave(f"pool {pool}: features {features}", "jobs may ask for them")
-            else:
-                draft.leave(f"pool {pool}: {key}", "the spec has no word for it")
+            draft.leave(f"pool {pool}: {key}", "the spec has no word for it")
     return pools
 
 
@@ -243,7 +247,14 @@ def _hardware(node: Record, partitions: tuple[str, ...], draft: Draft) -> _Hardw
         memory_gib=(_number(node, "RealMemory") or 0) // 1024,
         architecture=node.get("Arch", "x86_64"),
         partitions=partitions,
+        features=tuple(sorted(_features(node))),
+        weight=_number(node, "Weight") or 1,
     )
+
+
+def _features(node: Record) -> set[str]:
+    said = node.get("ActiveFeatures", node.get("Features", node.get("Feature", "")))
+    return {each for each in said.split(",") if each}
 
 
 def _number(node: Record, key: str) -> int:
@@ -287,6 +298,10 @@ def _pool(hardware: _Hardware, nodes: list[Record], pool: str, draft: Draft) -> 
     written: dict[str, Any] = {"site": SITE, "machine": machine, "hosts": _hosts(nodes), "cpu": cpu}
     if hardware.memory_gib:
         written["memory"] = f"{hardware.memory_gib} GiB"
+    if hardware.features:
+        written["features"] = list(hardware.features)
+    if hardware.weight > 1:
+        written["weight"] = hardware.weight
     return written
 
 

@@ -29,11 +29,14 @@ class SlurmOutput(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[Record, ...]
     """One host each."""
     partitions: tuple[Record, ...]
+    said: frozenset[str] = frozenset()
+    """Keys of `config` that stand in a slurm.conf: scontrol prints defaults too."""
 
 
 def read_slurm(texts: list[str]) -> SlurmOutput:
     """Read outputs in any order, or slurm.conf; what is none of these is left out."""
     config: Record = {}
+    said: set[str] = set()
     nodes: dict[str, Record] = {}
     partitions: dict[str, Record] = {}
     defaults: dict[str, Record] = {"NodeName": {}, "PartitionName": {}}
@@ -56,10 +59,12 @@ def read_slurm(texts: list[str]) -> SlurmOutput:
             config[found[1]] = found[2].strip()
         elif len(record := record_of(line)) == 1:
             config |= _numbered(record, config)
+            said |= record.keys()
     return SlurmOutput(
         config={key: value for key, value in config.items() if value not in _NONE},
         nodes=tuple(nodes.values()),
         partitions=tuple(partitions.values()),
+        said=frozenset(said),
     )
 
 
@@ -146,14 +151,26 @@ def write_partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Dr
                 entry[field] = duration(seconds)
             elif limit not in {"UNLIMITED", "INFINITE", "NONE"}:
                 draft.leave(f"partition {name}: {key}={limit}", "it could not be read")
-        if partition.get("MaxNodes", "").isdecimal():
-            entry["max_nodes"] = min(int(partition["MaxNodes"]), _size(partition))
-        if partition.get("PriorityTier", "1").isdecimal() and partition.get("PriorityTier") != "1":
-            entry |= {"tier": int(partition["PriorityTier"])} if "PriorityTier" in partition else {}
+        entry |= _order_and_limits(partition)
         written[draft.fit(name, "partition", written)] = entry
         _leave_partition(partition, draft)
     if written:
         draft.scheduler["partitions"] = written
+
+
+def _order_and_limits(partition: Record) -> dict[str, Any]:
+    """Return what the spec's other words say of a partition."""
+    said: dict[str, Any] = {}
+    if partition.get("MaxNodes", "").isdecimal():
+        said["max_nodes"] = min(int(partition["MaxNodes"]), _size(partition))
+    tier = partition.get("PriorityTier", "")
+    if tier.isdecimal() and tier != "1":
+        said["tier"] = int(tier)
+    if partition.get("OverSubscribe") == "EXCLUSIVE":
+        said["exclusive"] = True
+    if partition.get("Hidden") == "YES":
+        said["hidden"] = True
+    return said
 
 
 def _size(partition: Record) -> int:
@@ -205,11 +222,13 @@ _USUAL = {
     "SuspendTimeout": "GLOBAL",
 }
 """What a partition says that was set up with nothing; it needs no word."""
+_SAID = {"OverSubscribe": "EXCLUSIVE", "Hidden": "YES"}
+"""What `exclusive` and `hidden` of the spec say."""
 
 
 def _leave_partition(partition: Record, draft: Draft) -> None:
     for key, value in partition.items():
-        if key not in _PARTITION and _USUAL.get(key) != value:
+        if key not in _PARTITION and value not in {_USUAL.get(key), _SAID.get(key)}:
             where = f"partition {partition['PartitionName']}: {key}={value}"
             why = (
                 "accounts and qos of the spec say it"

@@ -93,7 +93,7 @@ def test_queues_become_partitions_and_compute_resources_pools() -> None:
         "type": "slurm",
         "partitions": {
             "train": {"pools": ["train"], "default": True},
-            "mixed-work": {"pools": ["mixed-work-g5", "mixed-work-several"]},
+            "Mixed_Work": {"pools": ["Mixed_Work-g5", "Mixed_Work-several"]},
         },
         "suspend_after": "15m",
     }
@@ -103,9 +103,9 @@ def test_queues_become_partitions_and_compute_resources_pools() -> None:
         "count": 4,
         "market": [{"capacity_block": "cr-0123456789abcdef0"}],
     }
-    assert spec["pools"]["mixed-work-g5"]["count"] == {"min": 0, "max": 16}
-    assert spec["pools"]["mixed-work-g5"]["market"] == [{"spot_max_usd_per_hour": 4.5}]
-    assert spec["pools"]["mixed-work-several"]["count"] == {"min": 0, "max": 10}
+    assert spec["pools"]["Mixed_Work-g5"]["count"] == {"min": 0, "max": 16}
+    assert spec["pools"]["Mixed_Work-g5"]["market"] == [{"spot_max_usd_per_hour": 4.5}]
+    assert spec["pools"]["Mixed_Work-several"]["count"] == {"min": 0, "max": 10}
     assert spec["pools"]["door"]["count"] == 2
     assert spec["storage"]["scratch"]["capacity"] == "4800 GiB"
     assert spec["tags"] == {"team": "ml"}

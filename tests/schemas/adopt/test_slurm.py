@@ -42,6 +42,7 @@ def test_nodes_that_are_alike_become_a_pool_with_their_gpus_cores_and_memory() -
         "hosts": [{"name": "hop-g[001-002]", "address": "10.4.1.[1-2]"}],
         "cpu": {"sockets": 2, "cores": 56, "threads_per_core": 2},
         "memory": "2011 GiB",
+        "features": ["hbm3", "ib-ndr"],
     }
 
 
@@ -91,7 +92,6 @@ def test_what_the_spec_does_not_say_is_listed_with_what_to_do() -> None:
         "partition long: AllowAccounts=nlp,vision",
         "partition batch: JobDefaults=DefCpuPerGPU=24",
         "partition debug: State=DRAIN",
-        "pool hop-g: features hbm3,ib-ndr",
         "pool debug: 2 x GPU",
     } <= listed
 
@@ -191,3 +191,40 @@ def test_no_name_or_comment_breaks_out_of_the_yaml() -> None:
     data = yaml.safe_load(spec_text(found, "evil\norigin: 1"))
     assert "origin" not in data
     assert data["scheduler"]["partitions"] == {"p-q": {"pools": ["p-q"]}}
+
+
+def test_settings_weights_and_words_of_partitions_and_nodes_are_carried(tmp_path: Path) -> None:
+    text = (CASES / "slurm" / "slurm.conf").read_text() + (
+        "MaxArraySize=10001\nLaunchParameters=use_interactive_step\nMessageTimeout=60\n"
+        "SchedulerParameters=bf_max_job_test=500,defer\nPriorityType=priority/multifactor\n"
+        "PriorityWeightAge=500\nPriorityWeightQOS=2000\nSlurmctldLogFile=/var/log/slurm/ctld.log\n"
+        "DefMemPerCPU=4000\n"
+        "NodeName=fat[1-2] CPUs=64 RealMemory=512000 Feature=fat,ib Weight=50\n"
+        "PartitionName=GPU_Long Nodes=fat[1-2] OverSubscribe=EXCLUSIVE Hidden=YES\n"
+    )
+    output = read_slurm([text])
+    found = adopt_slurm(output, name="", user="ops", origin="a test", date="2026-11-22")
+    scheduler = found.spec["scheduler"]
+    assert scheduler["priority"] == {"age": 500, "qos": 2000}
+    assert scheduler["settings"]["slurm"] == {
+        "MaxArraySize": "10001",
+        "LaunchParameters": "use_interactive_step",
+        "MessageTimeout": "60",
+        "SchedulerParameters": "bf_max_job_test=500,defer",
+        "DefMemPerCPU": "4000",
+    }
+    assert scheduler["partitions"]["GPU_Long"] == {
+        "pools": ["fat"],
+        "max_time": "2d",
+        "exclusive": True,
+        "hidden": True,
+    }
+    assert [d for d in written(found, tmp_path).diagnostics if d.is_error] == []
+
+
+def test_of_what_scontrol_prints_only_what_somebody_set_is_carried() -> None:
+    text = (CASES / "slurm" / "scontrol.txt").read_text()
+    printed = "MaxArraySize = 1001\nKillWait = 90 sec\nSlurmdDebug = info\nMinJobAge = 300 sec\n"
+    config = read_slurm([text, printed])
+    found = adopt_slurm(config, name="", user="ops", origin="a test", date="2026-11-22")
+    assert found.spec["scheduler"]["settings"] == {"slurm": {"KillWait": "90"}}
