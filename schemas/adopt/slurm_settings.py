@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..catalog.slurm_settings import settings_of_files
+from ..stack.slurm_settings import settings_of_files
 from .draft import Draft
 from .slurm_output import SlurmOutput
 

@@ -1,4 +1,4 @@
-"""The catalog knows what roles write into Slurm's files, and what of it a spec may replace."""
+"""A table knows what roles write into Slurm's files, and what of it a spec may replace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gcluster.schemas.catalog.slurm_settings import SettingsFileName, settings_of_files
+from gcluster.schemas.stack.slurm_settings import SettingsFileName, settings_of_files
 
 ROLES = Path(__file__).parents[2] / "roles"
 _NAME = re.compile(r"^(?:\{%-? .*? -?%\})?([A-Z][A-Za-z0-9]+)=", re.MULTILINE)

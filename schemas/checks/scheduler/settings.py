@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...catalog.slurm_settings import SettingsFileName, SettingsOfFile, settings_of_files
 from ...diagnostics import PathTuple
 from ...stack.lock import older
+from ...stack.slurm_settings import SettingsFileName, SettingsOfFile, settings_of_files
 from ...structure.fix.edits import RenameKey
 from ..context import CheckContext
 from ..registry import Finding, check
