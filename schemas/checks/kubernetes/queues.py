@@ -136,7 +136,7 @@ def _of_partitions(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
 def _of_pools(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
     for name, pool in context.pools.items():
         if pool.features:
-            yield ("pools", name, "features"), "nodes have labels of their pool alone"
+            yield ("pools", name, "features"), "nodes have labels: kubernetes.labels of the pool"
         if pool.weight is not None:
             yield ("pools", name, "weight"), "no pool's nodes are taken first"
 
