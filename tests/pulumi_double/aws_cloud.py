@@ -10,7 +10,8 @@ import msgspec
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import ClientError, ParamValidationError  # type: ignore[import-untyped]
 
-from .aws_requests import Request, record_change, requests
+from .aws_parameters import Request
+from .aws_requests import record_change, requests
 from .clouds import Cloud, CloudError, name_of, type_of
 
 Json = dict[str, Any]  # an API's JSON

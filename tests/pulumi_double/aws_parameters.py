@@ -1,10 +1,21 @@
-"""Spells inputs of the AWS provider as AWS's API does: names, tags, booleans."""
+"""Calls of AWS's API, and inputs of the provider spelled as they are there: names, tags."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 Json = dict[str, Any]  # a request's JSON
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One call."""
+
+    service: str
+    operation: str
+    """As boto3 names it: create_vpc."""
+    parameters: Json
 
 
 def pascal(value: Any, **renamed: str) -> Any:

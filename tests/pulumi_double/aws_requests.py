@@ -9,20 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from .aws_parameters import pascal, some, tagged, tags, true
+from . import aws_control_plane
+from .aws_parameters import Request, pascal, some, tagged, tags, true
 
 Json = dict[str, Any]  # a request's JSON
-
-
-class Request(msgspec.Struct, frozen=True):
-    """One call."""
-
-    service: str
-    operation: str
-    """As boto3 names it: create_vpc."""
-    parameters: Json
 
 
 class UnknownInputError(Exception):
@@ -291,10 +281,16 @@ def _zone(name: str, inputs: Json) -> list[Request]:
 
 def record_change(action: str, inputs: Json) -> Request:
     """Return the call that makes a record (CREATE) or removes it (DELETE)."""
-    record = {
-        "Name": inputs["name"], "Type": inputs["type"], "TTL": inputs["ttl"],
-        "ResourceRecords": [{"Value": value} for value in inputs["records"]],
-    }  # fmt: skip
+    record = {"Name": inputs["name"], "Type": inputs["type"]}
+    if "aliases" in inputs:
+        [alias] = inputs["aliases"]
+        record["AliasTarget"] = {
+            "HostedZoneId": alias["zoneId"], "DNSName": alias["name"],
+            "EvaluateTargetHealth": alias["evaluateTargetHealth"],
+        }  # fmt: skip
+    else:
+        values = [{"Value": value} for value in inputs["records"]]
+        record |= {"TTL": inputs["ttl"], "ResourceRecords": values}
     batch = {"Changes": [{"Action": action, "ResourceRecordSet": record}]}
     given = {"HostedZoneId": inputs["zoneId"], "ChangeBatch": batch}
     return Request("route53", "change_resource_record_sets", given)
@@ -354,6 +350,7 @@ _ENCRYPTION = (
     "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
 )
 _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
+    **aws_control_plane.TYPES,
     "aws:budgets/budget:Budget": _budget,
     "aws:ec2/capacityBlockReservation:CapacityBlockReservation": _capacity_block,
     "aws:ec2/eip:Eip": _ec2("allocate_address", "elastic-ip", Domain="domain"),
@@ -406,6 +403,9 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda _, i: [
+        Request("iam", "attach_role_policy", {"RoleName": i["role"], "PolicyArn": i["policyArn"]})
+    ],
     "aws:route53/record:Record": lambda _, inputs: [record_change("CREATE", inputs)],
     "aws:route53/zone:Zone": _zone,
     "aws:s3/bucket:Bucket": _bucket,

@@ -1,4 +1,4 @@
-"""The cloud sites of all examples and cases, each with the inline program that `up` runs."""
+"""The cloud sites of all examples, cases and blueprints, each with the program that `up` runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.load import load
+from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi.provider import CloudProvider
@@ -22,6 +23,7 @@ FILES = (
     *sorted((_TESTS.parent / "examples").glob("*.yaml")),
     *sorted((_TESTS / "cases/stacks").glob("*/specs/*.yaml")),
     *sorted((_TESTS / "cases/stacks").glob("*/kubernetes/*.yaml")),
+    *sorted((_TESTS / "cases/blueprints").glob("*.yaml")),
 )
 
 
@@ -54,10 +56,16 @@ def cloud_sites() -> tuple[CloudSite, ...]:
 
 def _sites() -> Iterator[CloudSite]:
     for file in FILES:
-        spec = load(file).spec
+        loaded = load(file)
+        kind = "example" if file.parent.name == "examples" else None
+        if file.parent.name == "blueprints":
+            case = yaml.safe_load(file.read_text(encoding="utf-8"))
+            loaded, kind = load_text(case["spec"], file=file.name), "blueprint"
+        spec = loaded.spec
         if spec is None:
-            raise ProviderError(*load(file).diagnostics)
+            raise ProviderError(*loaded.diagnostics)
         for name, site in spec.sites.items():
             if site.provider in clouds():
-                kind = "example" if file.parent.name == "examples" else site.provider
-                yield CloudSite(f"{kind}-{file.stem}-{name}", spec, name, site.provider)
+                yield CloudSite(
+                    f"{kind or site.provider}-{file.stem}-{name}", spec, name, site.provider
+                )

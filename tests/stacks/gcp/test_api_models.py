@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gcp_cases import recorded, spec_from
 from google_double import Google
 from pulumi_gcp import lustre
 from tests.google_double.documents import Call, complaints
@@ -28,12 +27,8 @@ from gcluster.stacks.gcp.api import Answer, GoogleError
 from gcluster.stacks.pulumi.component import camel_case
 from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
-from .test_control_plane import GKE, THREE
-
 GRAPHS: dict[str, Callable[[], RecordedGraph]] = {
-    **{site.id: site.recorded for site in cloud_sites() if site.cloud == "gcp"},
-    "gke": lambda: recorded(spec_from(GKE)),
-    "three controllers": lambda: recorded(spec_from(THREE)),
+    site.id: site.recorded for site in cloud_sites() if site.cloud == "gcp"
 }
 
 

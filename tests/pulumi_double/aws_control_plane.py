@@ -1,0 +1,104 @@
+"""What the AWS provider asks of AWS's API for a control plane: EKS, or a balancer before one's own.
+
+Written after the API references of EKS and Elastic Load Balancing (docs.aws.amazon.com, November
+2026) and pulumi-aws 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .aws_parameters import Request, some, tags
+
+Json = dict[str, Any]  # a request's JSON
+
+
+def _cluster(name: str, inputs: Json) -> list[Request]:
+    del name
+    logged = {"types": inputs["enabledClusterLogTypes"], "enabled": True}
+    given = {
+        "resourcesVpcConfig": inputs["vpcConfig"], "logging": {"clusterLogging": [logged]},
+        **some(
+            inputs, name="name", version="version", roleArn="roleArn", tags="tags",
+            upgradePolicy="upgradePolicy", accessConfig="accessConfig",
+            kubernetesNetworkConfig="kubernetesNetworkConfig", encryptionConfig="encryptionConfig",
+        ),
+    }  # fmt: skip
+    return [Request("eks", "create_cluster", given)]
+
+
+def _access_entry(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = some(
+        inputs, clusterName="clusterName", principalArn="principalArn", type="type", tags="tags"
+    )
+    return [Request("eks", "create_access_entry", given)]
+
+
+def _balancer(name: str, inputs: Json) -> list[Request]:
+    """The provider sets what is no parameter of the first call after it, as attributes."""
+    given = {
+        "Name": inputs.get("name", name), "Type": inputs["loadBalancerType"],
+        "Scheme": "internal" if inputs["internal"] else "internet-facing", "Tags": tags(inputs),
+        **some(inputs, Subnets="subnets", SecurityGroups="securityGroups"),
+    }  # fmt: skip
+    set_ = {"load_balancing.cross_zone.enabled": inputs["enableCrossZoneLoadBalancing"]}
+    return [
+        Request("elbv2", "create_load_balancer", given),
+        _attributes("load_balancer", "LoadBalancerArn", set_),
+    ]
+
+
+def _target_group(name: str, inputs: Json) -> list[Request]:
+    health = some(
+        inputs["healthCheck"], HealthCheckProtocol="protocol", HealthCheckPath="path",
+        HealthCheckIntervalSeconds="interval", HealthyThresholdCount="healthyThreshold",
+        UnhealthyThresholdCount="unhealthyThreshold",
+    )  # fmt: skip
+    given = {
+        "Name": inputs.get("name", name), "Tags": tags(inputs), **health,
+        **some(inputs, VpcId="vpcId", Protocol="protocol", Port="port", TargetType="targetType"),
+    }  # fmt: skip
+    set_ = {
+        "deregistration_delay.timeout_seconds": inputs["deregistrationDelay"],
+        "preserve_client_ip.enabled": inputs["preserveClientIp"],
+    }
+    return [
+        Request("elbv2", "create_target_group", given),
+        _attributes("target_group", "TargetGroupArn", set_),
+    ]
+
+
+def _attributes(kind: str, arn: str, values: Json) -> Request:
+    attributes = [{"Key": key, "Value": str(value).lower()} for key, value in values.items()]
+    return Request("elbv2", f"modify_{kind}_attributes", {arn: "{id}", "Attributes": attributes})
+
+
+def _target(name: str, inputs: Json) -> list[Request]:
+    del name
+    one = {"Id": inputs["targetId"], "Port": inputs["port"]}
+    given = {"TargetGroupArn": inputs["targetGroupArn"], "Targets": [one]}
+    return [Request("elbv2", "register_targets", given)]
+
+
+def _listener(name: str, inputs: Json) -> list[Request]:
+    del name
+    actions = [
+        some(action, Type="type", TargetGroupArn="targetGroupArn")
+        for action in inputs["defaultActions"]
+    ]
+    given = some(inputs, LoadBalancerArn="loadBalancerArn", Protocol="protocol", Port="port")
+    given |= {"DefaultActions": actions, "Tags": tags(inputs)}
+    return [Request("elbv2", "create_listener", given)]
+
+
+TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
+    "aws:eks/accessEntry:AccessEntry": _access_entry,
+    "aws:eks/cluster:Cluster": _cluster,
+    "aws:lb/listener:Listener": _listener,
+    "aws:lb/loadBalancer:LoadBalancer": _balancer,
+    "aws:lb/targetGroup:TargetGroup": _target_group,
+    "aws:lb/targetGroupAttachment:TargetGroupAttachment": _target,
+}
+"""Type -> what builds its calls."""
