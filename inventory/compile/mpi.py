@@ -6,9 +6,10 @@ from ...schemas.spec import KubernetesScheduler
 from .node import NodeFacts
 from .roles import role_compiler
 from .steps import Stage, Step
+from .system.packages import EPEL, epel
 
 
-@role_compiler("mpi", after=("slurm", "kubernetes"))
+@role_compiler("mpi", sources=EPEL, chosen=epel, after=("slurm", "kubernetes"))
 def mpi_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role mpi; under Kubernetes only nodes that run jobs need it."""
     if isinstance(node.spec.scheduler, KubernetesScheduler) and node.pool.role != "compute":

@@ -15,6 +15,7 @@ from ...hosts import Host
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
+from ..system.packages import EPEL, epel
 from .packages import install_variables
 from .scheduling import (
     JWT_SECRET,
@@ -139,7 +140,7 @@ _PREFLIGHT = (
 )
 
 
-@role_compiler("slurmdbd", after=("munge", "slurm_packages"))
+@role_compiler("slurmdbd", sources=EPEL, chosen=epel, after=("munge", "slurm_packages"))
 def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role slurmdbd for the hosts of a pool; none where none of them runs it.
 

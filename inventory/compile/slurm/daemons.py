@@ -19,6 +19,7 @@ from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 from ..storage.disks import scratch_folder
 from ..system.node_health import CHECK_PROGRAM
+from ..system.packages import EPEL, epel
 from ..system.self_converge import licences
 from .accounting import accounting_hosts, accounting_variables, partition_access
 from .elastic import cloud_node_lines, elastic_variables, placeholders
@@ -124,7 +125,7 @@ def slurm_cluster_variables(
     return variables | accounting_variables(spec, run_accounting)
 
 
-@role_compiler("slurm", components=("slurm",), after=("slurmdbd",))
+@role_compiler("slurm", sources=EPEL, chosen=epel, components=("slurm",), after=("slurmdbd",))
 def slurm_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role slurm for the hosts of one pool; none without controllers of Slurm.
 

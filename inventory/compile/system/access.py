@@ -20,6 +20,7 @@ from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.packages import slurm_build
 from ..steps import Json, Phase, Stage, Step
+from .packages import EPEL, epel
 
 DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
 """Name of the secret that holds the password of `bind_dn`."""
@@ -179,7 +180,7 @@ def _hardening_step(phase: Phase, variables: dict[str, Json]) -> Step:
     )
 
 
-@role_compiler("pam_slurm_adopt", after=("firmware",))
+@role_compiler("pam_slurm_adopt", sources=EPEL, chosen=epel, after=("firmware",))
 def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role pam_slurm_adopt: for compute machines under Slurm.
 

@@ -122,6 +122,17 @@ def _repository(
     }
 
 
+EPEL = ("epel",)
+
+
+def epel(node: NodeFacts) -> tuple[str, ...]:
+    """Return EPEL for nodes of EL, and hosts that may be: Slurm and MPI come from it there."""
+    unsaid = (
+        node.software.distribution is None and not node.spec.sites[node.pool.site].makes_machines
+    )
+    return EPEL if unsaid or node.software.distribution == "el-9" else ()
+
+
 PACKAGE_MIRROR_PORT = 8480
 PACKAGE_MIRROR_ROOT = "/srv/gcluster/package-mirror"
 """On the controllers; what lies below it is served."""

@@ -23,8 +23,8 @@ import urllib.request
 from pathlib import Path
 
 APT = ("apt-get", "--yes", "--quiet", "--option", "DPkg::Lock::Timeout=900")
-WITH = ("slurmrestd", "pmix", "jwt", "yaml", "lua", "hwloc", "numa", "libcurl")
-"""What the packages of EL are built with."""
+WITH = ("cgroupv2", "slurmrestd", "pmix", "jwt", "yaml", "lua", "hwloc", "numa", "libcurl")
+"""What the packages of EL are built with: EL 9 starts with cgroups of version 2 alone."""
 SUMS = "SHA256SUMS"
 NOT_SUMMED = {"log", "FAILED"}
 SHOWN_LINES, FETCH_LIMIT_S, BLOCK = 15, 60, 1 << 20
@@ -148,9 +148,13 @@ class Build:
             *(f"--directory={self.work}", source.name),
         )
         self.say("installing what slurm is built with")
-        defines = [word for name in WITH for word in ("--define", f"_with_{name} 1")]
+        # As `rpmbuild --with` sets them: the spec wants hwloc and PMIx for these words alone.
+        defines = [word for name in WITH for word in ("--define", f"_with_{name} --with-{name}")]
         spec = source / "slurm.spec"
-        self.must(*dnf, "--enablerepo=epel", "--enablerepo=crb", "builddep", spec, *defines)
+        more = ("--enablerepo=gcluster-epel", "--enablerepo=crb")
+        self.must(*dnf, *more, "builddep", spec, *defines)
+        # It names PMIx itself, and not its headers, which EL has apart.
+        self.must(*dnf, *more, "install", "pmix-devel")
         self.say("building slurm")
         top = self.work / "rpm"
         options = [word for name in WITH for word in ("--with", name)]
