@@ -9,12 +9,15 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 from tests.lifecycle.sample_cluster import SampleCluster
 from tests.roles.kubernetes_node import Node, a_node
 
+from gcluster.cli.render.operate.operations import restored_text, saved_text
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.outcome import LifecycleError
@@ -30,6 +33,7 @@ from gcluster.lifecycle.operations.etcd_state import (
     saved_etcd,
     saved_objects,
 )
+from gcluster.schemas.load import load_text
 
 HEADS = ("head1", "head2", "head3")
 PKI = ("ca.crt", "ca.key", "sa.key", "sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key",
@@ -242,3 +246,33 @@ def test_a_wish_is_dropped_where_a_control_plane_serves_by_now(
     bring_etcd(cluster, planes.hosts(), planes, silent)
     assert cluster.store.get(WISH) is None
     assert not (planes.nodes["head1"].root / SEED.strip("/")).exists()
+
+
+GKE = """\
+apiVersion: gcluster/v1
+name: west
+sites: {west: {provider: gcp, project: acme, region: us-central1, zone: us-central1-a}}
+pools: {gpu: {site: west, machine: a3-megagpu-8g, count: 4}}
+scheduler: {type: kubernetes, control_plane: gke}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
+"""
+
+
+def test_a_control_plane_of_a_clouds_is_the_clouds_to_keep(tmp_path: Path) -> None:
+    planes = Planes(tmp_path / "planes")
+    cluster: Any = SimpleNamespace(name="west", spec=load_text(GKE).spec)
+    for ask in (
+        lambda: save_etcd(cluster, planes.hosts(), planes),
+        lambda: restore_etcd(cluster, planes.hosts(), planes, None),
+    ):
+        with pytest.raises(LifecycleError, match="no etcd of its own") as refused:
+            ask()
+        assert refused.value.diagnostics[0].code == "GC1031"
+
+
+def test_what_was_saved_and_restored_is_said_in_a_line(cluster: Cluster, tmp_path: Path) -> None:
+    planes = Planes(tmp_path / "planes", HEADS[:1])
+    saved = save_etcd(cluster, planes.hosts(), planes)
+    assert saved_text(saved).endswith("bytes, Kubernetes 1.35.4")
+    done = restore_etcd(cluster, planes.hosts(), planes, None, discard=True)
+    assert restored_text(done) == f"restored: head1 with etcd of {saved.taken_at}"
