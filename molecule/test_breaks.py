@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from conftest import Play
+
+if TYPE_CHECKING:
+    from conftest import Play
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 BREAKS: list[dict[str, str]] = yaml.safe_load((SCENARIO / "break.yml").read_text())["breaks"]
