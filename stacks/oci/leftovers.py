@@ -122,7 +122,7 @@ def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) ->
     Raises:
         OciError: OCI can't be asked.
     """
-    there = ((one, _standing(api, plan, one, known)) for one in begun if one.type in listers())
+    there = ((one, _existing(api, plan, one, known)) for one in begun if one.type in listers())
     return {one.urn: _imported(one, found) for one, found in there if found is not None}
 
 
@@ -142,7 +142,7 @@ def await_made(
     """
     waiting, until = list(begun), time.monotonic() + patience_s
     while waiting and time.monotonic() < until:
-        found = [(one, _standing(api, plan, one, ())) for one in waiting]
+        found = [(one, _existing(api, plan, one, ())) for one in waiting]
         waiting = [one for one, it in found if it and it.get("lifecycleState") in MAKING]
         if waiting:
             tell(f"OCI still makes {', '.join(one.name for one in waiting)}")
@@ -153,7 +153,7 @@ _Thing: TypeAlias = dict[str, Any]
 """What a list tells of one thing."""
 
 
-def _standing(
+def _existing(
     api: Api, plan: SitePlan, one: StackResource, known: Collection[str]
 ) -> _Thing | None:
     """Return what a list tells of a thing that was begun; None where it isn't there."""
@@ -167,13 +167,20 @@ def _standing(
         for thing in things:
             tags = thing.get("freeformTags") or {}
             if (
-                all(thing.get(key) == one.inputs.get(key) for key in lister.by)
+                all(_said(thing.get(key)) == _said(one.inputs.get(key)) for key in lister.by)
                 and thing.get("lifecycleState") not in GONE
                 and ("freeformTags" not in one.inputs or ours <= tags.items())
                 and not {thing.get("id"), _imported(one, thing)} & set(known)
             ):
                 return thing
     return None
+
+
+def _said(value: Any) -> Any:
+    """Return a value without members that OCI lists as null: programs leave them out."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _said(item) for key, item in value.items() if item is not None}
 
 
 def _imported(one: StackResource, thing: _Thing) -> str:

@@ -16,7 +16,7 @@ def data_file(cloud: str, what: str) -> Path:
 
     Args:
         cloud: its folder of stacks.
-        what: errors, facts, names, permissions or timeouts.
+        what: addresses, errors, facts, lists, names, permissions or timeouts.
     """
     return _STACKS / cloud / "data" / f"{what}.yaml"
 

@@ -334,6 +334,8 @@ class Tenancy:
         group, made = self._found(asked.target), []
         for rule in asked.body["securityRules"]:
             self._serial += 1
+            if "tcpOptions" in rule:
+                rule["tcpOptions"].setdefault("sourcePortRange", None)  # OCI tells what is not said
             made.append({**rule, "id": f"{self._serial:06X}", "isValid": True})
         group.setdefault("rules", []).extend(made)
         return {"securityRules": made}
