@@ -12,9 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import pytest
 import yaml
 from tests.pulumi_double.install import PulumiDouble
 from tests.pulumi_double.instances import Instances
+
+from gcluster.stacks.provider import ProviderError
 
 from .conftest import LiveCluster
 
@@ -56,17 +59,25 @@ class CloudDouble:
     """Both are set by whoever starts the cloud's own double."""
 
     def __init__(self, live: LiveCluster, folder: Path, cloud: str) -> None:
-        """Lay the networks of the machines."""
+        """Lay the networks of the machines, where another run's are not."""
         self.live = live
-        number = secrets.randbelow(200)
-        self.given = {
-            "name": f"{cloud}-double-{live.name}",
-            "folder": str(folder / "instances"),
-            "private": f"10.{number // 8 + 215}.0.0/16",
-            "public": f"198.18.{number}.0/24",
-        }
-        self.machines = Instances(**self.given)
-        self.machines.lay_networks()
+        for number in secrets.SystemRandom().sample(range(215, 240), 25):
+            self.given = {
+                "name": f"{cloud}-double-{live.name}",
+                "folder": str(folder / "instances"),
+                "private": f"10.{number}.0.0/16",
+                "public": f"198.18.{number}.0/24",
+            }
+            self.machines = Instances(**self.given)
+            try:
+                self.machines.lay_networks()
+            except ProviderError as error:
+                self.machines.clear()
+                if "already used" not in str(error):
+                    raise
+            else:
+                return
+        pytest.fail("25 runs have networks here already")
 
     def write(self, spec: str, machine: str, engine: PulumiDouble, **environment: str) -> None:
         """Write the spec, with a machine of its catalog as a simulated one, and the environment.
