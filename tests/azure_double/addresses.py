@@ -1,13 +1,12 @@
 """Where things of Azure stand: the address of a resource, and the type that stands at one.
 
-The addresses are those of the invented cloud (tests/pulumi_double/outputs.yaml).
+The addresses are those of the invented cloud (tests/pulumi_double/outputs/azure.yaml).
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -22,7 +21,7 @@ _GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{{in_resourceGroupName}}
 @cache
 def templates() -> dict[str, str]:
     """Return type -> its address, "{in_X}" for the input X."""
-    file = Path(clouds.__file__).with_name("outputs.yaml")
+    file = clouds.OUTPUTS / "azure.yaml"
     types = yaml.safe_load(file.read_text(encoding="utf-8"))["types"]
     return {
         token: known["id"].replace("{group}", _GROUP)

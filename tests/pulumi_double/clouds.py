@@ -12,7 +12,8 @@ import yaml
 
 Json = dict[str, Any]  # a provider's JSON
 _SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000001"
-_HERE = Path(__file__).parent
+OUTPUTS = Path(__file__).with_name("outputs")
+"""What it answers, a file a cloud."""
 
 
 class CloudError(Exception):
@@ -76,9 +77,12 @@ class InventedCloud(Cloud):
     def __init__(self, file: Path) -> None:
         """Keep things in this file."""
         self._file = file
-        table = yaml.safe_load((_HERE / "outputs.yaml").read_text(encoding="utf-8"))
-        self._types: dict[str, Json] = table["types"]
-        self._answers: dict[str, Json] = table["answers"]
+        self._types: dict[str, Json] = {}
+        self._answers: dict[str, Json] = {}
+        for table in OUTPUTS.glob("*.yaml"):
+            read = yaml.safe_load(table.read_text(encoding="utf-8"))
+            self._types |= read["types"]
+            self._answers |= read.get("answers", {})
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Give the thing an id and outputs by its type."""

@@ -80,7 +80,7 @@ class Deployment:
         if not self.planning and (unknown := _unknown_inputs(wanted)):
             raise CloudError(
                 f"inputs are unknown while things are made: {unknown}; tests/pulumi_double/"
-                "outputs.yaml lacks an output of a type that they come from"
+                "outputs/ lacks an output of a type that they come from"
             )
         message = self._faults.strike("registered", f"{type_of(urn)}::{name_of(urn)}")
         if message:
