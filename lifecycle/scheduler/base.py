@@ -34,6 +34,14 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         return self.out and self.reason.startswith(MARK)
 
     @property
+    def is_forgotten(self) -> bool:
+        """Whether Slurm took it out by its own mistake (slurm 24.11, agent.c): the node is well.
+
+        A slurmctld that was killed may start a job again that runs there already.
+        """
+        return self.out and self.reason == "Duplicate jobid"
+
+    @property
     def is_free(self) -> bool:
         """Whether nothing runs there and nothing can start."""
         return self.out and not self.jobs

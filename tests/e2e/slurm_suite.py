@@ -40,7 +40,8 @@ NODES = ("head", "gpu001", "gpu002", "gpu003", "gpu004")
 EXPECTED: dict[str, str] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
-"""Test -> why it fails here."""
+"""Test -> why it fails here; what begins with AT_TIMES may pass too."""
+AT_TIMES = "at times "
 LOGS = Path(__file__).parents[2] / ".cache" / "slurm-suite"
 """Where what each test said is kept until it runs again."""
 LONGEST_S = 1200
@@ -177,7 +178,7 @@ def main() -> int:
                 outcome = "passed" if code == 0 else "skipped" if code == SKIPPED else "failed"
                 if outcome == "failed" and test in EXPECTED:
                     outcome = "excluded"
-                elif outcome == "passed" and test in EXPECTED:
+                elif outcome == "passed" and not EXPECTED.get(test, AT_TIMES).startswith(AT_TIMES):
                     outcome = "passed unexpectedly"
                 counted[outcome] += 1
                 why = suite.said(test) if outcome == "failed" else EXPECTED.get(test, "")

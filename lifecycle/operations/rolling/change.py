@@ -76,13 +76,13 @@ class RollingChange:
         return rolled.held
 
     def give_back(self, stamps: Mapping[str, Mapping[str, str]], unfit: Collection[str]) -> None:
-        """Give back nodes that a killed run took out, and that are as the spec says by now."""
+        """Give back nodes as the spec has them that a killed run or slurmctld took out."""
         serving = in_service(self._inventory, stamps) - frozenset(unfit)
         if self._service is None or not serving:
             return
         try:
             uses = self._service.nodes(serving)
-            if mine := [name for name, use in uses.items() if use.is_ours]:
+            if mine := [n for n, use in uses.items() if use.is_ours or use.is_forgotten]:
                 self._service.resume(mine)
         except SchedulerSilent as silent:
             self._emit(f"the scheduler does not answer: {silent}")
