@@ -121,9 +121,9 @@ class Soak:
         """Kill slurmctld under a job; systemd or the next `up` starts it, the job goes on."""
         job = self.bursting.send("sleep 45")
         self.bursting.until(lambda: self.bursting.state(job) == "RUNNING", within_s=LONGEST_S)
-        # It writes down within 5 s that a job runs. A kill before that has it start the job again,
-        # on a node that has it ("Duplicate jobid", drained).
-        time.sleep(12)
+        # A kill before it has written down that the job runs has it start the job again, on a node
+        # that has it ("Duplicate jobid", drained): 12 s were too few once, on a busy machine.
+        time.sleep(20)
         self.bursting.on_head("sudo systemctl kill --signal=KILL slurmctld")
         self.live.gcluster("up", str(self.live.spec), "--yes", expect=None)
         self.finished(job)
