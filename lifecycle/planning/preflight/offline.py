@@ -7,16 +7,19 @@ what a provider can't make, what nobody has pinned, and the one part that is lef
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....inventory.compile import CompiledCluster, Step
-from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....schemas.catalog import load_catalog
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...cluster.outcome import Exit, LifecycleError
+
+if TYPE_CHECKING:  # `validate` asks here too, and compiles nothing for most specs
+    from ....inventory.compile import CompiledCluster, Step
+    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 
 CATALOG = "files/addons/addons.yaml"
 """The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""
