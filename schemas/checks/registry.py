@@ -185,7 +185,10 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "fabric.fabrics": lambda context: _fabrics(context) or context.smoke != Smoke(),
     "fabric.networks": _sites,
     "fabric.rdma": _rdma,
-    "kubernetes.cluster": lambda context: context.kubernetes is not None,
+    "kubernetes.cluster": lambda context: (
+        context.kubernetes is not None
+        or any(pool.kubernetes is not None for pool in context.pools.values())
+    ),
     "kubernetes.control_planes": lambda context: context.kubernetes is not None,
     "kubernetes.gpus": _kubernetes_gpus,
     "kubernetes.queues": lambda context: context.kubernetes is not None,

@@ -6,11 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-import msgspec
-import yaml
 from msgspec import field
 
 from ..spec.model import SpecModel
+from ..structure.decoding import decode_yaml
 
 SettingsFileName: TypeAlias = Literal["slurm", "cgroup", "slurmdbd"]
 """A file of Slurm's without its ending: slurm is slurm.conf."""
@@ -59,5 +58,4 @@ class _Files(SpecModel, frozen=True):
 @cache
 def settings_of_files() -> dict[SettingsFileName, SettingsOfFile]:
     """Return what is known of each file's settings."""
-    text = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    return msgspec.convert(text, _Files).files
+    return decode_yaml(_FILE.read_bytes(), _Files).files

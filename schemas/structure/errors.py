@@ -169,7 +169,7 @@ def _pattern(error: ValidationError, where: str) -> Wording:
         written = kind.rewritten(str(error.instance))
         hint = f'write it "{written}"' if written is not None else _unit_hint(kind, error) or hint
     if not hint:
-        hint = f"it must match {error.validator_value.removesuffix(_NO_NEWLINE)}"
+        hint = f"it must match {str(error.validator_value).removesuffix(_NO_NEWLINE)}"
     if error.validator_value == SECRET_PATTERN:  # what stands there may be the secret: not repeated
         summary = f"{where}: a secret is given by reference, never written out"
         return Wording(code="GC006", summary=summary, hint=hint, is_secret=True)

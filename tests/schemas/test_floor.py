@@ -274,12 +274,14 @@ def test_real_gpus_are_judged_unless_the_spec_says_none() -> None:
 def test_every_machine_of_the_catalog_has_a_floor_on_four_nodes() -> None:
     """Derived from links where nothing is published; who is left out lacks the links' figures.
 
-    Of AMD's nodes the links alone say too much.
+    Of AMD's nodes the links alone say too much, and of GPUs without NVLink nobody measured how fast
+    they are over PCI Express inside such a node.
     """
+    without_nvlink = {"g2-standard-96", "g5.48xlarge", "g6.48xlarge"}
     unknown = {
         machine.name
         for machine in CATALOG.machines.values()
         if machine.gpu is not None and not machine.simulated and machine.fabric in CATALOG.fabrics
         if floor_gbytes_per_s(machine, CATALOG.fabrics[machine.fabric], 4).gbytes_per_s is None
     }
-    assert unknown == {"BM.GPU.MI300X.8", "a3-highgpu-2g", "a3-highgpu-4g"}
+    assert unknown == {"BM.GPU.MI300X.8", "a3-highgpu-2g", "a3-highgpu-4g"} | without_nvlink

@@ -103,7 +103,11 @@ def documents(objects: Iterable[Json]) -> bytes:
     return "".join(f"---\n{to_yaml(one)}" for one in objects).encode()
 
 
-def literal(value: str | int | Sequence[str] | Mapping[str, int | str | Sequence[str]]) -> str:
+CelValue: TypeAlias = "str | int | Sequence[str] | Mapping[str, CelValue]"
+"""What a CEL expression may hold as it stands."""
+
+
+def literal(value: CelValue) -> str:
     """Return a value as a CEL expression: text, whole numbers, lists, and maps by text.
 
     Names of a spec hold letters, digits, dots, slashes and hyphens; what would end a text is

@@ -60,7 +60,7 @@ def quantity_of(schema: Any) -> type[Quantity] | None:
 def _own_form(error: ValidationError, path: PathTuple) -> Fix | None:
     """Write a quantity as this language does, where another tool's form says the same."""
     kind = quantity_of(error.schema)
-    written = None if kind is None else kind.rewritten(error.instance)
+    written = None if kind is None else kind.rewritten(str(error.instance))
     return None if written is None else ReplaceWord(path, written)
 
 

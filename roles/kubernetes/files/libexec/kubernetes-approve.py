@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import select
 import subprocess
@@ -43,7 +44,7 @@ def main() -> None:
         while watching.poll() is None:
             waits = look()
             found, _, _ = select.select([watching.stdout], [], [], AGAIN_S if waits else AT_LEAST_S)
-            if found and not watching.stdout.read1():
+            if found and not os.read(watching.stdout.fileno(), 65536):
                 break
     sys.exit("the API server ended the watch")
 
