@@ -23,7 +23,7 @@ class Verb(NamedTuple):
 
 
 VERBS = (
-    Verb("init", "Spec", "Write a commented spec to start from."),
+    Verb("init", "Spec", "Write a commented spec to start from, for any provider."),
     Verb("adopt", "Spec", "Write a spec of an existing cluster, and list gaps."),
     Verb("validate", "Spec", "Check specs and show all findings."),
     Verb("explain", "Spec", "Explain a diagnostic code."),
@@ -52,11 +52,11 @@ VERBS = (
     Verb("drain", "Operate", "Drain nodes; running jobs finish."),
     Verb("resume", "Operate", "Return drained nodes to service."),
     Verb("reboot", "Operate", "Reboot nodes in waves, each drained first.", resumable=True),
-    Verb("backup", "Operate", "Save the controller's queue and accounts, encrypted."),
+    Verb("backup", "Operate", "Save queue and accounts, or Kubernetes' etcd, encrypted."),
     Verb(
         "restore",
         "Operate",
-        "Load a saved queue and accounts into the controller.",
+        "Load a backup into the controller, or the control planes.",
     ),
     Verb("state", "Operate", "Check a cluster's state for damage, and repair it."),
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),

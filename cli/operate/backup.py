@@ -25,7 +25,7 @@ def command(
     ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Save the controller's queue and accounts, or Kubernetes' etcd, encrypted.
+    """Save queue and accounts, or Kubernetes' etcd, encrypted.
 
     slurmctld pauses for the seconds that the copy takes; running jobs go on. With etcd go the
     certificate authorities and the key of secrets at rest; nothing stands still.

@@ -11,7 +11,7 @@ from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.operations.gitops.pipelines import Pipelines, write_pipelines
 from ...schemas.spec.model import Name
 from ..console import can_ask, say
-from .starter import DEFAULTS, Wish, starter_spec
+from ..render.spec.starter import DEFAULTS, Wish, starter_spec
 
 MOST_NODES = 200
 """Of a first spec: the made-up addresses of hosts end there."""

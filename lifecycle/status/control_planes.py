@@ -20,7 +20,7 @@ LATE_S = 900
 the timer delays."""
 FULLEST = 0.8
 """Share of its quota above which somebody must look: at all of it etcd takes no more writes."""
-_METRICS = "http://127.0.0.1:2381/metrics"
+_METRICS = "127.0.0.1:2381"
 """Where kubeadm has etcd tell its metrics, to the host alone (v1.35, listen-metrics-urls)."""
 _LIMIT_S = 30
 _SNAPSHOTS = "/var/lib/gcluster/etcd-snapshots"
@@ -36,7 +36,11 @@ echo '=== due'
 due=$(systemctl show --property=LastTriggerUSec --value {_TIMER})
 [ -z "$due" ] || [ "$due" = n/a ] || date --date="$due" +%s
 echo '=== etcd'
-python3 -c 'import urllib.request as u; print(u.urlopen("{_METRICS}").read().decode())' \\
+python3 -c '
+from http.client import HTTPConnection
+etcd = HTTPConnection("{_METRICS}")
+etcd.request("GET", "/metrics")
+print(etcd.getresponse().read().decode())' \\
     2>/dev/null | grep -E '^etcd_(mvcc_db_total_size_in|server_quota_backend)_bytes '
 echo '=== now'
 date +%s

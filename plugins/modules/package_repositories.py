@@ -60,6 +60,10 @@ options:
         description: Whether the repository's metadata is signed too (dnf).
         type: bool
         default: true
+      required:
+        description: Whether a node that no repository of this name is for fails; else it goes without.
+        type: bool
+        default: true
       packages:
         description: Names that are taken from here first (apt); others only where nobody else has them.
         type: list
@@ -411,9 +415,10 @@ def main() -> None:
         and repository["architecture"] in {"", architecture}
     ]
     names = {repository["name"] for repository in asked}
+    required = {repository["name"] for repository in asked if repository["required"]}
     refused = [
         f"{name}: it has no repository for {distribution} on {architecture}"
-        for name in sorted(names - {repository["name"] for repository in here})
+        for name in sorted(required - {repository["name"] for repository in here})
     ]
     changed: list[str] = []
     if only and not uses_apt():

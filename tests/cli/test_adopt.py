@@ -46,10 +46,10 @@ def test_the_inventory_is_read_as_ansible_reads_it(run: Run, tmp_path: Path) -> 
     assert data["sites"]["here"]["ssh"] == {
         "user": "ops", "key": "~/.ssh/cluster", "bastion": "ops@jump.example.org",
     }  # fmt: skip
-    assert data["pools"]["gpu-h"]["hosts"][1] == {
+    assert data["pools"]["gpu_h"]["hosts"][1] == {
         "name": "h002", "address": "10.2.2.2", "user": "admin", "port": 2222,
     }  # fmt: skip
-    assert data["pools"]["gpu-a"]["hosts"] == ["a001", "a002", "a003"]
+    assert data["pools"]["gpu_a"]["hosts"] == ["a001", "a002", "a003"]
 
 
 def test_no_script_of_an_inventory_is_run(run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.cli.spec.starter import DEFAULTS, Wish, machines_of, starter_spec
+from gcluster.cli.render.spec.starter import DEFAULTS, Wish, machines_of, starter_spec
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.load import load_text

@@ -77,6 +77,10 @@ def file_variables(node: NodeFacts, source: str, name: str, version: str) -> dic
     return {"url": f"{source_url(node, entry)}/{path}", "checksum": checksum}
 
 
+EPEL = ("epel",)
+"""Sources of EL alone: hosts that turn out to run another distribution go without them."""
+
+
 def _package_sources_repositories(node: NodeFacts, source: ArtefactSource) -> list[Json]:
     """Return the repositories of a source; none where its version isn't known."""
     version = node.version(source.component) if source.component else None
@@ -119,10 +123,8 @@ def _repository(
         or "",
         "signed_index": source.signs_index,
         "packages": source.packages,
+        **({"required": False} if source.name in EPEL else {}),
     }
-
-
-EPEL = ("epel",)
 
 
 def epel(node: NodeFacts) -> tuple[str, ...]:

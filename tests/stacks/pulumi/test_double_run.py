@@ -119,7 +119,7 @@ def test_machines_are_reported_from_what_is_called_like_them() -> None:
     assert types >= MACHINES
     assert {t.rpartition(":")[2] for t in machines - MACHINES} == {
         "Instance",  # Google's Lustre
-        "InstanceConfiguration", "InstanceConnectEndpoint", "InstanceGroupManager",
+        "InstanceConfiguration", "InstanceConnectEndpoint", "InstanceGroup", "InstanceGroupManager",
         "InstanceProfile", "InstanceTemplate",
     }  # fmt: skip
 

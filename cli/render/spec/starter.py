@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
-from ...schemas.catalog import Catalog, load_catalog
-from ...schemas.catalog.model.machine import Machine
-from ...schemas.diagnostics import closest, listing
+from ....lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ....schemas.catalog import Catalog, load_catalog
+from ....schemas.catalog.model.machine import Machine
+from ....schemas.diagnostics import closest, listing
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parents[2] / "spec" / "templates"
 
 DEFAULTS = {
     "local": "sim.h100x8",
