@@ -395,6 +395,7 @@ ARGUMENTS: dict[str, Any] = {
             "key": {"type": "str", "default": "", "no_log": False},  # a public one
             "key_fingerprint": {"type": "str", "required": True, "no_log": False},
             "signed_index": {"type": "bool", "default": True},
+            "required": {"type": "bool", "default": True},
             "packages": {"type": "list", "elements": "str", "default": []},
         },
     },
