@@ -217,7 +217,7 @@ class Acceptance:
             "drill": plan.drilled,
             "container": plan.container,
         }
-        given = [name for name, value in options.items() if value]
+        given: list[OptionName] = [name for name, value in options.items() if value]
         for want in wants:
             test = by_name[want.test]
             filled = [named(way, test, plan.path) for way in test.ways]
