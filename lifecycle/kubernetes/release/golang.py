@@ -13,7 +13,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from ....stacks.local.engine import find_engine, runtime_flags
 from ...cluster import places
@@ -58,8 +57,13 @@ def compile_program(
     arguments = ["build", "-v", "-ldflags", " ".join(["-s", "-w", *flags]), "-o"]
     settings = {**_SETTINGS, "GOTOOLCHAIN": toolchain, "GOARCH": architecture}
     go = host_go()
-    run = _in_container if go is None else _on_host(go)
-    run(arguments, settings, folder, out, compiled)
+    environment = dict(os.environ)
+    if go is None:
+        command = _in_container(arguments, settings, folder, out)
+    else:
+        command = [go, *arguments, str(out), "."]
+        environment |= settings
+    _run(command, folder, environment, compiled)
 
 
 def host_go() -> str | None:
@@ -79,33 +83,13 @@ def host_go() -> str | None:
     return found if new else None
 
 
-_Run: TypeAlias = Callable[
-    [Sequence[str], Mapping[str, str], Path, Path, Callable[[int], None]], None
-]
-
-
-def _on_host(go: str) -> _Run:
-    def run(
-        arguments: Sequence[str],
-        settings: Mapping[str, str],
-        folder: Path,
-        out: Path,
-        compiled: Callable[[int], None],
-    ) -> None:
-        command = [go, *arguments, str(out), "."]
-        _checked(command, folder, {**os.environ, **settings}, compiled)
-
-    return run
-
-
 def _in_container(
     arguments: Sequence[str],
     settings: Mapping[str, str],
     folder: Path,
     out: Path,
-    compiled: Callable[[int], None],
-) -> None:
-    """Compile with Debian 13's go, in a container of the local nodes' base image."""
+) -> list[str]:
+    """Return what compiles with Debian 13's go, in a container of the local nodes' base image."""
     from ....stacks.local.image.base_image import ensure_base  # noqa: PLC0415
 
     engine = find_engine()
@@ -115,21 +99,20 @@ def _in_container(
     environment = {**settings, **given, "GOPATH": "/cache/path", "GOCACHE": "/cache/build"}
     install = "apt-get update -q && apt-get install -yq --no-install-recommends golang-go"
     script = f'{{ {install}; }} >&2 && cd /source && exec go "$@"'
-    command = [
+    return [
         *(engine.executable, "run", "--rm", *runtime_flags(engine.facts)),
         *(f"--volume={folder}:/source:ro", f"--volume={out.parent}:/out"),
         *(f"--volume={cache}:/cache", f"--volume={_AUTHORITIES}:{_AUTHORITIES}:ro"),
         *(f"--env={name}={value}" for name, value in environment.items()),
         *(base, "/bin/sh", "-c", script, "go", *arguments, f"/out/{out.name}", "."),
     ]
-    _checked(command, folder, dict(os.environ), compiled)
 
 
 _PACKAGE = re.compile(r"[a-z][\w./~-]*")
 """How go names a package that it has begun to compile (-v): a line of its own."""
 
 
-def _checked(
+def _run(
     command: list[str],
     folder: Path,
     environment: dict[str, str],
