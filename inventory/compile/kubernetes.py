@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ...schemas.catalog import Machine
 from ...schemas.derived.control_planes import API_PORT, api_name, balanced_site
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, PoolKubernetes
 from ...schemas.spec.scheduler import VirtualAddress
@@ -131,8 +132,11 @@ def kubelet_settings(node: NodeFacts) -> dict[str, Json]:
     if not node.is_machine:
         return made
     made |= {"podPidsLimit": asked.pids_per_pod, "seccompDefault": True}
-    reserved_mib = _reserved_mib(node, asked)
-    made["kubeReserved"] = {"cpu": str(_reserved_cpus(node, asked)), "memory": f"{reserved_mib}Mi"}
+    known = node.pool.machine is not None
+    machine = machine_of(node.spec, node.name, node.catalog) if known else None
+    reserved_mib = _reserved_mib(machine, asked)
+    cpus = _reserved_cpus(machine, asked)
+    made["kubeReserved"] = {"cpu": str(cpus), "memory": f"{reserved_mib}Mi"}
     aligned = asked.alignment or ("none" if node.gpu is None else "best-effort")
     if aligned != "none":
         made |= {"cpuManagerPolicy": "static", "topologyManagerPolicy": aligned}
@@ -144,20 +148,17 @@ def kubelet_settings(node: NodeFacts) -> dict[str, Json]:
     return made
 
 
-def _reserved_cpus(node: NodeFacts, asked: PoolKubernetes) -> int:
+def _reserved_cpus(machine: Machine | None, asked: PoolKubernetes) -> int:
     if asked.reserved_cpus is not None:
         return asked.reserved_cpus
-    known = node.pool.machine is not None
-    threads = machine_of(node.spec, node.name, node.catalog).cpu.threads if known else 0
-    return 1 + threads // 64
+    return 1 + (0 if machine is None else machine.cpu.threads) // 64
 
 
-def _reserved_mib(node: NodeFacts, asked: PoolKubernetes) -> int:
+def _reserved_mib(machine: Machine | None, asked: PoolKubernetes) -> int:
     if asked.reserved_memory is not None:
         return math.ceil(asked.reserved_memory.value / 2**20)
-    known = node.pool.machine is not None
-    memory_gib = machine_of(node.spec, node.name, node.catalog).memory_gib if known else None
-    return 1024 + math.ceil((memory_gib or 0) * 1024 / 100)
+    memory_gib = 0 if machine is None else machine.memory_gib or 0
+    return 1024 + math.ceil(memory_gib * 1024 / 100)
 
 
 @role_compiler("kubernetes", after=("containerd", "node_health", "kubelet"))

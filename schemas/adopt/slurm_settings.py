@@ -64,15 +64,14 @@ def carry_settings(output: SlurmOutput, draft: Draft) -> set[str]:
         draft.scheduler["priority"] = weights
         carried.add("PriorityType")
     known = settings_of_files()["slurm"]
-    closed = ({*known.written} - {"SchedulerParameters"}) | {*known.secret}
+    closed = {*known.written, *known.secret}
     names = {name.casefold(): name for name in known.all_names if name not in closed}
     settings = {}
     for key, value in output.config.items():
         name = names.get(key.casefold())
         if name is None or _OF_THE_HOST.search(name) or key in carried:
             continue
-        is_set = value not in _DEFAULTS[name] if name in _DEFAULTS else key in output.said
-        if is_set or (key in output.said and name in _DEFAULTS):
+        if key in output.said or value not in _DEFAULTS.get(name, {value}):
             found = _UNIT.match(value)
             settings[name] = found[1] if found else value
             carried.add(key)

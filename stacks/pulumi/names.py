@@ -51,12 +51,9 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, what: str, number: int | None = None, *, kind: str = "default") -> str:
         """Return the name of a thing; `kind` is the cloud's kind with limits of its own."""
-        parts = [
-            self.cluster,
-            self.site,
-            host_word(what),
-            *([] if number is None else [str(number)]),
-        ]
+        parts = [self.cluster, self.site, host_word(what)]
+        if number is not None:
+            parts.append(str(number))
         limits = _limits(self.cloud)
         name = "-".join(parts)
         if limits is None:

@@ -50,7 +50,7 @@ def completed(spec: ClusterSpec) -> ClusterSpec:
     return replace(spec, software=software)
 
 
-class Standing(CloudDouble):
+class InventedSite(CloudDouble):
     """Stands for the provider of a site: whatever is asked for is there at once."""
 
     def __init__(self, folder: Path, real: Provider) -> None:
@@ -95,7 +95,7 @@ def test_the_example_comes_up_changes_nothing_more_and_goes_down(
     assert loaded.spec is not None
     spec = completed(loaded.spec)
     standing = {
-        site.__struct_config__.tag: Standing(
+        site.__struct_config__.tag: InventedSite(
             tmp_path / str(site.__struct_config__.tag), provider(str(site.__struct_config__.tag))
         )
         for site in loaded.spec.sites.values()

@@ -30,7 +30,6 @@ from .nodes import (
     mem_per_cpu_mib,
     node_lines,
     node_shape,
-    pool_words,
     reserved_memory_mib,
 )
 from .packages import install_variables
@@ -90,8 +89,7 @@ def slurm_cluster_variables(
     simulated = are_doubles(spec, catalog)
     reserved = reserved_memory_mib(spec)
     shapes = {
-        pool: node_shape(machine_of(spec, pool, catalog), pool, reserved)
-        | pool_words(spec.pools[pool], pool)
+        pool: node_shape(machine_of(spec, pool, catalog), pool, spec.pools[pool], reserved)
         for pool in compute
     }
     names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}

@@ -59,10 +59,11 @@ def node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:
     ]
 
 
-def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json]:
+def node_shape(machine: Machine, name: str, pool: Pool, reserved_mib: int) -> dict[str, Json]:
     """Return what all node lines of a pool say.
 
-    What the catalog doesn't know of a machine is 0 and left out of slurm.conf.
+    What the catalog doesn't know of a machine is 0 and left out of slurm.conf. The first feature is
+    the pool: prologs and folders of jobs are found by it.
     """
     cpu = machine.cpu
     alike: dict[str, Json] = {
@@ -74,7 +75,7 @@ def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json
         "gpu_type": "",
         "gpu_count": gpu_count(machine),
         "gpu_files": "",
-        "features": [pool],
+        "features": [name, *(each for each in pool.features if each != name)],
     }
     if cpu and not cpu.sockets:
         alike["cpus"] = cpu.threads
@@ -84,16 +85,9 @@ def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json
         alike["gpu_flags"] = GPU_FLAGS[machine.gpu.vendor]
         if devices := gpu_devices(machine):
             alike["gpu_devices"] = devices
+    if pool.weight is not None:
+        alike["weight"] = pool.weight
     return alike
-
-
-def pool_words(pool: Pool, name: str) -> dict[str, Json]:
-    """Return what the spec says of a pool's node lines: its features, and a weight if it has one.
-
-    The first feature is the pool: prologs and folders of jobs are found by it.
-    """
-    weight: dict[str, Json] = {} if pool.weight is None else {"weight": pool.weight}
-    return {"features": [name, *(each for each in pool.features if each != name)], **weight}
 
 
 def gpu_files(vendor: str, count: int, skip: int = 0) -> str:

@@ -108,7 +108,7 @@ def _program(name: str, made_of: Recipe, cache: Path, report: Reporter) -> Path:
 PACKAGES = {"kube": 2754, "etcd": 580, "coredns": 758, "pause": 57}
 """Program -> packages that it is compiled from (`go list -deps`, Go 1.25.4, 2026-11): what an
 estimate of the time left is made of."""
-_TOLD_EVERY = 50
+_REPORTED_EVERY = 50
 
 
 def _counted(
@@ -118,7 +118,7 @@ def _counted(
     began, total = clock(), PACKAGES.get(name, 0)
 
     def compiled(packages: int) -> None:
-        if packages % _TOLD_EVERY:
+        if packages % _REPORTED_EVERY:
             return
         left_s = (clock() - began) / packages * max(0, total - packages)
         left = f"about {math.ceil(left_s / 60)} min left" if total > packages else ""

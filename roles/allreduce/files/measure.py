@@ -54,8 +54,8 @@ def on_each_cpu(work: Callable[[float], tuple[float, int]], seconds: float) -> t
     total, errors = 0.0, 0
     for source in pipes:
         with os.fdopen(source) as answer:
-            rate_told, wrong_told = answer.read().split()
-        total, errors = total + float(rate_told), errors + int(wrong_told)
+            rate_text, wrong_text = answer.read().split()
+        total, errors = total + float(rate_text), errors + int(wrong_text)
         os.wait()
     return total, errors
 

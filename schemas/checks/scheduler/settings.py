@@ -13,7 +13,6 @@ from ..registry import Finding, check
 from ..software.versions import slurm_of_pools
 
 _PLACE: PathTuple = ("scheduler", "settings")
-_MERGED = "SchedulerParameters"
 _PURGES = ("Archive", "Purge")
 _PASSWORD = "Pass"  # noqa: S105  # how such a setting's name ends
 
@@ -66,7 +65,7 @@ def _of_release(path: PathTuple, summary: str) -> Finding:
 
 def _controllers_slurm(context: CheckContext) -> str:
     """Return the controllers' Slurm; "" where it isn't known."""
-    if context.slurm is None or not any(True for _ in _said(context)):
+    if next(_said(context), None) is None:
         return ""
     versions = slurm_of_pools(context)
     controllers = (name for name, pool in context.pools.items() if pool.role == "controller")
@@ -86,7 +85,7 @@ def slurm_setting_written_already(context: CheckContext) -> Iterator[Finding]:
             why, hint = f"{name} is a password", "a spec holds none: leave it out"
         elif file == "slurmdbd" and name.startswith(_PURGES) and _purges(context):
             why, hint = f"gcluster writes {name} itself", "accounting.purge_after says it"
-        elif name in known.written and name != _MERGED:
+        elif name in known.written:
             words = known.written[name]
             why = f"gcluster writes {name} itself"
             hint = f"say it by {words}" if words else "leave it out"

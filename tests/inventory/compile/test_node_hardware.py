@@ -21,7 +21,7 @@ pools:
   gpu: {{site: room, machine: {machine}, hosts: gpu01{said}}}
 scheduler: {{type: slurm}}
 """
-TOLD = ", cpu: {sockets: 2, cores: 48, threads_per_core: 2}, memory: 1024 GiB"
+WRITTEN = ", cpu: {sockets: 2, cores: 48, threads_per_core: 2}, memory: 1024 GiB"
 
 
 def _node(machine: str, said: str = "") -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _node(machine: str, said: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("machine", ["hgx-h100-8", "dgx-h100"])
 def test_the_pools_processors_and_memory_go_to_slurm(machine: str) -> None:
-    node = _node(machine, TOLD)
+    node = _node(machine, WRITTEN)
     assert (node["sockets"], node["cores"], node["threads"]) == (2, 48, 2)
     assert node["memory_mib"] == int(1024 * 1024 * 0.95)
 
@@ -48,7 +48,7 @@ def test_without_them_the_catalogs_hold() -> None:
 
 
 def test_a_pools_words_leave_the_catalog_as_it_is() -> None:
-    _node("dgx-h100", TOLD)
+    _node("dgx-h100", WRITTEN)
     machine = load_catalog().machines["dgx-h100"]
     assert machine.cpu is not None
     assert machine.cpu.cores != 48

@@ -135,8 +135,8 @@ def test_a_vendor_s_gpus_set_that_vendor_s_variables_alone() -> None:
     amd = msgspec.structs.replace(
         FULL, gpu=Gpu(vendor="amd", model="MI300X", memory_gib=192, count=8)
     )
-    assert node_shape(amd, "gpu", 0)["gpu_flags"] == "amd_gpu_env"
-    assert node_shape(FULL, "gpu", 0)["gpu_flags"] == "nvidia_gpu_env"
+    assert node_shape(amd, "gpu", Pool(site="here"), 0)["gpu_flags"] == "amd_gpu_env"
+    assert node_shape(FULL, "gpu", Pool(site="here"), 0)["gpu_flags"] == "nvidia_gpu_env"
 
 
 def test_a_compute_pool_without_a_machine_is_a_programming_error() -> None:

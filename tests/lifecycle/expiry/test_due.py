@@ -91,7 +91,7 @@ def _events(*bodies: tuple[str, Body]) -> list[Event]:
     ]
 
 
-TOLD = ExpiryAnnounced(kind="expires", due=1.0, earliest=2.0, why="w")
+ANNOUNCED = ExpiryAnnounced(kind="expires", due=1.0, earliest=2.0, why="w")
 UP, DOWN = (RunStarted(command=c, spec_hash="h") for c in ("up", "down"))
 OK = RunFinished(outcome="ok", exit_code=0)
 
@@ -110,13 +110,13 @@ def test_a_life_begins_with_the_first_up_and_ends_with_a_whole_down() -> None:
 
 
 def test_what_was_announced_holds_until_it_is_withdrawn_or_the_life_ends() -> None:
-    answer = lifetime(_events(("1", UP), ("", TOLD)))
+    answer = lifetime(_events(("1", UP), ("", ANNOUNCED)))
     assert answer is not None
-    assert answer.announced == TOLD
-    free = lifetime(_events(("1", UP), ("", TOLD), ("", ExpiryWithdrawn(why=""))))
+    assert answer.announced == ANNOUNCED
+    free = lifetime(_events(("1", UP), ("", ANNOUNCED), ("", ExpiryWithdrawn(why=""))))
     assert free is not None
     assert free.announced is None
-    new = lifetime(_events(("1", UP), ("", TOLD), ("2", DOWN), ("2", OK), ("3", UP)))
+    new = lifetime(_events(("1", UP), ("", ANNOUNCED), ("2", DOWN), ("2", OK), ("3", UP)))
     assert new is not None
     assert new.announced is None
 

@@ -27,7 +27,7 @@ from gcluster.schemas.catalog import load_catalog
 
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))
 CATALOG = load_catalog()
-TOLD = ExpiryAnnounced(kind="expires", due=4e9, earliest=4e9, why="over")
+ANNOUNCED = ExpiryAnnounced(kind="expires", due=4e9, earliest=4e9, why="over")
 LINE = (
     '{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"363a8052",'
     '"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/{namespace}/{kind}/x/binding",'
@@ -172,7 +172,7 @@ def test_before_it_expires_jobs_that_reach_beyond_are_refused(plane: Plane) -> N
     plane.shell.has("install", "exit 0")
     plane.shell.has("tee", "cat >/dev/null")
     plane.shell.has("chmod", "exit 0")
-    announce(spec_of(), HOSTS, plane.shell, TOLD)
+    announce(spec_of(), HOSTS, plane.shell, ANNOUNCED)
     applied = msgspec.json.decode((plane.folder / "given").read_text())
     policy, binding = applied["items"]
     assert policy["metadata"]["name"] == binding["spec"]["policyName"] == "gcluster-end"
@@ -195,7 +195,7 @@ def test_nobody_is_reported_where_the_api_is_silent(plane: Plane) -> None:
     plane.shell.has("chmod", "exit 0")
     plane.shell.has("kubectl", "echo 'The connection to the server was refused' >&2; exit 1")
     with pytest.raises(LifecycleError) as error:
-        announce(spec_of(), HOSTS, plane.shell, TOLD)
+        announce(spec_of(), HOSTS, plane.shell, ANNOUNCED)
     assert error.value.diagnostics[0].code == "GC1141"
 
 
@@ -204,5 +204,5 @@ def test_simulated_control_planes_run_no_jobs_and_are_reported_nothing(tmp_path:
     hosts = ClusterInventory(cluster="trial", hosts=(head,))
     dead = DeadShell(tmp_path)
     assert jobs_on(spec_of(), hosts, dead, CATALOG) == Jobs()
-    announce(spec_of(), hosts, dead, TOLD)
+    announce(spec_of(), hosts, dead, ANNOUNCED)
     withdraw(spec_of(), hosts, dead)

@@ -222,7 +222,9 @@ def test_nothing_is_announced_when_people_can_not_be_told(
     monkeypatch.undo()
 
 
-TOLD = ExpiryAnnounced(kind="expires", due=4e9, earliest=4e9, why="it's $(touch /tmp/x) `id` over")
+ANNOUNCED = ExpiryAnnounced(
+    kind="expires", due=4e9, earliest=4e9, why="it's $(touch /tmp/x) `id` over"
+)
 HOSTS = ClusterInventory(cluster="demo", hosts=(HEAD,))
 SLURM = spec_of(f"{TEXT.partition('scheduler:')[0]}scheduler: {{type: slurm}}\n")
 CATALOG = load_catalog()
@@ -246,10 +248,10 @@ class Written(LocalShell):
 
 def test_a_notice_is_one_word_for_the_shell_and_tells_when_and_why(tmp_path: Path) -> None:
     session = Written(tmp_path)
-    announce(SLURM, HOSTS, session, TOLD)
+    announce(SLURM, HOSTS, session, ANNOUNCED)
     assert len(session.ran) == 2
     assert "'\"'\"'" in session.ran[0]  # quoted, apostrophe and all
-    assert "2096-10-02 07:06 UTC" in notice("demo", TOLD)
+    assert "2096-10-02 07:06 UTC" in notice("demo", ANNOUNCED)
     assert "StartTime=2096-10-02T07:06:40" in session.ran[1]
 
 

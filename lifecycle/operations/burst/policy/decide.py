@@ -64,7 +64,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
     """In fair order. Those that spill hold all together."""
     promise: Backfill | None = None
-    """For the next round's Standing."""
+    """For the next round's Situation."""
 
 
 def age_order(job: PendingJob) -> tuple[float, str]:
