@@ -77,6 +77,24 @@ class StackFiles:
         for file in self._history.glob("*"):
             file.unlink()
 
+    def rename(self, other: StackFiles) -> None:
+        """Become another stack; the lock of the new name isn't looked at.
+
+        pkg/backend/diy/backend.go, renameStack; edit.RenameStack has the new name in URNs.
+
+        Raises:
+            Refusal: there is one of that name.
+        """
+        if other.checkpoint.exists():
+            raise Refusal(f"error: a stack named {other.stack} already exists")
+        text = json.dumps(self.read())
+        other.write(
+            json.loads(text.replace(f"urn:pulumi:{self.stack}::", f"urn:pulumi:{other.stack}::"))
+        )
+        self.checkpoint.unlink()
+        if self._history.exists():
+            self._history.rename(other._history)
+
     def lock(self) -> Path:
         """Take the stack's lock and return its file.
 
@@ -93,7 +111,11 @@ class StackFiles:
         return mine
 
     def free(self) -> None:
-        """Remove every lock."""
+        """Remove every lock; of a stack that exists, as `pulumi cancel` loads it first.
+
+        pkg/cmd/pulumi/cancel/cancel.go, RequireStack with LoadOnly.
+        """
+        self.read()
         for file in self._locks.glob("*.json"):
             file.unlink()
 

@@ -28,7 +28,7 @@ _VALUES = {
     "--stack", "--client", "--exec-kind", "--event-log", "--color", "--replace", "--parallel",
     "--message", "--file", "--page-size", "--page", "--secrets-provider", "--out",
 }  # fmt: skip
-_CHANGING = {"up", "refresh", "destroy", "import", "stack import", "stack rm"}
+_CHANGING = {"up", "refresh", "destroy", "import", "stack import", "stack rm", "stack rename"}
 
 
 class Words:
@@ -85,7 +85,7 @@ class Command:
         [project] = re.findall(r"^name: *[\"']?([^\s\"']+)", settings, re.MULTILINE)
         stack = words.value("--stack") or (self._names[0] if self._names else "")
         backend = os.environ.get("PULUMI_BACKEND_URL", "")
-        self._files = StackFiles(backend, project, stack)
+        self._backend, self._files = backend, StackFiles(backend, project, stack)
 
     def run(self) -> int:
         """Do it."""
@@ -115,6 +115,10 @@ class Command:
                 given = json.loads(Path(self._words.value("--file")).read_bytes())
                 given["deployment"].pop("pending_operations", None)  # as the engine does
                 self._take(given)
+                return 0
+            if self._verb == "stack rename":
+                [name] = self._names
+                self._files.rename(StackFiles(self._backend, self._files.project, name))
                 return 0
             return self._remove() if self._verb == "stack rm" else self._operate(planning=False)
         finally:
@@ -198,7 +202,10 @@ class Command:
     def _init(self) -> None:
         if self._files.checkpoint.exists():
             raise Refusal(f"error: stack '{self._files.stack}' already exists")
+        from .faults import Faults  # noqa: PLC0415  # see TYPE_CHECKING
+
         lock = self._files.lock()
+        Faults(self._root).strike("locked", self._files.stack)
         self._take({"deployment": {"resources": []}})
         lock.unlink()
 

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-Moment = Literal["registered", "made", "deleted"]
-"""Before the cloud is asked; after it made the thing, and nothing is kept; after it is gone."""
+Moment = Literal["registered", "made", "deleted", "locked"]
+"""Before the cloud is asked; after it made the thing, and nothing is kept; after it is gone; before
+a stack exists whose lock is taken."""
 
 
 class Faults:
@@ -24,7 +25,7 @@ class Faults:
         """Read the file when something happens, not before."""
         self._root = root
         self._file = root / "faults.json"
-        self._seen: dict[Moment, int] = {"registered": 0, "made": 0, "deleted": 0}
+        self._seen: dict[Moment, int] = {"registered": 0, "made": 0, "deleted": 0, "locked": 0}
 
     def strike(self, moment: Moment, key: str) -> str:
         """Return "" or the message of a failure; stall or die where the file says so.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from secrets import token_hex
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -207,7 +208,12 @@ class Engine:
             call(self._stack())
 
     def _free(self, refusal: automation.ConcurrentUpdateError) -> None:
-        """Free the stack of a killed run when its engine has ended; else raise the refusal.
+        """Free the stack of a killed run when its engine has ended; else raise the refusal."""
+        self._await_end(refusal)
+        self._stack().cancel()
+
+    def _await_end(self, refusal: automation.ConcurrentUpdateError) -> None:
+        """Return when the engine that holds the lock has ended; else raise the refusal.
 
         The engine outlives a gcluster that was killed alone, until it has nobody to report to.
         """
@@ -221,7 +227,6 @@ class Engine:
             owners = left_behind_by(str(refusal))
         if owners != ():
             raise refusal
-        self._stack().cancel()
 
     def _ask(self, *arguments: str) -> str:
         """Run a command of the engine on the stack and return what it says."""
@@ -251,8 +256,26 @@ class Engine:
             try:
                 self._opened = automation.select_stack(name, project, self._program, opts=options)
             except automation.StackNotFoundError:
-                self._opened = automation.create_stack(name, project, self._program, opts=options)
+                self._opened = self._made(options)
         return self._opened
+
+    def _made(self, options: automation.LocalWorkspaceOptions) -> automation.Stack:
+        """Make the stack, also where a run was killed that was making it.
+
+        Such a run leaves the lock of a stack that does not exist, and only stacks that exist can be
+        freed. One is made by another name and renamed, for which the lock of the new name is not
+        asked (pulumi/pulumi, pkg/backend/diy/backend.go: renameStack), then freed.
+        """
+        name, project = self._place.stack, self._place.project
+        try:
+            return automation.create_stack(name, project, self._program, opts=options)
+        except automation.ConcurrentUpdateError as error:
+            self._await_end(error)
+        spare = f"{name}-{token_hex(4)}"
+        stack = automation.create_stack(spare, project, self._program, opts=options)
+        stack.rename(name)
+        stack.cancel()
+        return stack
 
     @contextmanager
     def _folding(self) -> Iterator[EventFold]:

@@ -155,6 +155,36 @@ def test_up_and_destroy_that_are_killed_over_and_over_come_through(
     assert len(stacks.double.struck()) == 2 * kills
 
 
+def test_a_run_killed_as_it_makes_the_stack_leaves_a_lock_that_the_next_one_frees(
+    stacks: Stacks,
+) -> None:
+    stacks.double.plant({"moment": "locked", "do": "kill"})
+    with pytest.raises(ProviderError):
+        stacks.open(lambda: None).refresh()
+    locks = stacks.folder / "state" / "pulumi" / ".pulumi" / "locks"
+    assert len(list(locks.rglob("*.json"))) == 1
+    site = aws_site()
+    engine = stacks.open(site.program(), site.name)
+    engine.refresh()
+    engine.up()
+    assert list(locks.rglob("*.json")) == []
+    kept = stacks.folder / "state" / "pulumi" / ".pulumi" / "stacks"
+    assert [file.name for file in kept.rglob("*.json")] == ["east.json"]
+    assert set(effects(engine.preview())) == {"keep"}
+
+
+def test_the_lock_of_another_machine_that_makes_the_stack_is_left(stacks: Stacks) -> None:
+    stacks.double.plant({"moment": "locked", "do": "kill"})
+    with pytest.raises(ProviderError):
+        stacks.open(lambda: None).refresh()
+    [lock] = (stacks.folder / "state" / "pulumi" / ".pulumi" / "locks").rglob("*.json")
+    lock.write_text(json.dumps({**json.loads(lock.read_text()), "hostname": "elsewhere"}))
+    with pytest.raises(ProviderError) as refused:
+        stacks.open(lambda: None).refresh()
+    assert refused.value.diagnostics[0].code == "GC964"
+    assert lock.exists()
+
+
 def test_what_was_made_but_not_kept_is_dropped_and_left_to_the_sweep(stacks: Stacks) -> None:
     site = aws_site()
     stacks.double.plant({"moment": "made", "match": "InstanceProfile", "do": "kill"})
