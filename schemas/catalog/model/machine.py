@@ -104,6 +104,9 @@ class Gpu(SpecModel, frozen=True):
     """What code is built for: 9.0 (NVIDIA), gfx942 (AMD)."""
     sockets: list[Annotated[int, Meta(ge=0)]] | None = None
     """Socket that each GPU hangs on, in the order of the device files (`nvidia-smi topo -m`)."""
+    gke_accelerator: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]*$(?!\n)")] | None = None
+    """What GKE calls them where it is asked for nodes that have them: nvidia-h100-80gb. None: GKE
+    has none, or nobody says."""
 
 
 class Cpu(SpecModel, frozen=True):

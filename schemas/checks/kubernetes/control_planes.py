@@ -219,6 +219,48 @@ def managed_gpu_driver(context: CheckContext) -> Iterator[Finding]:
             break
 
 
+@check("GC740", summary="Nodes of a cloud's control plane would come without their GPUs.")
+def managed_gpus_unknown(context: CheckContext) -> Iterator[Finding]:
+    """What a cloud's control plane makes of a machine with GPUs depends on what it knows of them.
+
+    GKE is asked for GPUs by a name of its own, as the catalog's `gpu.gke_accelerator`: without it
+    nodes have none (docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus). `gcloud compute
+    accelerator-types list` has the names.
+
+    EKS' images bring drivers for NVIDIA's GPUs and none for AMD's, and so does AKS on its nodes
+    (docs.aws.amazon.com/eks/latest/userguide/ml-eks-optimized-ami.html,
+    learn.microsoft.com/azure/aks/aks-managed-gpu-nodes; November 2026). On EKS an `image` that has
+    one can be given.
+    """
+    kubernetes = _managed(context)
+    for name, pool in context.pools.items() if kubernetes is not None else ():
+        machine = context.machine(pool)
+        gpu = None if machine is None else machine.gpu
+        if kubernetes is None or machine is None or gpu is None or pool.role != "compute":
+            continue
+        cloud, path = kubernetes.control_plane, ("pools", name, "machine")
+        if gpu.vendor == "amd":
+            site = context.sites.get(pool.site)
+            own = pool.image or (site.image if isinstance(site, CloudSite) else None)
+            if cloud == "eks" and own is not None:
+                continue
+            image = "name an image that has one, or write" if cloud == "eks" else "write"
+            yield Finding(
+                summary=f'pool "{name}": nodes of {cloud} have no driver for {gpu.model}',
+                path=path,
+                hint=f"{image} control_plane: self",
+                relies_on=(*_NODES, ("pools", name)),
+            )
+        elif cloud == "gke" and gpu.gke_accelerator is None and "gcp" in machine.sites:
+            yield Finding(
+                summary=f"nobody says what GKE calls the GPUs of {machine.name}",
+                path=path,
+                hint=f"write gpu: {{gke_accelerator: nvidia-...}} at {machine.name} in the file "
+                "under catalog; gcloud compute accelerator-types list has the names",
+                relies_on=(*_NODES, ("pools", name), ("catalog",)),
+            )
+
+
 @check("GC735", summary="Storage needs something of nodes that only their cloud sets up.")
 def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
     """No role runs on nodes of eks, gke and aks: they mount by CSI drivers, not by our clients.

@@ -122,7 +122,8 @@ def _of_partitions(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
     scheduler = context.kubernetes
     for name, one in scheduler.partitions.items() if scheduler is not None else ():
         for key, why in _PARTITION_WORDS:
-            if getattr(one, key) not in {None, False}:
+            said = getattr(one, key)
+            if said is not None and said is not False:
                 yield (*_PARTITIONS, name, key), why
         if one.tier != 1:
             yield (*_PARTITIONS, name, "tier"), "partitions that share nodes have one order"

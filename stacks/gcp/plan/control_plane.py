@@ -54,12 +54,12 @@ def control_plane_plan(
     gpus = {}
     for pool in nodes:
         machine = catalog.machines.get(pool.machine)
-        name = facts().accelerator(pool.machine)
-        if machine is not None and machine.gpu is not None and name is not None:
+        gpu = None if machine is None else machine.gpu
+        if gpu is not None and gpu.gke_accelerator is not None:  # GC740 where that isn't known
             sharing = gpu_sharing(kubernetes, pool.name, spec.pools[pool.name])
             gpus[pool.name] = GkeGpuPlan(
-                accelerator=name,
-                count=machine.gpu.count,
+                accelerator=gpu.gke_accelerator,
+                count=gpu.count,
                 partition=None if sharing.mig is None else sharing.mig.removeprefix("all-"),
                 clients=sharing.time_slices,
             )

@@ -43,8 +43,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     spread_domains: int
     dense_reservations: list[str]
     """What machine types begin with whose reservations are dense always."""
-    accelerators: dict[str, str]
-    """Machine type, or what it begins with -> its GPUs as GKE calls them."""
     gke_service_prefix: int
     gke_system_machine: str
     gke_system_nodes: int
@@ -54,10 +52,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def reserves_densely(self, machine: str) -> bool:
         """Say whether every reservation of a machine type is dense."""
         return machine.startswith(tuple(self.dense_reservations))
-
-    def accelerator(self, machine: str) -> str | None:
-        """Return what GKE calls a machine type's GPUs; None where it has none that are known."""
-        return next((v for k, v in self.accelerators.items() if machine.startswith(k)), None)
 
     def disk_type(self, machine: str) -> str:
         """Return the type of boot disk that a machine type takes."""

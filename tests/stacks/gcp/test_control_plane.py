@@ -7,7 +7,6 @@ from gcp_cases import items, part, recorded, spec_from
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.gcp.plan.facts import facts
 
 from ..graph_comparison import agrees
 
@@ -80,7 +79,7 @@ def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
 def test_gke_s_name_is_known_of_every_machine_s_gpus() -> None:
     with_gpus = [m for m in load_catalog().machines.values() if m.gpu and "gcp" in m.sites]
     assert len(with_gpus) > 10
-    assert [m.name for m in with_gpus if not facts().accelerator(m.name)] == []
+    assert [m.name for m in with_gpus if m.gpu and not m.gpu.gke_accelerator] == []
 
 
 def test_where_the_operator_brings_the_driver_gke_brings_neither_it_nor_a_plugin() -> None:
