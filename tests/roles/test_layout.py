@@ -85,6 +85,27 @@ def test_every_role_has_a_scenario_that_converges_and_tests_it(role: str) -> Non
     assert list((scenario / "tests").glob("test_*.py"))
 
 
+def test_what_the_scenarios_tests_import_is_there_when_molecule_runs_them(tmp_path: Path) -> None:
+    (tmp_path / "inventory.yml").write_text("all: {hosts: {node01: }}\n")
+    verifier = read(ROOT / ".config/molecule/config.yml")["verifier"]["env"]
+    environment = {
+        "PYTHONPATH": verifier["PYTHONPATH"].replace("${MOLECULE_PROJECT_DIRECTORY}", str(ROOT)),
+        "MOLECULE_EPHEMERAL_DIRECTORY": str(tmp_path),
+        "MOLECULE_INVENTORY_FILE": str(tmp_path / "inventory.yml"),
+        "MOLECULE_SCENARIO_DIRECTORY": str(ROOT / "molecule/nccl"),
+    }
+    run_each = "import runpy, sys; [runpy.run_path(path) for path in sys.argv[1:]]"
+    files = sorted((ROOT / "molecule").glob("**/test_*.py"))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", run_each, *files],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_every_program_of_a_role_has_an_ending_by_which_linters_know_it() -> None:
     programs = (ROOT / "roles").glob("*/files/libexec/*")
     assert {
