@@ -69,6 +69,7 @@ def test_it_goes_on_only_as_it_was_begun(pair: LiveCluster) -> None:
     assert "GC1195" in said.stderr
 
 
+@pytest.mark.acceptance
 def test_a_busy_node_leaves_it_incomplete_and_unsigned(pair: LiveCluster) -> None:
     send = "sbatch --parsable --nodelist=gpu002 --exclusive --output=/dev/null --wrap='sleep 600'"
     job = pair.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
@@ -101,6 +102,7 @@ def test_the_same_command_finishes_it_and_the_report_verifies(pair: LiveCluster)
     assert pair.on("head", "ls /var/lib/gcluster/acceptance") == ""
 
 
+@pytest.mark.acceptance
 def test_the_next_one_is_compared_with_it_and_an_exclusion_names_who_answers(
     pair: LiveCluster,
 ) -> None:
@@ -113,6 +115,7 @@ def test_the_next_one_is_compared_with_it_and_an_exclusion_names_who_answers(
     assert [c["verdict"] for c in report["certificates"]] == ["pass", "excluded"]
 
 
+@pytest.mark.acceptance
 def test_a_slurmd_stopped_on_purpose_is_noticed_and_back(pair: LiveCluster) -> None:
     drill = ("--test", "drill_service", "--drill", "gpu001", "--new")
     report = accept(pair, *drill, expect=0)
