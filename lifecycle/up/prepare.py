@@ -7,6 +7,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from ...stacks.provider import ProviderError, SiteEvent
+from ...inventory.hosts import ClusterInventory
 from ..bundle.active import live_on
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
@@ -16,6 +17,7 @@ from ..cluster.sites import OpenSite, equip, fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
 from ..operations.repair.queue import queue, save_queue
+from ..operations.rolling.change import RollingChange
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other
@@ -132,9 +134,25 @@ def _admit_repaired(cluster: Cluster, observation: Observation) -> None:
         save_queue(cluster.spec, cluster.events, desired=desired, fit=there, failed={}, below=())
 
 
+def _give_back(state: UpState) -> None:
+    """Give back nodes that a killed run or a killed slurmctld left out of service."""
+    cluster, before = state.cluster, state.before
+    reachable = (
+        host
+        for host in before.existing.hosts
+        if host.connection == "ssh" and host.name not in before.unreachable
+    )
+    inventory = ClusterInventory(cluster=cluster.name, hosts=tuple(reachable))
+    rolling = RollingChange(cluster.spec, inventory, state.session, state.report, why="up")
+    if rolling.taken_out(before.stamps, ()):
+        with acquire(cluster.store, tuple(cluster.spec.sites), reason="up"):
+            rolling.give_back(before.stamps, ())
+
+
 def _end_unchanged(state: UpState) -> None:
     cluster = state.cluster
     _admit_repaired(cluster, state.before)
+    _give_back(state)
     state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
     verdict = _certified(state)
     state.result = UpResult(

@@ -106,6 +106,17 @@ def test_a_second_up_changes_nothing(live: LiveCluster) -> None:
     assert live.stamp_times() == before
 
 
+def test_an_up_with_nothing_to_do_gives_back_what_no_person_took_out(live: LiveCluster) -> None:
+    live.on("head", "scontrol update nodename=gpu001 state=drain reason='Duplicate jobid'")
+    live.on("head", "scontrol update nodename=gpu002 state=drain reason='link 3 is off'")
+    result = live.json("up", str(live.spec), "--yes")
+    assert result["changed"] is False
+    said = live.on("head", "sinfo --noheader --Node --format='%N %T' | sort -u")
+    states = [line.rstrip("*") for line in said.splitlines()]  # "*": not yet heard of again
+    assert states[:2] == ["gpu001 idle", "gpu002 drained"]
+    live.on("head", "scontrol update nodename=gpu002 state=resume")
+
+
 def test_a_job_of_a_user_gets_gpus_on_two_nodes(live: LiveCluster) -> None:
     live.on("head", "install -d -o ada /tmp/ada")
     job = (

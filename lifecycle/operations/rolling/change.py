@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from ....inventory.hosts import ClusterInventory
+from ....schemas.derived.hostlist import fold
 from ....schemas.spec import ClusterSpec
 from ...cluster.progress import Reporter, StageProgress
 from ...nodes.converge.pending import Pending
@@ -77,15 +78,28 @@ class RollingChange:
 
     def give_back(self, stamps: Mapping[str, Mapping[str, str]], unfit: Collection[str]) -> None:
         """Give back nodes as the spec has them that a killed run or slurmctld took out."""
-        serving = in_service(self._inventory, stamps) - frozenset(unfit)
-        if self._service is None or not serving:
+        if self._service is None or not (mine := self.taken_out(stamps, unfit)):
             return
         try:
-            uses = self._service.nodes(serving)
-            if mine := [n for n, use in uses.items() if use.is_ours or use.is_forgotten]:
-                self._service.resume(mine)
+            self._service.resume(mine)
         except SchedulerSilent as silent:
             self._emit(f"the scheduler does not answer: {silent}")
+        else:
+            self._emit(f"{fold(mine)}: given back, as nobody took it out on purpose")
+
+    def taken_out(
+        self, stamps: Mapping[str, Mapping[str, str]], unfit: Collection[str]
+    ) -> list[str]:
+        """Return the nodes in service, but for unfit ones, that no person took out."""
+        serving = in_service(self._inventory, stamps) - frozenset(unfit)
+        if self._service is None or not serving:
+            return []
+        try:
+            uses = self._service.nodes(serving)
+        except SchedulerSilent as silent:
+            self._emit(f"the scheduler does not answer: {silent}")
+            return []
+        return sorted(name for name, use in uses.items() if use.is_ours or use.is_forgotten)
 
     def _emit(self, detail: str) -> None:
         self._report(StageProgress(name="converge", done=0, total=0, detail=detail))
