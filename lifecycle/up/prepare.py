@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from ...stacks.provider import ProviderError, SiteEvent
 from ...inventory.hosts import ClusterInventory
+from ...stacks.provider import ProviderError, SiteEvent
 from ..bundle.active import live_on
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, LifecycleError, failure
