@@ -120,6 +120,9 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
     storage: dict[str, str] = {}
     """Storage of the spec that a provider made or found -> what clients mount:
     "10.0.0.5@tcp:/scratch". What is only planned is left out."""
+    networks: dict[str, tuple[str, ...]] = {}
+    """Pool -> NETWORK/SUBNET of each interface of its nodes after the first, as its cloud calls
+    them, where pods are given these. What is only planned is left out."""
 
     @property
     def real(self) -> ClusterInventory:

@@ -386,6 +386,17 @@ class Provider(ABC):
         """
         return {}
 
+    def fabric_networks(self, context: SiteContext) -> Mapping[str, tuple[str, ...]]:
+        """Return pool -> NETWORK/SUBNET of each interface of its nodes after the first.
+
+        Only where pods are given these interfaces by the cloud's control plane. What is not made
+        yet is left out. Changes nothing.
+
+        Raises:
+            ProviderError: the stack can't be read.
+        """
+        return {}
+
     # Purchase options, where `has_purchase_options`.
 
     def purchase_options(

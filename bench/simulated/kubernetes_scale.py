@@ -152,6 +152,12 @@ def job(account: str, qos: str, number: int, pods: int = PODS_OF_A_JOB) -> dict[
                             "name": "work",
                             "image": "example.org/none:1",
                             "resources": {"requests": gpu, "limits": gpu},
+                            "securityContext": {
+                                "runAsNonRoot": True,
+                                "allowPrivilegeEscalation": False,
+                                "capabilities": {"drop": ["ALL"]},
+                                "seccompProfile": {"type": "RuntimeDefault"},
+                            },
                         }
                     ],
                 }

@@ -148,14 +148,31 @@ def file_systems(sites: Iterable[OpenSite]) -> dict[str, str]:
     return {name: device for devices in found.values() for name, device in devices.items()}
 
 
+def fabric_networks(sites: Iterable[OpenSite]) -> dict[str, tuple[str, ...]]:
+    """Return pool -> NETWORK/SUBNET of its nodes' interfaces, where clouds give these to pods."""
+    found = at_each(sites, lambda site: site.provider.fabric_networks(site.context))
+    return {pool: nics for pools in found.values() for pool, nics in pools.items()}
+
+
 def inventory(
-    spec: ClusterSpec, hosts: Iterable[Host], storage: Mapping[str, str] | None = None
+    spec: ClusterSpec,
+    hosts: Iterable[Host],
+    storage: Mapping[str, str] | None = None,
+    networks: Mapping[str, tuple[str, ...]] | None = None,
 ) -> ClusterInventory:
-    """Order hosts as the spec orders their pools, then by name; `storage` is `file_systems`'."""
+    """Order hosts as the spec orders their pools, then by name.
+
+    `storage` is `file_systems`', `networks` are `fabric_networks`'.
+    """
     order = {pool: index for index, pool in enumerate(spec.pools)}
     known = [host for host in hosts if host.pool in order]
     known.sort(key=lambda host: (order[host.pool], host.name))
-    return ClusterInventory(cluster=spec.name, hosts=tuple(known), storage=dict(storage or {}))
+    return ClusterInventory(
+        cluster=spec.name,
+        hosts=tuple(known),
+        storage=dict(storage or {}),
+        networks=dict(networks or {}),
+    )
 
 
 def existing_hosts(cluster: Cluster, *, may_be_none: bool = False) -> ClusterInventory:
@@ -169,7 +186,7 @@ def existing_hosts(cluster: Cluster, *, may_be_none: bool = False) -> ClusterInv
     per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
     found = [host for hosts in per_site.values() for host in hosts]
     everyone = [*found, *_managed(cluster, sites)]
-    hosts = inventory(cluster.spec, everyone, file_systems(sites))
+    hosts = inventory(cluster.spec, everyone, file_systems(sites), fabric_networks(sites))
     if not hosts.hosts and not may_be_none:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)

@@ -63,6 +63,7 @@ class _SiteView(msgspec.Struct, frozen=True):
     existing: tuple[Host, ...]
     planned: tuple[Host, ...]
     storage: Mapping[str, str] = {}
+    networks: Mapping[str, tuple[str, ...]] = {}
 
 
 def _observe_or_assume(site: OpenSite) -> _SiteView:
@@ -106,6 +107,7 @@ def _observe_site(site: OpenSite) -> _SiteView:
         existing=site.provider.hosts(site.context),
         planned=site.provider.planned_hosts(site.context.spec, site.name),
         storage=site.provider.file_systems(site.context),
+        networks=site.provider.fabric_networks(site.context),
     )
 
 
@@ -129,6 +131,7 @@ def observe(
     """
     views = at_each(sites, _observe_or_assume if guess else _observe_site)
     storage = {n: device for v in views.values() for n, device in v.storage.items()}
+    networks = {pool: nics for v in views.values() for pool, nics in v.networks.items()}
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     seen = _seen(cluster, sites, guess=guess)
@@ -159,9 +162,9 @@ def observe(
     return Observation(
         sites=tuple(_with_missing(cluster, site, views[site.name].plan) for site in sites),
         existing=inventory(
-            cluster.spec, (h for h in existing.values() if h.name in wanted), storage
+            cluster.spec, (h for h in existing.values() if h.name in wanted), storage, networks
         ),
-        desired=inventory(cluster.spec, desired, storage),
+        desired=inventory(cluster.spec, desired, storage, networks),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         last_lines={h.name: h.last_lines for h in existing.values() if h.last_lines},

@@ -150,7 +150,7 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     """Kubernetes by kubeadm, or the cloud's own control plane."""
 
     UPDATES: ClassVar = updates(
-        in_place="partitions qos accounts kueue addons",
+        in_place="partitions qos accounts kueue addons pod_security",
         rolling="gpu",
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
@@ -175,6 +175,8 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     """How pods get GPUs."""
     kueue: bool = True
     """Queue jobs by Kueue."""
+    pod_security: Literal["restricted", "baseline"] = "restricted"
+    """Pod Security Standard that pods of accounts are held to; baseline lets containers be root."""
     addons: list[Name] = field(default_factory=list)
     """Add-ons of the catalog in addition to the built-in ones."""
 

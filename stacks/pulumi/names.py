@@ -89,6 +89,8 @@ LONGEST_TAG = 256
 Resource Manager, "Limitations" of tags, November 2026)."""
 FILE_SYSTEMS = "file-systems"
 """The output of a site's stack with storage -> what is mounted of the file systems it made."""
+FABRIC_NETWORKS = "fabric-networks"
+"""The output of a site's stack with pool -> NETWORK/SUBNET of its nodes' interfaces."""
 CLUSTER = "gcluster-cluster"
 SITE = "gcluster-site"
 SPEC = "gcluster-spec"

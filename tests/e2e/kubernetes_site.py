@@ -52,6 +52,14 @@ KERNEL = (
     "fs/inotify/max_user_instances",
 )
 """Settings of the machine that a kubelet would change."""
+RESTRICTED = {
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What containers of accounts say (Kubernetes, Pod Security Standards)."""
 _ASK = Path(__file__).parents[2] / "molecule" / "kubernetes" / "tests" / "ask-name"
 
 
@@ -186,7 +194,12 @@ class KubernetesCluster(LiveCluster):
 
 def pod(name: str, *, gpus: int = 0, qos: str = "", namespace: str = "physics") -> dict[str, Any]:
     """Return a pod that holds GPUs and sleeps."""
-    container: dict[str, Any] = {"name": "main", "image": PAUSE, "imagePullPolicy": "Never"}
+    container: dict[str, Any] = {
+        "name": "main",
+        "image": PAUSE,
+        "imagePullPolicy": "Never",
+        "securityContext": RESTRICTED,
+    }
     if gpus:
         container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
     spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 0}

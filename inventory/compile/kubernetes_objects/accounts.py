@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ....schemas.spec import Qos
 from ...accounting.records import NORMAL
 from ..steps import Json
-from .fabric import host_access
+from .confinement import pod_security
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, units_per_gpu
 from .objects import (
     ACCOUNT_LABEL,
@@ -42,8 +42,8 @@ _RULES: tuple[tuple[list[str], list[str], list[str]], ...] = (
 def namespaces(facts: KubernetesFacts) -> list[Object]:
     """Return the namespace of each account, and that of gcluster's own jobs.
 
-    Pods get at most the rights of the baseline profile: a GPU job needs no host's. Only where the
-    fabric is reached on the host's network their namespace allows that.
+    Accounts' pods hold to the profile that the spec names: a GPU job needs nothing of its host. Who
+    works against the restricted one is warned of it in either case.
     """
     enforce = "pod-security.kubernetes.io/enforce"
     made = [
@@ -53,7 +53,8 @@ def namespaces(facts: KubernetesFacts) -> list[Object]:
             account,
             labels={
                 ACCOUNT_LABEL: account,
-                enforce: "privileged" if host_access(facts, account).any else "baseline",
+                enforce: pod_security(facts, account),
+                "pod-security.kubernetes.io/warn": "restricted",
             },
         )
         for account in facts.accounts

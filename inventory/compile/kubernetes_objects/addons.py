@@ -12,11 +12,12 @@ import msgspec
 
 from ....schemas.catalog import Addon
 from ..steps import Json
-from .fabric import EFA_RESOURCE, INSTALLERS, fabric_access
+from .fabric import EFA_RESOURCE, fabric_access
 from .fabric import (
     uses_network_operator as has_adapters,
 )
 from .facts import KubernetesFacts
+from .google import INJECTOR, INSTALLERS, TCPXO
 from .gpus import (
     amd_values,
     gke_brings_gpus,
@@ -43,7 +44,8 @@ class ChosenAddon(msgspec.Struct, frozen=True, kw_only=True):
 
 ORDER = (
     "cilium", "calico-crds", "tigera-operator", "amd-gpu-operator", "gpu-operator",
-    "network-operator", "aws-efa-device-plugin", "gke-tcpxo-installer", "gke-gib-installer",
+    "network-operator", "aws-efa-device-plugin", "gke-device-injector", "gke-tcpxo-installer",
+    "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
     "jobset", "mpi-operator", "kueue",
@@ -105,6 +107,7 @@ def _needed(facts: KubernetesFacts) -> set[str]:
     if facts.scheduler.control_plane == "gke":
         classes = {facts.nodes[pool].fabric_class for pool in facts.compute}
         needed |= {addon for name, addon in INSTALLERS.items() if name in classes}
+        needed |= {INJECTOR} if TCPXO in classes else set()
     return needed | csi_addons(facts)
 
 

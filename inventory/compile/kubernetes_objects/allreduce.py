@@ -17,6 +17,7 @@ from ..steps import Json
 from .accounts import SMOKE_PRIORITY
 from .fabric import FabricAccess
 from .facts import DEVICE_CLASSES
+from .google import HostFolder, daemon_container
 from .nodes import HOST, POOL
 from .objects import SYSTEM_NAMESPACE, Object, new
 
@@ -167,10 +168,8 @@ def pod_template(
         "command": command,
         "env": [{"name": name, "value": value} for name, value in environment.items()],
         "resources": _resources(run),
-        "securityContext": (
-            {"privileged": True} if run.access.host_paths else {"capabilities": {"add": _RIGHTS}}
-        ),
-        "volumeMounts": [mount for mount, _ in _volumes(run)],
+        "securityContext": {"capabilities": {"add": _RIGHTS}},
+        "volumeMounts": [mount for mount, _ in _volumes(run) if mount],
     }
     spec: dict[str, Json] = {
         "subdomain": run.name,
@@ -186,35 +185,14 @@ def pod_template(
     if run.tolerated:
         spec["tolerations"] = run.tolerated
     if run.access.daemon:
-        spec["initContainers"] = [_daemon(run.access)]
-    if run.access.host_network:
-        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        mounts = [_folder_mount(one, read_only=True) for one in run.access.folders]
+        spec["initContainers"] = [daemon_container(run.access.daemon, mounts)]
     if run.claimed is not None:
         spec["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": run.name}]
     metadata: dict[str, Json] = {"labels": {RUN: run.name}}
-    if run.access.networks:
-        metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ", ".join(run.access.networks)}
+    if run.access.annotations:
+        metadata["annotations"] = run.access.annotations
     return {"metadata": metadata, "spec": spec}
-
-
-def _daemon(access: FabricAccess) -> dict[str, Json]:
-    """Return TCPXO's receive daemon as a sidecar: it is there before the ranks and ends after them.
-
-    Its arguments are those of Google's own test with the node's network (container-engine-
-    accelerators, gpudirect-tcpxo/nccl-test-privileged-with-hostnetwork.yaml; read 2026-11).
-    """
-    start = "/fts/entrypoint_rxdm_container.sh"
-    options = "--num_hops=2 --num_nics=8 --uid= --alsologtostderr"
-    folders = [{"name": _volume_name(at), "mountPath": to} for at, to in access.libraries.items()]
-    return {
-        "name": "tcpxo-daemon",
-        "image": access.daemon,
-        "restartPolicy": "Always",
-        "command": ["/bin/sh", "-c", f"chmod 755 {start}; exec {start} {options}"],
-        "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}],
-        "securityContext": {"privileged": True},
-        "volumeMounts": folders,
-    }
 
 
 _NO_NAME = re.compile(r"[^a-z0-9]+")
@@ -257,7 +235,10 @@ def _affinity(run: AllReduceRun) -> dict[str, Json]:
 
 
 def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]:
-    """Return mounts with their volumes: script, keys, the node's programs, the fabric's paths."""
+    """Return mounts with their volumes: script, keys, the node's programs, the fabric's folders.
+
+    A folder that only the receive daemon sees has no mount here.
+    """
     found: list[tuple[dict[str, Json], dict[str, Json]]] = [
         (
             {"name": "script", "mountPath": "/script"},
@@ -274,19 +255,21 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ),
     ]
-    programs = () if run.own_programs else NODE_PATHS
-    for path in (*programs, *run.access.host_paths):
+    for path in () if run.own_programs else NODE_PATHS:
         name = _volume_name(path)
-        mount: dict[str, Json] = {"name": name, "mountPath": path}
-        if path in NODE_PATHS:
-            mount["readOnly"] = True
+        mount: dict[str, Json] = {"name": name, "mountPath": path, "readOnly": True}
         found.append((mount, {"name": name, "hostPath": {"path": path}}))
-    for path, inside in run.access.libraries.items():
-        name = _volume_name(path)
-        folder: dict[str, Json] = {"path": path, "type": "Directory"}
-        mount = {"name": name, "mountPath": inside, "readOnly": True}
-        found.append((mount, {"name": name, "hostPath": folder}))
+    for one in run.access.folders:
+        folder: dict[str, Json] = {"path": one.path, "type": "Directory"}
+        mount = {} if one.of_daemon else _folder_mount(one, read_only=not one.writable)
+        found.append((mount, {"name": one.name, "hostPath": folder}))
     return found
+
+
+def _folder_mount(folder: HostFolder, *, read_only: bool) -> dict[str, Json]:
+    """Return the mount of a folder of the node."""
+    mount: dict[str, Json] = {"name": folder.name, "mountPath": folder.at}
+    return mount | ({"readOnly": True} if read_only else {})
 
 
 def _volume_name(path: str) -> str:
@@ -296,7 +279,7 @@ def _volume_name(path: str) -> str:
 _RANKS = "ranks"
 _SSH = "/usr/sbin/sshd"
 _PORT = "2222"
-"""Not the nodes' own: on their network it is taken."""
+"""Above 1023, which no right is needed for."""
 _SERVE = (
     f"mkdir -p /run/sshd; exec {_SSH} -D -e -p {_PORT} -f /dev/null -h /ssh/host_key"
     " -o AuthorizedKeysFile=/ssh/authorized_keys -o StrictModes=no -o UsePAM=no"

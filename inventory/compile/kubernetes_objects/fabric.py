@@ -1,63 +1,69 @@
 """What pods need to reach the fabric between nodes: device plugins, secondary networks, host paths.
 
 InfiniBand and EFA need devices only: a pod gets them from a device plugin and keeps its network.
-RoCE needs the rail's interface itself, with an address: one network a rail where the spec gives
-pods addresses there (`rdma.pods`), else the host's network. Google's fabrics run on the host's
-network, where their interfaces have the names that the fabric class knows; on GKE its installers
-bring their libraries.
+RoCE needs the rail's interface itself, with an address: one network a rail (`rdma.pods`). Google's
+fabrics are for GKE, which gives pods the interfaces themselves; its installers bring the libraries.
+No pod of an account has its node's network, its paths or its devices by their names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from ipaddress import ip_network
 
 import msgspec
 
-from ....schemas.catalog import Addon
 from ..gpu.nccl import job_environment
-from ..network.cloud_fabrics import DAEMON, HOST_PATHS
 from ..steps import Json
 from .facts import KubernetesFacts, tolerations
+from .google import (
+    DAEMON_ANNOTATIONS,
+    INSTALLERS,
+    HostFolder,
+    google_daemon,
+    google_environment,
+    google_folders,
+    google_interfaces,
+    google_networks,
+)
 from .objects import Object, new
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 INFINIBAND_RESOURCE = "rdma/ib"
-ROCE_RESOURCE = "rdma/roce"
 EFA_HUGE_PAGES = "5120Mi"
 """Huge pages (2 MiB) that libfabric's EFA provider takes in a pod with all of a p5's interfaces
 (EKS user guide, node-efa: hugepages-2Mi: 5120Mi; read 2026-11)."""
 _MELLANOX = "15b3"
 """PCI vendor of ConnectX adapters."""
 
-INSTALLERS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}
-"""Fabric class -> add-on that puts its libraries on GKE's nodes."""
-HOST_LIBRARIES = "/home/kubernetes/bin"
-"""Where the installers put nvidia/lib64 and gib: gpudirect-tcpxo/nccl-tcpxo-installer.yaml and
-gpudirect-rdma/nccl-rdma-installer.yaml of container-engine-accelerators (read 2026-11)."""
-_GKE_NVIDIA, _GKE_GIB = "/usr/local/nvidia", "/usr/local/gib"
-_GOOGLE_DEVICES = {"gpudirect-tcpxo": ("/dev/aperture_devices",), "gib": ("/dev/infiniband",)}
-_TUNED = ("NCCL_TUNER_CONFIG_PATH", "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE")
-"""Settings that are a file beside the plugin's libraries."""
-
 
 class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What a pod that takes a whole node of a pool asks for beside its GPUs."""
 
-    host_network: bool = False
     networks: tuple[str, ...] = ()
-    """Secondary networks, one a rail, as namespace/name."""
+    """Secondary networks, one a rail, as namespace/name (Multus)."""
+    interfaces: tuple[str, ...] = ()
+    """GKE's networks, whose interfaces are called eth1, eth2 and so on in the pod."""
     resources: dict[str, str] = {}
-    host_paths: tuple[str, ...] = ()
-    libraries: dict[str, str] = {}
-    """Folder on the node -> folder in the pod."""
+    folders: tuple[HostFolder, ...] = ()
     daemon: str = ""
-    """Image of the receive daemon that runs beside the ranks, where no node has one."""
+    """Image of the receive daemon that runs beside the ranks."""
     environment: dict[str, str] = {}
     """The fabric class's and the machine's: the same that Slurm gives jobs; the value of NAME+ goes
     before what NAME has."""
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What a pod says of its interfaces, and of the devices of the daemon beside it."""
+        found: dict[str, str] = {}
+        if self.networks:
+            found["k8s.v1.cni.cncf.io/networks"] = ", ".join(self.networks)
+        if self.interfaces:
+            found |= google_interfaces(self.interfaces)
+        if self.daemon:
+            found |= DAEMON_ANNOTATIONS
+        return found
 
 
 def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
@@ -70,7 +76,7 @@ def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
     if fabric.plugin == "efa":
         resources = {EFA_RESOURCE: str(count), "hugepages-2Mi": EFA_HUGE_PAGES} if count else {}
         return FabricAccess(resources=resources, environment=environment)
-    if fabric.name in HOST_PATHS:
+    if fabric.name in INSTALLERS:
         return _googles(facts, fabric.name, count, environment)
     if fabric.nic_kind == "infiniband":
         return FabricAccess(resources={INFINIBAND_RESOURCE: "1"}, environment=environment)
@@ -82,14 +88,12 @@ def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
 def _googles(
     facts: KubernetesFacts, fabric: str, count: int, environment: dict[str, str]
 ) -> FabricAccess:
-    """Return what pods need of a fabric of Google's: from our roles, or from GKE's installers."""
-    if fabric not in INSTALLERS or facts.scheduler.control_plane != "gke":
-        paths = HOST_PATHS[fabric]
-        return FabricAccess(host_network=True, host_paths=paths, environment=environment)
+    """Return what pods need of a fabric of Google's on GKE's nodes; others don't get it (GC741)."""
+    if facts.scheduler.control_plane != "gke":
+        return FabricAccess()
     return FabricAccess(
-        host_network=True,
-        host_paths=google_devices(fabric),
-        libraries=google_libraries(fabric),
+        interfaces=google_networks(fabric, count),
+        folders=google_folders(fabric),
         daemon=google_daemon(fabric, facts.catalog.addons),
         environment=google_environment(fabric, count, environment),
     )
@@ -97,9 +101,8 @@ def _googles(
 
 def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> FabricAccess:
     names = rail_names(facts, pool)
-    if not names:
-        resources = {ROCE_RESOURCE: "1"}
-        return FabricAccess(host_network=True, resources=resources, environment=environment)
+    if not names:  # GC741 says so
+        return FabricAccess()
     return FabricAccess(
         networks=tuple(f"{OPERATOR_NAMESPACE}/{name}" for name in names),
         resources={f"nvidia.com/{rail_resource(name)}": "1" for name in names},
@@ -133,34 +136,14 @@ def rail_subnets(network: str, rails: int) -> list[str]:
     return [str(part) for part, _ in zip(parts, range(rails), strict=False)]
 
 
-class HostAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account's pods may have of their host, for the fabrics of its partitions."""
-
-    network: bool
-    paths: frozenset[str]
-
-    @property
-    def any(self) -> bool:
-        """Whether it is more than `baseline` allows."""
-        return self.network or bool(self.paths)
-
-    @property
-    def privileged(self) -> bool:
-        """Whether containers open devices by their paths, which only privileged ones can.
-
-        Whoever has that is root on the nodes of these partitions.
-        """
-        return any(path.startswith("/dev") for path in self.paths)
-
-
-def host_access(facts: KubernetesFacts, account: str) -> HostAccess:
-    """Return what the fabrics of an account's partitions take of the host."""
-    pools = {p for name in facts.partitions_of(account) for p in facts.partitions[name].pools}
-    found = [fabric_access(facts, pool) for pool in sorted(pools)]
-    return HostAccess(
-        network=any(one.host_network for one in found),
-        paths=frozenset(path for one in found for path in (*one.host_paths, *one.libraries)),
-    )
+def with_daemon(facts: KubernetesFacts) -> dict[str, str]:
+    """Return account -> image of the receive daemon that its pods have beside them."""
+    found: dict[str, str] = {}
+    for account in facts.accounts:
+        pools = {p for name in facts.partitions_of(account) for p in facts.partitions[name].pools}
+        images = {fabric_access(facts, pool).daemon for pool in pools} - {""}
+        found |= dict.fromkeys([account], *images) if images else {}
+    return found
 
 
 def uses_network_operator(facts: KubernetesFacts) -> bool:
@@ -201,8 +184,8 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
             "rdmaHcaMax": 63,
             "selectors": {"vendors": [_MELLANOX], "linkTypes": [link]},
         }
-        for kind, link in (("ib", "infiniband"), ("roce", "ether"))
-        if {"ib": "infiniband", "roce": "roce"}[kind] in kinds
+        for kind, link in (("ib", "infiniband"),)
+        if "infiniband" in kinds
     ]
     spec: dict[str, Json] = {
         "rdmaSharedDevicePlugin": _component(
@@ -273,44 +256,3 @@ def _rail_network(name: str) -> Object:
         "ipam": _json({"type": "nv-ipam", "poolName": name}),
     }
     return new("mellanox.com/v1alpha1", "HostDeviceNetwork", name, spec=spec)
-
-
-def google_devices(fabric: str) -> tuple[str, ...]:
-    """Return the paths of a fabric's devices, the same on the node and in pods."""
-    return _GOOGLE_DEVICES.get(fabric, ())
-
-
-def google_libraries(fabric: str) -> dict[str, str]:
-    """Return folder on the node -> folder in pods, as Google's own tests mount them."""
-    folders = {f"{HOST_LIBRARIES}/nvidia": _GKE_NVIDIA}
-    return folders | ({f"{HOST_LIBRARIES}/gib": _GKE_GIB} if fabric == "gib" else {})
-
-
-def google_environment(fabric: str, interfaces: int, given: dict[str, str]) -> dict[str, str]:
-    """Return a fabric's settings by the names that GKE's nodes have.
-
-    Args:
-        fabric: gpudirect-tcpxo or gib.
-        interfaces: network interfaces beside the node's own, for TCPXO.
-        given: the fabric class's settings, as Slurm's nodes have them.
-    """
-    folder = f"{_GKE_NVIDIA}/lib64"
-    if fabric == "gib":
-        named = {"NCCL_SOCKET_IFNAME": "eth0,eth1"}
-        return given | named | {"LD_LIBRARY_PATH+": f"{_GKE_GIB}/lib64:{folder}"}
-    ours = ",".join(f"eth{number}" for number in range(1, interfaces + 1))
-    named = {
-        "NCCL_FASTRAK_CTRL_DEV": "eth0",
-        "NCCL_SOCKET_IFNAME": "eth0",
-        "NCCL_FASTRAK_IFNAME": ours,
-        "LD_LIBRARY_PATH+": folder,
-    }
-    tuned = {name: f"{folder}/{given[name].rpartition('/')[2]}" for name in _TUNED if name in given}
-    return given | named | tuned
-
-
-def google_daemon(fabric: str, addons: Mapping[str, Addon]) -> str:
-    """Return the image of the receive daemon of a fabric's installer; "": it has none."""
-    images = addons[INSTALLERS[fabric]].images
-    found = [(name, digest) for name, digest in images.items() if f"/{DAEMON}:" in name]
-    return "".join(f"{name}@{digest}" if digest else name for name, digest in found)

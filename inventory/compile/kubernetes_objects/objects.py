@@ -114,7 +114,7 @@ def literal(value: CelValue) -> str:
     escaped all the same.
     """
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
         return f"'{escaped}'"
     if isinstance(value, int):
         return str(value)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ..steps import Json
 from .accounts import allowed_qos, default_qos, gpu_limits, qualities
-from .fabric import host_access
+from .confinement import JOBS, PODS, confinement
 from .facts import KubernetesFacts
 from .nodes import PARTITION_DOMAIN
 from .objects import (
@@ -37,18 +37,9 @@ END_RULE = "gcluster-end"
 DEFAULT_GRACE_S = 30
 """What a pod has that says no terminationGracePeriodSeconds: Kubernetes' own default."""
 
-_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-_JOBS = {"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]}
 _SERVICES = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
-_CAPABILITIES = (
-    *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
-    *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
-)
-"""What containers may add under the baseline profile (Kubernetes, Pod Security Standards)."""
-_LOCKED = "IPC_LOCK"
-"""What pins the memory that RDMA adapters read; it gives no power over others."""
 _QUEUED = [
-    _JOBS,
+    JOBS,
     {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["*"], "resources": ["jobsets"]},
     {"apiGroups": ["kubeflow.org"], "apiVersions": ["*"], "resources": ["mpijobs"]},
     {"apiGroups": ["trainer.kubeflow.org"], "apiVersions": ["*"], "resources": ["trainjobs"]},
@@ -61,8 +52,7 @@ def rules(facts: KubernetesFacts) -> list[Object]:
     made += [_queues(facts), _time_of_jobs(facts)] if facts.scheduler.kueue else [_places(facts)]
     made += [
         _whole_jobs(facts),
-        _confined(facts, "pods", _PODS, "object.spec"),
-        _confined(facts, "jobs", _JOBS, "object.spec.template.spec"),
+        *confinement(facts),
         _addresses(),
     ]
     bound = [[policy, policy_binding(policy)] for policy in made if policy is not None]
@@ -93,7 +83,7 @@ def end_rule(end: datetime) -> list[Object]:
             ),
         ),
     ]
-    policy = admission_policy(END_RULE, [_PODS, _JOBS], {}, held, operations=["CREATE"])
+    policy = admission_policy(END_RULE, [PODS, JOBS], {}, held, operations=["CREATE"])
     return [policy, policy_binding(policy)]
 
 
@@ -129,7 +119,7 @@ def _qos_of_pods(facts: KubernetesFacts) -> Object:
                 "'terminationGracePeriodSeconds is above the grace of QOS ' + variables.qos",
             )
         )
-    return admission_policy("gcluster-qos", [_PODS], variables, held, operations=["CREATE"])
+    return admission_policy("gcluster-qos", [PODS], variables, held, operations=["CREATE"])
 
 
 def _partition(facts: KubernetesFacts) -> str:
@@ -284,9 +274,7 @@ def _whole_jobs(facts: KubernetesFacts) -> Object | None:
         f"'it asks for more than the quota of this account: ' + variables.most.filter(r, !({fits}))"
         ".map(r, string(variables.most[r]) + ' ' + r).join(', ')",
     )
-    return admission_policy(
-        "gcluster-whole-jobs", [_JOBS], variables, [held], operations=["CREATE"]
-    )
+    return admission_policy("gcluster-whole-jobs", [JOBS], variables, [held], operations=["CREATE"])
 
 
 def _default_qos(facts: KubernetesFacts) -> str:
@@ -313,66 +301,7 @@ def _places(facts: KubernetesFacts) -> Object | None:
         f"'set one of these to \"true\" in nodeSelector: ' + variables.bound[{account}].join(', ')",
     )
     variables = {"bound": literal(bound)}
-    return admission_policy(
-        "gcluster-partitions", [_PODS], variables, [held], operations=["CREATE"]
-    )
-
-
-def _confined(
-    facts: KubernetesFacts, what: str, resources: dict[str, list[str]], pod: str
-) -> Object:
-    """Pods wait for the scheduler, keep off the control plane, and have of the host what is given.
-
-    Namespaces of accounts whose fabric is reached on the host are `privileged` for Pod Security;
-    this is what it refuses otherwise, but for what the fabric takes of the host. Of a job its
-    template is asked: whoever makes it sees the answer, and not only its controller.
-    """
-    given = {account: host_access(facts, account) for account in facts.accounts}
-    paths = {account: sorted(one.paths) for account, one in given.items()}
-    network = [account for account, one in given.items() if one.network]
-    privileged = [account for account, one in given.items() if one.privileged]
-    account = "namespaceObject.metadata.name"
-    variables = {
-        "paths": f"{literal(paths)}[{account}]",
-        "network": f"{account} in {literal(network)}",
-        "privileged": f"{account} in {literal(privileged)}",
-        "containers": f"{pod}.containers + {pod}.?initContainers.orValue([])",
-    }
-    held = [
-        validation(
-            f"{pod}.?nodeName.orValue('') == ''",
-            literal("no nodeName: the scheduler places pods; use nodeSelector"),
-        ),
-        validation(
-            f"{pod}.?tolerations.orValue([]).all(t, t.?key.orValue('') != '' && "
-            "!t.key.startsWith('node-role.kubernetes.io/') && "
-            "t.key != 'node.kubernetes.io/unschedulable')",
-            literal("no toleration of everything, of control planes' taints or of drained nodes"),
-        ),
-        validation(
-            f"{pod}.?volumes.orValue([]).all(v, !has(v.hostPath) || "
-            "v.hostPath.path in variables.paths)",
-            "'hostPath volumes of this account: ' + (variables.paths.size() == 0 ? 'none' : "
-            "variables.paths.join(', '))",
-        ),
-        validation(
-            f"!{pod}.?hostPID.orValue(false) && !{pod}.?hostIPC.orValue(false) && "
-            f"(variables.network || !{pod}.?hostNetwork.orValue(false))",
-            "'no hostPID and no hostIPC' + (variables.network ? '' : ', and no hostNetwork')",
-        ),
-        validation(
-            "variables.privileged || "
-            "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false) && "
-            "c.?securityContext.?capabilities.?add.orValue([])"
-            f".all(added, added in {literal([*_CAPABILITIES, _LOCKED])}))",
-            literal(
-                f"no privileged containers, and capabilities of the baseline and {_LOCKED} only"
-            ),
-        ),
-    ]
-    return admission_policy(
-        f"gcluster-confined-{what}", [resources], variables, held, operations=["CREATE"]
-    )
+    return admission_policy("gcluster-partitions", [PODS], variables, [held], operations=["CREATE"])
 
 
 def _addresses() -> Object:
@@ -422,7 +351,7 @@ def _filled(name: str, part: str, where: str) -> list[Object]:
     filled = f"Object{{spec: Object.spec{{template: Object.spec.template{{{part}}}}}}}"
     spec: dict[str, Json] = {
         "failurePolicy": "Fail",
-        "matchConstraints": matched_in_accounts([_JOBS], ["CREATE"]),
+        "matchConstraints": matched_in_accounts([JOBS], ["CREATE"]),
         "matchConditions": [{"name": "not-said", "expression": where}],
         "reinvocationPolicy": "IfNeeded",
         "mutations": [

@@ -19,6 +19,7 @@ from .addons import addon_files, addon_namespaces
 from .allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .fabric import network_objects
 from .facts import KubernetesFacts, kubernetes_facts
+from .google import folder_claims, google_network_objects, unknown_networks
 from .gpus import amd_devices, claim_templates, simulated_plugins
 from .nodes import nodes
 from .objects import Object, documents, owned, to_yaml
@@ -70,8 +71,10 @@ def kubernetes_files(
             f"{SMOKE}/{run.name}/{name}.yaml": _documents(made, spec.name)
             for name, made in smoke_objects(run).items()
         }
-    if unknown := unknown_volumes(facts):
-        files["unknown.yaml"] = to_yaml({"volumes": unknown}).encode()
+    unknown = {"volumes": unknown_volumes(facts), "networks": unknown_networks(facts)}
+    if any(unknown.values()):
+        known = {what: why for what, why in unknown.items() if why}
+        files["unknown.yaml"] = to_yaml(known).encode()
     return files | addon_files(facts, list(folders))
 
 
@@ -90,10 +93,14 @@ def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
             "rules": rules(facts),
             "claims": claim_templates(facts),
         },
-        "storage": {"classes": _provided(facts), "volumes": volumes(facts)},
+        "storage": {
+            "classes": _provided(facts),
+            "volumes": volumes(facts),
+            "fabric": folder_claims(facts),
+        },
         "devices": {
             "simulated": simulated_plugins(facts),
-            "networks": network_objects(facts),
+            "networks": [*network_objects(facts), *google_network_objects(facts)],
             "amd": amd_devices(facts),
         },
         "queues": queues(facts),

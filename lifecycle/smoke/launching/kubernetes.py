@@ -79,12 +79,11 @@ class KubernetesLauncher:
         return idle, tuple(host.name for host in compute if host.name not in free)
 
     def reaches_nics(self, launch: Launch) -> bool:
-        """Return whether its pods share their node's network, or have its adapters."""
+        """Return whether its pods have their node's adapters."""
         run = run_of(self._facts, launch)
         if run.own_programs:
             return False  # nobody logs in to the nodes to look for them
-        access = run.access
-        return access.host_network or bool(access.resources)
+        return bool(run.access.resources)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
         """Run one AllReduce as an Indexed Job; see `Launcher`."""
@@ -259,7 +258,8 @@ def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
 
 
 def _narrowest(facts: KubernetesFacts, pools: list[str]) -> FabricAccess:
-    """Return how all of these pools reach the fabric: on the host's network where they differ."""
+    """Return how all of these pools reach the fabric: not at all where they differ."""
     found = [fabric_access(facts, pool) for pool in pools]
-    same = all(one == found[0] for one in found)
-    return found[0] if same else FabricAccess(host_network=True, environment=found[0].environment)
+    if all(one == found[0] for one in found):
+        return found[0]
+    return FabricAccess(environment=found[0].environment | {"NCCL_SOCKET_IFNAME": "eth0"})

@@ -301,8 +301,7 @@ def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
                 summary=f'pool "{name}": nothing brings {fabric.name} to GKE\'s nodes',
                 path=path,
                 at_key=True,
-                hint="write fabric: ethernet or control_plane: self, or take machines with "
-                "gpudirect-tcpxo",
+                hint="write fabric: ethernet, or take machines with gpudirect-tcpxo",
                 relies_on=(_PLANE, path),
             )
         elif kubernetes.gpu.driver == "container":
@@ -313,6 +312,38 @@ def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 hint="write driver: host",
                 relies_on=(_PLANE, driver, path),
+            )
+
+
+@check("GC741", summary="Pods get a fabric only by being root on their node.")
+def fabric_needs_host(context: CheckContext) -> Iterator[Finding]:
+    """Pods of accounts have nothing of their node: no network, no path, no device by its name.
+
+    RoCE reaches them by an interface a rail, which `rdma.pods` names, and not by the node's own
+    network. TCPX, TCPXO and gIB come to pods under GKE alone, which gives them the interfaces;
+    elsewhere their libraries want the node's network, and TCPX does everywhere.
+    """
+    kubernetes = context.kubernetes
+    for name, pool in context.pools.items() if kubernetes is not None else ():
+        fabric, machine = context.fabric(pool), context.machine(pool)
+        if pool.role != "compute" or fabric is None or machine is None or machine.gpu is None:
+            continue
+        path, hint = ("pools", name), ""
+        if fabric.name == "roce" and pool.rdma.pods is None:
+            hint = (
+                "name an interface a rail, rdma: {pods: {network: 10.56.0.0/16, interfaces: "
+                "[rail0, rail1]}}, or write fabric: ethernet"
+            )
+        elif fabric.name in _GOOGLES and getattr(kubernetes, "control_plane", "") != "gke":
+            hint = "write control_plane: gke, or fabric: ethernet"
+        if hint:
+            yield Finding(
+                summary=f'pool "{name}": pods reach {fabric.name} over their node\'s network only, '
+                "and whoever has that is root there",
+                path=path,
+                at_key=True,
+                hint=hint,
+                relies_on=(("scheduler", "type"), _PLANE, path),
             )
 
 

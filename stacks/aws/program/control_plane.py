@@ -155,13 +155,20 @@ def node_config_text(
         "certificateAuthority": authority,
         "cidr": cidr,
     }
-    return json.dumps(
-        {
-            "apiVersion": "node.eks.aws/v1alpha1",
-            "kind": "NodeConfig",
-            "spec": {"cluster": cluster, "kubelet": {"flags": [f"--node-labels={flags}"]}},
-        }
-    )
+    spec = {
+        "cluster": cluster,
+        "kubelet": {"flags": [f"--node-labels={flags}"]},
+        "containerd": {"baseRuntimeSpec": {"process": {"rlimits": _LIMITS}}},
+    }
+    return json.dumps({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
+
+
+_LIMITS = [
+    {"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1},
+    {"type": "RLIMIT_NOFILE", "soft": 65536, "hard": 1048576},
+]
+"""Adapters read pinned memory, and pods of accounts have no right of their own to pin it. Files as
+the image has them, since a list is replaced as a whole (awslabs/amazon-eks-ami#1794, 2024-05)."""
 
 
 class ApiBalancerArgs(Args, frozen=True):

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import POOL, Names, label_key, label_value
+from ...pulumi.names import FABRIC_NETWORKS, POOL, Names, label_key, label_value
 from ..plan.control_plane import GkeGpuPlan, GkePlan
 from ..plan.facts import facts
 from ..plan.layout import SitePlan
@@ -331,7 +331,11 @@ def make_managed(
             buckets=bool(plan.buckets),
         ),
     )
+    networks: dict[str, list[pulumi.Output[str]]] = {}
     for pool in pools:
+        nics = _nics(pool, fabrics)
+        if nics:
+            networks[pool.name] = [pulumi.Output.concat(n.network, "/", n.subnet) for n in nics]
         nodes = GkePool(
             names(f"pool-{pool.name}"),
             GkePoolArgs(
@@ -344,10 +348,12 @@ def make_managed(
                 cluster=made.cluster_name,
                 account=account,
                 kms_key=plan.kms_key,
-                nics=_nics(pool, fabrics),
+                nics=nics,
             ),
         )
         pulumi.export(f"pool-{pool.name}", {"node_pools": nodes.node_pools})
+    if networks:
+        pulumi.export(FABRIC_NETWORKS, networks)
     pulumi.export(
         "control-plane",
         {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},

@@ -193,14 +193,16 @@ def test_google_makes_no_new_lustre_where_the_network_has_no_name_yet() -> None:
 
 
 def test_a_bucket_of_google_is_one_volume_for_each_storage_and_account() -> None:
-    (made,) = of_kind("google", "PersistentVolume")
+    (made,) = (one for one in of_kind("google", "PersistentVolume") if "csi" in one["spec"])
     assert made["spec"]["csi"]["volumeHandle"] == "datasets:sets-nlp"
     assert made["spec"]["mountOptions"] == ["implicit-dirs", "only-dir=train"]
 
 
 def test_add_ons_that_are_no_charts_are_there_for_flux_and_argo_too() -> None:
     made = yaml.safe_load(files_of("google")["addons/manifests/kustomization.yaml"])
-    assert made["resources"] == [load_catalog().addons["gke-tcpxo-installer"].repository]
+    known = load_catalog().addons
+    names = ("gke-device-injector", "gke-tcpxo-installer")
+    assert made["resources"] == [known[name].repository for name in names]
     assert "addons/manifests/kustomization.yaml" not in files_of("campus")
 
 

@@ -14,12 +14,18 @@ from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile.gpu.nccl import job_environment
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.fabric import (
+    FabricAccess,
     fabric_access,
-    google_environment,
-    google_libraries,
     rail_subnets,
 )
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
+from gcluster.inventory.compile.kubernetes_objects.google import (
+    google_environment,
+    google_folders,
+    google_network_objects,
+    google_networks,
+    unknown_networks,
+)
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.hosts import ClusterInventory
@@ -54,7 +60,7 @@ def ranks(case: str) -> dict[str, Any]:
                  "blob-csi-driver", "kueue"]),
         ("cloud", ["calico-crds", "tigera-operator", "gpu-operator", "aws-efa-device-plugin",
                    "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"]),
-        ("google", ["gpu-operator", "gke-tcpxo-installer", "kueue"]),
+        ("google", ["gpu-operator", "gke-device-injector", "gke-tcpxo-installer", "kueue"]),
         ("local", ["local-path-provisioner", "kueue"]),
     ],
 )  # fmt: skip
@@ -162,13 +168,81 @@ def test_a_pod_on_efa_gets_every_interface() -> None:
     assert (limits["vpc.amazonaws.com/efa"], limits["hugepages-2Mi"]) == ("32", "5120Mi")
 
 
-def test_googles_fabric_runs_on_the_hosts_network_with_its_devices_and_libraries() -> None:
-    pod = ranks("google")
-    assert pod["hostNetwork"] is True
-    paths = {volume.get("hostPath", {}).get("path") for volume in pod["volumes"]}
-    assert {"/home/kubernetes/bin/nvidia", "/dev/aperture_devices"} <= paths
+def test_googles_fabric_comes_to_pods_as_googles_unprivileged_test_has_it() -> None:
+    """container-engine-accelerators at 992db81, gpudirect-tcpxo/nccl-test-latest.yaml."""
+    (job,) = of_kind("google", "Job")
+    template = job["spec"]["template"]
+    pod, notes = template["spec"], template["metadata"]["annotations"]
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+    named = json.loads(notes["networking.gke.io/interfaces"])
+    vpcs = [{"interfaceName": f"eth{n}", "network": f"vpc{n}"} for n in range(1, 9)]
+    assert named == [{"interfaceName": "eth0", "network": "default"}, *vpcs]
+    assert notes["networking.gke.io/default-interface"] == "eth0"
+    devices = yaml.safe_load(notes["devices.gke.io/container.tcpxo-daemon"])
+    gpus = [f"/dev/nvidia{number}" for number in range(8)]
+    others = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"]
+    assert [one["path"] for one in devices] == [*gpus, *others]
+    (daemon,) = pod["initContainers"]
+    assert daemon["securityContext"] == {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]}}
+    at = {one["mountPath"] for one in daemon["volumeMounts"]}
+    assert {"/usr/local/nvidia", "/hostsysfs", "/hostprocsysfs"} <= at
     mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
     assert {"/usr/local/nvidia", "/dev/aperture_devices"} <= mounts
+    assert "/hostsysfs" not in mounts
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_no_pod_of_a_cluster_is_privileged(case: str) -> None:
+    texts = [json.dumps(one) for kind in ("Job", "JobSet", "MPIJob") for one in of_kind(case, kind)]
+    assert texts
+    assert not [text for text in texts if '"privileged": true' in text or '"hostNetwork"' in text]
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_accounts_are_restricted_and_only_tcpxos_are_held_to_that_by_rules(case: str) -> None:
+    spaces = [one["metadata"]["labels"] for one in of_kind(case, "Namespace")]
+    enforced = {
+        one["pod-security.kubernetes.io/enforce"]
+        for one in spaces
+        if "gcluster.local/account" in one
+    }
+    policies = {one["metadata"]["name"] for one in of_kind(case, "ValidatingAdmissionPolicy")}
+    by_rules = "gcluster-restricted-pods" in policies
+    assert enforced == ({"privileged"} if by_rules else {"restricted"})
+    assert by_rules == (case == "google")
+
+
+def test_accounts_see_googles_folders_by_claims() -> None:
+    claims = {one["metadata"]["name"] for one in of_kind("google", "PersistentVolumeClaim")}
+    folders = google_folders("gpudirect-tcpxo")
+    assert {one.name for one in folders} < claims
+    volumes = {
+        one["metadata"]["name"]: one["spec"] for one in of_kind("google", "PersistentVolume")
+    }
+    for one in folders:
+        assert volumes[f"nlp-{one.name}"]["hostPath"] == {"path": one.path, "type": "Directory"}
+        modes = ["ReadWriteMany" if one.writable else "ReadOnlyMany"]
+        assert volumes[f"nlp-{one.name}"]["accessModes"] == modes
+
+
+def test_pods_networks_are_those_that_the_stack_made() -> None:
+    """GKE, "Maximize GPU network bandwidth in Standard mode clusters": Network and parameters."""
+    facts = facts_of(spec_of("google"))
+    assert set(unknown_networks(facts)) == {"mega"}
+    assert google_network_objects(facts) == []
+    made = {"mega": tuple(f"west-net-{number}/west-sub-{number}" for number in range(1, 9))}
+    inventory = msgspec.structs.replace(facts.inventory, networks=made)
+    objects = google_network_objects(msgspec.structs.replace(facts, inventory=inventory))
+    parameters = [one["spec"] for one in objects if one["kind"] == "GKENetworkParamSet"]
+    assert parameters[7] == {
+        "vpc": "west-net-8",
+        "vpcSubnet": "west-sub-8",
+        "deviceMode": "NetDevice",
+    }
+    networks = [one for one in objects if one["kind"] == "Network"]
+    assert [one["metadata"]["name"] for one in networks] == [f"vpc{n}" for n in range(1, 9)]
+    assert networks[0]["spec"]["type"] == "Device"
+    assert google_networks("gib", 8) == ("gvnic-1", *(f"rdma-{number}" for number in range(8)))
 
 
 def test_tcpxos_daemon_runs_beside_the_ranks_that_gke_runs_none_for() -> None:
@@ -189,15 +263,13 @@ def test_gkes_nodes_call_their_interfaces_otherwise_than_slurms() -> None:
         "gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"}
     )
     assert (gib["NCCL_SOCKET_IFNAME"], gib["NCCL_NET"]) == ("eth0,eth1", "gIB")
-    assert set(google_libraries("gib").values()) == {"/usr/local/gib", "/usr/local/nvidia"}
+    assert {one.at for one in google_folders("gib")} == {"/usr/local/gib", "/usr/local/nvidia"}
 
 
-def test_nodes_of_ours_have_googles_fabric_from_the_roles() -> None:
+def test_pods_of_nodes_that_are_not_gkes_have_nothing_of_googles_fabric() -> None:
     facts = facts_of(spec_of("google"))
     own = msgspec.structs.replace(facts.scheduler, control_plane="self")
-    access = fabric_access(msgspec.structs.replace(facts, scheduler=own), "mega")
-    assert (access.host_paths, access.daemon) == (("/var/lib/tcpxo", "/dev/aperture_devices"), "")
-    assert access.environment == job_environment(facts.nodes["mega"])
+    assert fabric_access(msgspec.structs.replace(facts, scheduler=own), "mega") == FabricAccess()
 
 
 def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:

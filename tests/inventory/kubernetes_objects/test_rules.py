@@ -5,6 +5,7 @@ The API server has the Go one; both have optional values and joined texts as ext
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,9 +61,9 @@ def _refusals(
         },
     }
     variables: dict[str, Any] = {}
+    given["variables"] = variables
     for variable in spec["variables"]:
         variables[variable["name"]] = _value(variable["expression"], given)
-    given["variables"] = variables
     return [
         str(_value(rule["messageExpression"], given))
         for rule in spec["validations"]
@@ -112,6 +113,9 @@ ESCAPES: dict[str, dict[str, Any]] = {
     "the host's network": {"hostNetwork": True},
     "devices": {"containers": [{"securityContext": {"privileged": True}}]},
     "devices, before it starts": {"initContainers": [{"securityContext": {"privileged": True}}]},
+    "the memory of others": {
+        "containers": [{"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}]
+    },
     "the kernel": {"containers": [{"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]},
 }
 
@@ -126,13 +130,138 @@ def test_a_member_gets_no_hold_of_a_host(what: str, pod: dict[str, Any]) -> None
 
 def test_an_ordinary_pod_is_none_of_that() -> None:
     tolerated = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
-    locks = {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}
+    locks = {"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"]}}}
     pod = _pod(
         containers=[locks],
         tolerations=[tolerated],
         volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}],
     )
     assert refusals("campus", "gcluster-confined-pods", "nlp", pod) == []
+
+
+def _sidecar() -> dict[str, Any]:
+    """Return the pod of the compiled AllReduce as a member may write it: folders by claims."""
+    (job,) = of_kind("google", "Job")
+    template = json.loads(json.dumps(job["spec"]["template"]))
+    spec, (daemon,) = template["spec"], template["spec"]["initContainers"]
+    names = {one["name"] for one in daemon["volumeMounts"]}
+    own = {
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    shared = {"google-nvidia", "tcpxo-apertures"}
+    ranks: dict[str, Any] = {
+        "name": "ranks",
+        "securityContext": own,
+        "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in sorted(shared)],
+    }
+    volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in sorted(names)]
+    return {
+        "metadata": {"annotations": template["metadata"]["annotations"]},
+        "spec": {
+            "containers": [ranks],
+            "initContainers": spec["initContainers"],
+            "volumes": volumes,
+        },
+    }
+
+
+def _refused_sidecar(made: dict[str, Any], what: str = "pods") -> list[str]:
+    asked = made if what == "pods" else {"spec": {"template": made}}
+    return [
+        said
+        for policy in (f"gcluster-confined-{what}", f"gcluster-restricted-{what}")
+        for said in refusals("google", policy, "nlp", asked)
+    ]
+
+
+def _ranks(pod: dict[str, Any]) -> Any:
+    return pod["spec"]["containers"][0]
+
+
+def _daemon(pod: dict[str, Any]) -> Any:
+    return pod["spec"]["initContainers"][0]
+
+
+DAEMON_ABUSES: dict[str, Any] = {
+    "an image of one's own": lambda p: _daemon(p).update(image="evil"),
+    "a command of one's own": lambda p: _daemon(p).update(command=["sh"]),
+    "arguments": lambda p: _daemon(p).update(args=["-c", "id"]),
+    "a library of one's own": lambda p: _daemon(p)["env"].append(
+        {"name": "LD_PRELOAD", "value": "/x.so"}
+    ),
+    "a hook": lambda p: _daemon(p).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
+    "a probe": lambda p: _daemon(p).update(startupProbe={"exec": {"command": ["id"]}}),
+    "the host's settings, writable": lambda p: [
+        one.pop("readOnly") for one in _daemon(p)["volumeMounts"]
+    ],
+    "a folder over its programs": lambda p: _daemon(p)["volumeMounts"][0].update(mountPath="/fts"),
+    "more rights": lambda p: _daemon(p)["securityContext"]["capabilities"]["add"].append(
+        "SYS_ADMIN"
+    ),
+    "its rights for the ranks": lambda p: _ranks(p)["securityContext"]["capabilities"].update(
+        add=["NET_ADMIN"]
+    ),
+    "its folders for the ranks": lambda p: _ranks(p)["volumeMounts"].append(
+        {"name": "tcpxo-proc-sys", "mountPath": "/x"}
+    ),
+    "its folders by another name": lambda p: p["spec"]["volumes"].append(
+        {"name": "mine", "persistentVolumeClaim": {"claimName": "tcpxo-sys"}}
+    ),
+    "another claim by its name": lambda p: p["spec"]["volumes"][0]["persistentVolumeClaim"].update(
+        claimName="sets"
+    ),
+    "a disk": lambda p: p["metadata"]["annotations"].update(
+        {"devices.gke.io/container.ranks": "- path: /dev/sda\n"}
+    ),
+    "more devices for the daemon": lambda p: p["metadata"]["annotations"].update(
+        {"devices.gke.io/container.tcpxo-daemon": "- path: /dev/sda\n"}
+    ),
+    "root": lambda p: _ranks(p)["securityContext"].update(runAsUser=0),
+    "perhaps root": lambda p: _ranks(p)["securityContext"].pop("runAsNonRoot"),
+    "more than its parent": lambda p: _ranks(p)["securityContext"].pop("allowPrivilegeEscalation"),
+    "every capability": lambda p: _ranks(p)["securityContext"]["capabilities"].pop("drop"),
+    "every system call": lambda p: _ranks(p)["securityContext"].pop("seccompProfile"),
+    "a folder of the host": lambda p: p["spec"]["volumes"].append(
+        {"name": "x", "hostPath": {"path": "/"}}
+    ),
+    "a share of another": lambda p: p["spec"]["volumes"].append({"name": "x", "nfs": {}}),
+    "a port of the host": lambda p: _ranks(p).update(ports=[{"hostPort": 80}]),
+    "settings of the kernel": lambda p: p["spec"].update(
+        securityContext={"sysctls": [{"name": "kernel.shm_rmid_forced"}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ["pods", "jobs"])
+def test_a_pod_with_tcpxos_daemon_is_taken_and_the_daemon_is_googles(what: str) -> None:
+    assert _refused_sidecar(_sidecar(), what) == []
+
+
+@pytest.mark.parametrize("what", ["pods", "jobs"])
+@pytest.mark.parametrize("change", DAEMON_ABUSES.values(), ids=DAEMON_ABUSES)
+def test_nothing_else_goes_with_tcpxos_daemon(change: Any, what: str) -> None:
+    made = _sidecar()
+    change(made)
+    assert _refused_sidecar(made, what) != []
+
+
+def test_nobody_runs_a_command_in_tcpxos_daemon() -> None:
+    def said(container: str) -> list[str]:
+        asked = {"container": container}
+        return refusals("google", "gcluster-daemon-sessions", "nlp", asked)
+
+    assert said("ranks") == []
+    assert said("tcpxo-daemon") == ["no session in tcpxo-daemon"]
+
+
+@pytest.mark.parametrize("note", ["devices.gke.io/container.x", "devices.nri.io/pod"])
+def test_devices_do_not_come_by_annotations(note: str) -> None:
+    pod = {"metadata": {"annotations": {note: "- path: /dev/sda"}}, "spec": {"containers": [{}]}}
+    (said,) = refusals("campus", "gcluster-confined-pods", "nlp", pod)
+    assert said == "no annotations that ask for devices or mounts of the node"
 
 
 def test_a_service_takes_nobodys_address() -> None:

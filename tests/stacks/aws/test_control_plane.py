@@ -121,6 +121,8 @@ def test_user_data_is_one_mime_text_of_what_nodeadm_and_what_cloud_init_read() -
         "cidr": "10.96.0.0/16",
     }
     assert answer["kubelet"]["flags"] == ["--node-labels=gcluster.local/pool=train"]
+    limits = answer["containerd"]["baseRuntimeSpec"]["process"]["rlimits"]
+    assert {one["type"]: one["hard"] for one in limits}["RLIMIT_MEMLOCK"] == 2**64 - 1
     assert second.get_payload() == "#cloud-config\n"
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from gcp_cases import items, part, recorded, spec_from
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
+from gcluster.stacks.gcp.session import Session
+from gcluster.stacks.provider import SiteContext
 
+from ..engine_double import Engines
 from ..graph_comparison import agrees
+from ..ledger_double import RecordingLedger
 
 GKE = """\
 apiVersion: gcluster/v1
@@ -74,6 +80,34 @@ def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
     nics = items(part(pool, "networkConfig")["additionalNodeNetworkConfigs"])
     assert len(nics) == 8
     assert node["labels"] == {"gcluster.local/pool": "train"}
+
+
+def test_the_stack_tells_which_networks_pods_get_interfaces_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spec = spec_from(GKE)
+    told = recorded(spec).outputs["fabric-networks"]
+    assert [len(nics) for nics in told.values()] == [8]
+    names = [str(nic).split("/") for nic in told["train"]]
+    assert all(len(parts) == 2 and all(parts) for parts in names)
+    assert len({subnet for _, subnet in names}) == 8
+    stacks = Engines()
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", stacks)
+    context = SiteContext(
+        spec=spec,
+        site="here",
+        cluster_id="0a1b2c3d",
+        workdir=tmp_path,
+        cache=tmp_path,
+        ledger=RecordingLedger(),
+        emit=lambda _: None,
+        state=f"file://{tmp_path}/state",
+        passphrase=lambda: "a secret",
+    )
+    session = Session(context, load_catalog())
+    assert session.fabric_networks() == {}
+    stacks.outputs = {"fabric-networks": {"train": ["net-1/sub-1", "net-2/sub-2"]}}
+    assert session.fabric_networks() == {"train": ("net-1/sub-1", "net-2/sub-2")}
 
 
 def test_gke_s_name_is_known_of_every_machine_s_gpus() -> None:
