@@ -179,10 +179,6 @@ class CloudProvider(Provider):
         """Return what the stack made of the site's Lustre, and what its cloud says of the rest."""
         return self._session(context).file_systems()
 
-    def fabric_networks(self, context: SiteContext) -> Mapping[str, tuple[str, ...]]:
-        """Return what the stack says of the networks that pods get interfaces in."""
-        return self._session(context).fabric_networks()
-
     def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Let the engine read back what is there, and say what differs from the stack."""
         return self._session(context).detect_drift()

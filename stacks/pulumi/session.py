@@ -210,10 +210,6 @@ class SiteSession(ABC):
         there = {n: storage.existing for n, storage in mine.items() if storage.existing}
         return found | {name: self._existing_device(id_) for name, id_ in there.items()}
 
-    def fabric_networks(self) -> dict[str, tuple[str, ...]]:
-        """Return pool -> NETWORK/SUBNET of its nodes' interfaces; {} where the stack says none."""
-        return {}
-
     @abstractmethod
     def _existing_device(self, identifier: str) -> str:
         """Ask the cloud what is mounted of a file system that exists; raises ProviderError."""

@@ -12,18 +12,18 @@ import msgspec
 
 from ....schemas.catalog import Addon
 from ..steps import Json
-from .fabric import EFA_RESOURCE, fabric_access
-from .fabric import (
+from .devices.fabric import EFA_RESOURCE, fabric_access
+from .devices.fabric import (
     uses_network_operator as has_adapters,
 )
-from .facts import KubernetesFacts
-from .google import INJECTOR, INSTALLERS, TCPXO
-from .gpus import (
+from .devices.google import INJECTOR, INSTALLERS, TCPXO
+from .devices.gpus import (
     amd_values,
     gke_brings_gpus,
     gpu_pools,
     nvidia_values,
 )
+from .facts import KubernetesFacts
 from .nodes import MACHINE
 from .objects import Object, documents, new, owned, to_yaml
 from .queues import kueue_values

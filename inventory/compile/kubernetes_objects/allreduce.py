@@ -15,9 +15,9 @@ import msgspec
 
 from ..steps import Json
 from .accounts import SMOKE_PRIORITY
-from .fabric import FabricAccess
+from .devices.fabric import FabricAccess
+from .devices.google import HostFolder, daemon_container
 from .facts import DEVICE_CLASSES
-from .google import HostFolder, daemon_container
 from .nodes import HOST, POOL
 from .objects import SYSTEM_NAMESPACE, Object, new
 

@@ -8,9 +8,8 @@ exactly Google's; nobody looks into it.
 
 from __future__ import annotations
 
-from .fabric import with_daemon
-from .facts import KubernetesFacts
-from .google import (
+from .devices.fabric import with_daemon
+from .devices.google import (
     DAEMON_ANNOTATIONS,
     DAEMON_COMMAND,
     DAEMON_NAME,
@@ -19,6 +18,7 @@ from .google import (
     TCPXO,
     google_folders,
 )
+from .facts import KubernetesFacts
 from .objects import Object, admission_policy, literal, validation
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ....schemas.derived.control_planes import CLAIMS_SINCE, has
 from ..steps import Json
 from .accounts import gpu_limits, qualities
-from .fabric import fabric_access
+from .devices.fabric import fabric_access
 from .facts import (
     DEVICE_CLASSES,
     GPU_RESOURCES,

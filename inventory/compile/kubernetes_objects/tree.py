@@ -17,10 +17,10 @@ from .accounts import (
 )
 from .addons import addon_files, addon_namespaces
 from .allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
-from .fabric import network_objects
+from .devices.fabric import network_objects
+from .devices.google import folder_claims, google_network_objects, unknown_networks
+from .devices.gpus import amd_devices, claim_templates, simulated_plugins
 from .facts import KubernetesFacts, kubernetes_facts
-from .google import folder_claims, google_network_objects, unknown_networks
-from .gpus import amd_devices, claim_templates, simulated_plugins
 from .nodes import nodes
 from .objects import Object, documents, owned, to_yaml
 from .queues import (

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from ....inventory.compile.kubernetes_objects.allreduce import RUN, AllReduceRun, companions, job
-from ....inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
+from ....inventory.compile.kubernetes_objects.devices.fabric import FabricAccess, fabric_access
 from ....inventory.compile.kubernetes_objects.facts import (
     KubernetesFacts,
     gpu_resource,

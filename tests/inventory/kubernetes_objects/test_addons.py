@@ -15,9 +15,9 @@ from gcluster.inventory.compile.kubernetes_objects.addons import (
     cilium_values,
     flux_objects,
 )
-from gcluster.inventory.compile.kubernetes_objects.fabric import network_objects
+from gcluster.inventory.compile.kubernetes_objects.devices.fabric import network_objects
+from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, tolerations
-from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.queues import (
     configuration,
     flavors,

@@ -13,20 +13,20 @@ import yaml
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile.gpu.nccl import job_environment
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.fabric import (
+from gcluster.inventory.compile.kubernetes_objects.devices.fabric import (
     FabricAccess,
     fabric_access,
     rail_subnets,
 )
-from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
-from gcluster.inventory.compile.kubernetes_objects.google import (
+from gcluster.inventory.compile.kubernetes_objects.devices.google import (
     google_environment,
     google_folders,
     google_network_objects,
     google_networks,
     unknown_networks,
 )
-from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
+from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
+from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog

@@ -13,9 +13,10 @@ from ipaddress import ip_network
 
 import msgspec
 
-from ..gpu.nccl import job_environment
-from ..steps import Json
-from .facts import KubernetesFacts, tolerations
+from ...gpu.nccl import job_environment
+from ...steps import Json
+from ..facts import KubernetesFacts, tolerations
+from ..objects import Object, new
 from .google import (
     DAEMON_ANNOTATIONS,
     INSTALLERS,
@@ -26,7 +27,6 @@ from .google import (
     google_interfaces,
     google_networks,
 )
-from .objects import Object, new
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ....schemas.catalog import Addon
-from ..network.cloud_fabrics import DAEMON
-from ..steps import Json
-from .facts import KubernetesFacts
-from .objects import Object, new
+from .....schemas.catalog import Addon
+from ...network.cloud_fabrics import DAEMON
+from ...steps import Json
+from ..facts import KubernetesFacts
+from ..objects import Object, new
 
 TCPXO = "gpudirect-tcpxo"
 INSTALLERS = {TCPXO: "gke-tcpxo-installer", "gib": "gke-gib-installer"}

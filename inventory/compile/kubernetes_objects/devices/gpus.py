@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ..slurm.nodes import gpu_count
-from ..steps import Json
-from .facts import (
+from ...slurm.nodes import gpu_count
+from ...steps import Json
+from ..facts import (
     DEVICE_CLASSES,
     KubernetesFacts,
     gpu_resource,
     tolerations,
     units_per_gpu,
 )
-from .nodes import POOL, SIMULATED, slices_name
-from .objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
+from ..nodes import POOL, SIMULATED, slices_name
+from ..objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
 
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"
