@@ -8,7 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
+from ...inventory.compile.kubernetes_objects.nodes import (
+    NO_PARTITION,
+    PARTITION_DOMAIN,
+    TAINT_DOMAIN,
+    taint_label,
+)
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from ...schemas.derived.hostlist import fold
 from ..scheduler.accounting.plan import AccountingPlan
@@ -140,13 +145,16 @@ def _marks(marks: Mapping[str, Any], node: LiveNode) -> Marks | None:
     wanted = {(t["key"], t.get("value", ""), t["effect"]) for t in marks["taints"]}
     taints = [f"{key}={value}:{effect}" for key, value, effect in sorted(wanted - there)]
     taints += [
-        f"{key}:{effect}-" for key, _, effect in sorted(there - wanted) if key == NO_PARTITION
+        f"{key}:{effect}-"
+        for key, _, effect in sorted(there - wanted)
+        if (key == NO_PARTITION or taint_label(key) in node.labels)
+        and (key, effect) not in {(k, e) for k, _, e in wanted}
     ]
     return Marks(labels=labels, taints=tuple(taints)) if labels or taints else None
 
 
 def _is_our_label(label: str) -> bool:
-    return label.partition("/")[0] in {DOMAIN, PARTITION_DOMAIN} or label == _MIG
+    return label.partition("/")[0] in {DOMAIN, PARTITION_DOMAIN, TAINT_DOMAIN} or label == _MIG
 
 
 def _lines(verb: str, keys: Iterable[ObjectKey]) -> Iterator[str]:

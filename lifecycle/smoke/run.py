@@ -97,7 +97,7 @@ def run_allreduce(
         LifecycleError: there is no controller, or no compute host to test.
         UnprovenError: too few of the hosts are idle to prove anything (GC1173).
     """
-    everyone = inventory.with_role("compute")
+    everyone = tuple(h for h in inventory.with_role("compute") if spec.pools[h.pool].runs_jobs)
     if not inventory.has_scheduler or not everyone:
         raise failure(
             "GC931",

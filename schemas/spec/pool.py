@@ -158,17 +158,34 @@ LabelValue: TypeAlias = Annotated[
 ]
 
 
+class NodeTaint(SpecModel, frozen=True):
+    """What keeps pods off a pool's nodes that don't tolerate it."""
+
+    UPDATES: ClassVar = updates(in_place="key value effect")
+
+    key: LabelName
+    """As a label's name."""
+    value: LabelValue = ""
+    """As a label's value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What becomes of pods that don't tolerate it."""
+
+
 class PoolKubernetes(SpecModel, frozen=True):
     """Nodes of a pool under Kubernetes: what they are called, and how their kubelet runs pods."""
 
     UPDATES: ClassVar = updates(
-        in_place="labels time_slices",
+        in_place="labels taints system time_slices",
         rolling="mig alignment pin_memory reserved_cpus reserved_memory max_pods pids_per_pod "
         "parallel_pulls",
     )
 
     labels: dict[LabelName, LabelValue] = field(default_factory=dict)
     """Labels in addition to gcluster's own."""
+    taints: list[NodeTaint] = field(default_factory=list)
+    """Taints of its nodes; jobs that a queue sends here tolerate them."""
+    system: bool = False
+    """Its nodes are for the cluster's own pods and for no jobs; they are in no partition."""
     mig: Annotated[str | None, Meta(examples=["all-1g.10gb", "none"])] = None
     """MIG profile of the pool's GPUs, or none; default: that of `scheduler.gpu`."""
     time_slices: Annotated[int, Meta(ge=1)] | None = None
@@ -284,6 +301,12 @@ class Pool(SpecModel, frozen=True):
     def most(self) -> int | None:
         """Machines there may be at once; None where the spec gives no count."""
         return self.count.max if isinstance(self.count, Count) else self.count
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether jobs are sent to its nodes."""
+        own = self.kubernetes is not None and self.kubernetes.system
+        return self.role == "compute" and not own
 
     @property
     def is_elastic(self) -> bool:

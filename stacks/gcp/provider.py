@@ -53,7 +53,7 @@ class GcpProvider(CloudProvider):
 
     def fabric_networks(self, context: SiteContext) -> Mapping[str, tuple[str, ...]]:
         """Return what the stack says of the networks that GKE's pods get interfaces in."""
-        session = self._session_type()(context, self._catalog())
+        session = self._session_type()(context, self._catalog(), self._api)
         return session.fabric_networks()
 
     def _session_type(self) -> type[Session]:

@@ -40,8 +40,8 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def compute(self) -> dict[str, tuple[Host, ...]]:
-        """Compute pool -> its hosts, by name of the pool."""
-        found = (name for name, pool in self.spec.pools.items() if pool.role == "compute")
+        """Pool that jobs are sent to -> its hosts, by name of the pool."""
+        found = (name for name, pool in self.spec.pools.items() if pool.runs_jobs)
         return {name: self.inventory.in_pool(name) for name in sorted(found)}
 
     def machine(self, pool: str) -> Machine:
@@ -158,7 +158,19 @@ _AKS_SPOT = {
 
 
 def tolerations(facts: KubernetesFacts, pools: Iterable[str]) -> list[Json]:
-    """Return what pods must tolerate to run on these pools' nodes: taints that a cloud sets."""
+    """Return what pods must tolerate to run on these pools' nodes: the spec's taints, a cloud's."""
+    pools = list(pools)
+    found = [
+        {"key": one.key, "operator": "Equal", "value": one.value, "effect": one.effect}
+        for pool in pools
+        if (asked := facts.spec.pools[pool].kubernetes) is not None
+        for one in asked.taints
+    ]
+    given = [one for index, one in enumerate(found) if one not in found[:index]]
+    return [*given, *_of_cloud(facts, pools)]
+
+
+def _of_cloud(facts: KubernetesFacts, pools: Iterable[str]) -> list[Json]:
     if facts.scheduler.control_plane != "aks":
         return []
     bought = [option for pool in pools for option in facts.spec.pools[pool].market]

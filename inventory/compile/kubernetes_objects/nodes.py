@@ -28,6 +28,16 @@ NO_PARTITION = f"{DOMAIN}/no-partition"
 """Taint of nodes that no partition has: only pods that tolerate it run there."""
 
 
+TAINT_DOMAIN = f"taint.{DOMAIN}"
+"""taint.gcluster.local/KEY on nodes with a taint of the spec: by it the taint is taken away again
+when the spec drops it. KEY has "_" for "/"."""
+
+
+def taint_label(key: str) -> str:
+    """Return the label that says that a taint is the spec's."""
+    return f"{TAINT_DOMAIN}/{label_value(key.replace('/', '_'))}"
+
+
 def nodes(facts: KubernetesFacts) -> dict[str, Json]:
     """Return host -> its labels and taints, for all hosts but the controllers.
 
@@ -51,6 +61,7 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     pool_spec, node = facts.spec.pools[pool], facts.nodes[pool]
     asked = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
     labels = {**asked, POOL: pool, SITE: pool_spec.site}
+    labels |= {taint_label(one["key"]): "true" for one in _asked_taints(facts, pool)}
     if node.machine is not None:
         labels[MACHINE] = label_value(node.machine.name)
         if node.machine.gpu is not None:
@@ -84,10 +95,21 @@ def slices_name(replicas: int) -> str:
 
 
 def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
-    """Return the taints of a pool's nodes: those that no partition has are kept free of jobs."""
-    if any(pool in partition.pools for partition in facts.partitions.values()):
-        return []
-    return [{"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
+    """Return the taints of a pool's nodes: those that no partition has are kept free of jobs.
+
+    Not those for the cluster's own pods.
+    """
+    asked, pool_spec = _asked_taints(facts, pool), facts.spec.pools[pool]
+    system = pool_spec.kubernetes is not None and pool_spec.kubernetes.system
+    if system or any(pool in partition.pools for partition in facts.partitions.values()):
+        return asked
+    return [*asked, {"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
+
+
+def _asked_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
+    asked = facts.spec.pools[pool].kubernetes
+    given = () if asked is None else asked.taints
+    return [{"key": one.key, "value": one.value, "effect": one.effect} for one in given]
 
 
 def place_labels(host: Host) -> dict[str, str]:
@@ -107,8 +129,11 @@ def placed(facts: KubernetesFacts, hosts: Sequence[Host]) -> list[Host]:
 def topology_levels(facts: KubernetesFacts, pool: str) -> list[str]:
     """Return the labels of a pool's topology, the widest first; the last is the node itself.
 
-    A level holds only where every node has it: Kueue leaves out nodes that lack one.
+    A level holds only where every node has it: Kueue leaves out nodes that lack one. A pool that
+    grows has none, for Kueue places jobs on nodes that are there and would wait for ever.
     """
+    if facts.spec.pools[pool].is_elastic:
+        return []
     hosts = placed(facts, facts.compute[pool])
     levels = [
         label

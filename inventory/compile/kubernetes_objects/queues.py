@@ -48,13 +48,13 @@ def flavors(facts: KubernetesFacts) -> list[Object]:
             new(API, "ResourceFlavor", pool, spec=_nodes_of(facts, pool)) for pool in facts.compute
         ]
     levels = {pool: topology_levels(facts, pool) for pool in facts.compute}
-    topologies = {topology_name(one): one for one in levels.values()}
+    topologies = {topology_name(one): one for one in levels.values() if one}
     made = [
         new(API, "Topology", name, spec={"levels": [{"nodeLabel": label} for label in one]})
         for name, one in sorted(topologies.items())
     ]
     for pool, one in levels.items():
-        spec = {**_nodes_of(facts, pool), "topologyName": topology_name(one)}
+        spec = _nodes_of(facts, pool) | ({"topologyName": topology_name(one)} if one else {})
         made.append(new(API, "ResourceFlavor", pool, spec=spec))
     return made
 

@@ -31,7 +31,7 @@ def written_partitions(spec: ClusterSpec) -> dict[str, Partition]:
             for pool, name in spill_partitions(spec).items()
             if name not in spec.scheduler.partitions
         }
-    pools = sorted(name for name, pool in spec.pools.items() if pool.role == "compute")
+    pools = sorted(name for name, pool in spec.pools.items() if pool.runs_jobs)
     return {"main": Partition(pools=pools, default=True)} if pools else {}
 
 

@@ -46,13 +46,17 @@ def leaving_nodes(
 
 
 def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]) -> dict[str, int]:
-    """Return pool -> how many of its ready nodes go, where the cloud chooses which (pure)."""
+    """Return pool -> how many of its ready nodes go, where the cloud chooses which (pure).
+
+    Of an elastic pool the autoscaler gives them back when no pod needs them.
+    """
     if not _repair_hint(spec):
         return {}
     run = managed_pools(spec)
     wanted = Counter(host.pool for host in planned)
     ready = Counter(node.pool for node in nodes if node.ready and node.pool in run)
-    return {pool: more for pool, count in ready.items() if (more := count - wanted[pool]) > 0}
+    fixed = [pool for pool in ready if not spec.pools[pool].is_elastic]
+    return {pool: more for pool in fixed if (more := ready[pool] - wanted[pool]) > 0}
 
 
 def _repair_hint(spec: ClusterSpec) -> str:

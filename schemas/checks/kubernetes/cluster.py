@@ -277,6 +277,7 @@ def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
 
 _RESERVED = ("gcluster.local/", "kubernetes.io/", "k8s.io/")
 """Prefixes of labels that are gcluster's and Kubernetes' own, and how theirs end."""
+_OF_NODES = frozenset({"labels", "taints", "system"})
 _OF_GPUS = ("mig", "time_slices")
 _HERE = ("alignment", "pin_memory", "reserved_cpus", "reserved_memory", "pids_per_pod")
 """Settings of a kubelet that are about a machine's own processors, memory and processes."""
@@ -300,7 +301,7 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
         changed = [
             f for f in PoolKubernetes.__struct_fields__ if getattr(asked, f) != getattr(default, f)
         ]
-        for field, why in _without_effect(context, pool, asked, changed):
+        for field, why in _without_effect(context, name, asked, changed):
             yield Finding(
                 summary=f'pool "{name}": {why}',
                 path=(*path, *field),
@@ -311,25 +312,43 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
 
 
 def _without_effect(
-    context: CheckContext, pool: Pool, asked: PoolKubernetes, changed: list[str]
+    context: CheckContext, pool_name: str, asked: PoolKubernetes, changed: list[str]
 ) -> Iterator[tuple[PathTuple, str]]:
     """Yield what of a pool's settings nobody takes, and why."""
-    kubernetes = context.kubernetes
+    kubernetes, pool = context.kubernetes, context.pools[pool_name]
     if kubernetes is None:
         yield (), "settings for Kubernetes, and Slurm is the scheduler"
         return
     if pool.role == "login":
         yield (), "login nodes are no nodes of Kubernetes"
         return
-    if pool.role == "controller" and "labels" in changed:
-        yield ("labels",), "control planes get no labels"
-    for label in asked.labels:
+    yield from _marks(kubernetes, pool_name, pool, asked)
+    for field in changed:
+        if field not in _OF_NODES and (why := _idle(context, kubernetes, pool, field)):
+            yield (field,), why
+
+
+def _marks(
+    kubernetes: KubernetesScheduler, pool_name: str, pool: Pool, asked: PoolKubernetes
+) -> Iterator[tuple[PathTuple, str]]:
+    """Yield what of the marks of a pool's nodes nobody sets or heeds."""
+    for what in ("labels", "taints") if pool.role == "controller" else ():
+        if getattr(asked, what):
+            yield (what,), f"control planes get no {what}"
+    if asked.system and pool.role == "controller":
+        yield ("system",), "control planes run the cluster's own pods and no jobs anyway"
+    elif asked.system:
+        among = [n for n, one in kubernetes.partitions.items() if pool_name in one.pools]
+        for name in among[:1]:
+            yield ("system",), f"partition {name} sends jobs there"
+    for what, label in [
+        *(("labels", one) for one in asked.labels),
+        *(("taints", one.key) for one in asked.taints),
+    ]:
         domain = label.rpartition("/")[0]
         if any(f"{domain}/" == own or f"{domain}/".endswith(f".{own}") for own in _RESERVED):
-            yield ("labels", label), f"{label} is a label of gcluster's or of Kubernetes' own"
-    for field in changed:
-        if field != "labels" and (why := _idle(context, kubernetes, pool, field)):
-            yield (field,), why
+            path = (what, label) if what == "labels" else (what,)
+            yield path, f"{label} is gcluster's or Kubernetes' own"
 
 
 def _idle(context: CheckContext, kubernetes: KubernetesScheduler, pool: Pool, field: str) -> str:

@@ -108,14 +108,14 @@ def pool_without_partition(context: CheckContext) -> Iterator[Finding]:
     """No job can reach a compute pool that is in no partition and is no target of a spill.
 
     Without any partitions in the spec there is one, "main", with every compute pool. Pools that
-    serve a file system run no jobs and belong in none.
+    serve a file system run no jobs and belong in none, as those for Kubernetes' own pods do.
     """
     reached = {pool for _, pool, _ in _references(context)}
     reached |= {spill.to for spill in context.spills.values()} | set(context.mounts.servers)
     if not _partitions(context) or not reached <= (context.declared_pools or frozenset()):
         return  # no partitions at all, or a misspelt pool, which is an error already
     for name, pool in context.pools.items():
-        if pool.role == "compute" and name not in reached:
+        if pool.runs_jobs and name not in reached:
             yield Finding(
                 summary=f'compute pool "{name}" is in no partition: no job can reach it',
                 path=("pools", name),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ....schemas.derived.control_planes import managed_release
-from ....schemas.spec import AzureSite, ClusterSpec
+from ....schemas.spec import AzureSite, ClusterSpec, NodeTaint
 from ...pulumi.names import Limit, shortened
-from ...pulumi.plan import managed_kubernetes
+from ...pulumi.plan import elastic_labels, elastic_taints, managed_kubernetes
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -37,6 +37,12 @@ class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether AKS brings the GPUs' driver; else the GPU operator does."""
     gpus: frozenset[str]
     """Pools whose nodes have GPUs."""
+    labels: dict[str, dict[str, str]]
+    """Elastic pool -> labels that its nodes come with."""
+    taints: dict[str, tuple[NodeTaint, ...]]
+    """Elastic pool -> taints that its nodes come with."""
+    system: frozenset[str]
+    """Pools whose nodes are for the cluster's own pods."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
 
@@ -58,6 +64,9 @@ def control_plane_plan(
         admin_cidrs=tuple(site.network.admin_cidrs),
         driver="None" if kubernetes.gpu.driver == "container" else "Install",
         gpus=frozenset(name for name, machine in machines.items() if machine and machine.gpu),
+        labels={pool.name: elastic_labels(spec, pool.name) for pool in nodes if pool.elastic},
+        taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
+        system=frozenset(name for name in machines if not spec.pools[name].runs_jobs),
         pools=frozenset(machines),
     )
 

@@ -172,7 +172,7 @@ class AksPoolArgs(Args, frozen=True, kw_only=True):
 
 
 class AksPool(Component[AksPoolArgs]):
-    """A node pool of a fixed size, on one option."""
+    """A node pool on one option, of a fixed size or within bounds."""
 
     kind = "azure:AksPool"
     pool_id: pulumi.Output[str]
@@ -181,14 +181,19 @@ class AksPool(Component[AksPoolArgs]):
         """Make it."""
         pool, option = args.pool, args.option
         spot = option.market == "spot"
+        grows = pool.elastic and args.part == pool.sets[-1].name
+        more = pool.most - len(pool.nodes)
         self.pool_id = containerservice.AgentPool(
             args.names(f"nodes-{args.part}"),
             agent_pool_name=pool_name(args.part),
             resource_group_name=args.resource_group,
             resource_name_=args.cluster,
-            mode="User",
+            mode="System" if pool.name in args.plan.system else "User",
             type="VirtualMachineScaleSets",
             count=args.count,
+            enable_auto_scaling=grows or None,
+            min_count=args.count if grows else None,
+            max_count=args.count + more if grows else None,
             vm_size=pool.machine,
             orchestrator_version=args.plan.release,
             os_type="Linux",
@@ -205,9 +210,14 @@ class AksPool(Component[AksPoolArgs]):
             capacity_reservation_group_id=option.reservation or None,
             proximity_placement_group_id=pool.proximity_group or None,
             enable_encryption_at_host=args.encrypted,
-            node_labels={_NODE_POOL: pool.name},
+            node_labels={_NODE_POOL: pool.name, **args.plan.labels.get(pool.name, {})},
+            node_taints=[
+                f"{one.key}={one.value}:{one.effect}" for one in args.plan.taints.get(pool.name, ())
+            ]
+            or None,
             tags={**pool.tags, POOL: pool.name},
-            opts=self.child(),
+            # How many there are is the autoscaler's to say.
+            opts=self.child(pulumi.ResourceOptions(ignore_changes=["count"] if grows else [])),
         ).id
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import gpu_sharing, managed_release
-from ....schemas.spec import ClusterSpec, GcpSite
-from ...pulumi.plan import managed_kubernetes
+from ....schemas.spec import ClusterSpec, GcpSite, NodeTaint
+from ...pulumi.plan import elastic_labels, elastic_taints, managed_kubernetes
 from .facts import facts
 from .pools import PoolPlan
 
@@ -39,6 +39,10 @@ class GkePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Who brings the GPUs' driver: GKE onto its image, or the GPU operator."""
     gpus: dict[str, GkeGpuPlan]
     """Pool -> its nodes' GPUs; pools without any are not here."""
+    labels: dict[str, dict[str, str]]
+    """Elastic pool -> labels that its nodes come with."""
+    taints: dict[str, tuple[NodeTaint, ...]]
+    """Elastic pool -> taints that its nodes come with."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
 
@@ -70,6 +74,8 @@ def control_plane_plan(
         admin_cidrs=tuple(site.network.admin_cidrs),
         driver=kubernetes.gpu.driver,
         gpus=gpus,
+        labels={pool.name: elastic_labels(spec, pool.name) for pool in nodes if pool.elastic},
+        taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         pools=frozenset(pool.name for pool in nodes),
     )
 

@@ -132,6 +132,9 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
 
 
+_FLEX_START = gcp.container.NodePoolManagementArgs(auto_repair=False, auto_upgrade=False)
+"""Machines of flex-start can't be recreated in place, so GKE refuses them with node auto-repair
+(cloud.google.com/kubernetes-engine/docs/concepts/dws, limitations; read 2026-11)."""
 _MANAGEMENT = gcp.container.NodePoolManagementArgs(auto_repair=True, auto_upgrade=False)
 
 
@@ -174,17 +177,21 @@ class GkePool(Component[GkePoolArgs]):
     """Option -> name of the node pool."""
 
     def build(self, args: GkePoolArgs) -> None:
-        """Make the node pools."""
+        """Make the node pools; an elastic pool's first one is there when it has no node yet."""
+        first = args.pool.offers[0].key
+        grows = {first} if args.pool.elastic else set()
         self.node_pools = {
-            option.key: self._pool(args, option, args.counts[option.key])
+            option.key: self._pool(args, option, args.counts.get(option.key, 0))
             for option in args.pool.offers
-            if option.key in args.counts
+            if option.key in args.counts or option.key in grows
         }
 
     def _pool(self, args: GkePoolArgs, option: OfferPlan, count: int) -> pulumi.Output[str]:
         pool = args.pool
         placement = pool.placement
         close = placement.collocated or placement.existing is not None
+        grows = pool.elastic and option.key == pool.offers[0].key
+        more = pool.most - len(pool.nodes)
         return gcp.container.NodePool(
             args.names(f"{pool.name}-{option.key}", kind="gke"),
             project=args.project,
@@ -192,7 +199,9 @@ class GkePool(Component[GkePoolArgs]):
             node_locations=[option.zone],
             cluster=args.cluster,
             version=args.plan.release,
-            node_count=count,
+            node_count=None if grows else count,
+            initial_node_count=count if grows else None,
+            autoscaling=_autoscaling(count, count + more) if grows else None,
             node_config=_node_config(args, option),
             network_config=_networks(args.nics),
             placement_policy=gcp.container.NodePoolPlacementPolicyArgs(
@@ -200,9 +209,25 @@ class GkePool(Component[GkePoolArgs]):
             )
             if close
             else None,
-            management=_MANAGEMENT,
-            opts=self.child(),
+            management=_FLEX_START if option.market == "flex-start" else _MANAGEMENT,
+            # The autoscaler's from then on; and another first number would make the pool again.
+            opts=self.child(
+                pulumi.ResourceOptions(
+                    ignore_changes=["nodeCount", "initialNodeCount"] if grows else []
+                )
+            ),
         ).name
+
+
+def _autoscaling(least: int, most: int) -> gcp.container.NodePoolAutoscalingArgs:
+    """Return the bounds of a node pool, all its zones together.
+
+    Machines of one zone are as good as another's: what has capacity is taken (GKE, "Autoscaling a
+    cluster": location policy ANY, for spot and reserved machines; read 2026-11).
+    """
+    return gcp.container.NodePoolAutoscalingArgs(
+        total_min_node_count=least, total_max_node_count=most, location_policy="ANY"
+    )
 
 
 def _networks(nics: tuple[GkeNicArgs, ...]) -> gcp.container.NodePoolNetworkConfigArgs | None:
@@ -221,7 +246,8 @@ def _networks(nics: tuple[GkeNicArgs, ...]) -> gcp.container.NodePoolNetworkConf
 def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePoolNodeConfigArgs:
     pool, gpus = args.pool, args.plan.gpus.get(args.pool.name)
     own = gpus is not None and args.plan.driver == "container"
-    labels = {_NODE_POOL: pool.name} | ({_OWN_PLUGIN: "true"} if own else {})
+    labels = {_NODE_POOL: pool.name} | args.plan.labels.get(pool.name, {})
+    labels |= {_OWN_PLUGIN: "true"} if own else {}
     ours = {label_key(key): label_value(value) for key, value in pool.tags.items()}
     return gcp.container.NodePoolNodeConfigArgs(
         machine_type=pool.machine,
@@ -238,12 +264,27 @@ def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePool
         gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
         guest_accelerators=None if gpus is None else [_accelerator(gpus, args.plan)],
         labels=labels,
+        taints=[
+            gcp.container.NodePoolNodeConfigTaintArgs(
+                key=one.key, value=one.value, effect=_EFFECTS[one.effect]
+            )
+            for one in args.plan.taints.get(pool.name, ())
+        ]
+        or None,
         resource_labels=ours | {POOL: label_value(pool.name)},
         metadata={"disable-legacy-endpoints": "true"},
         workload_metadata_config=gcp.container.NodePoolNodeConfigWorkloadMetadataConfigArgs(
             mode="GKE_METADATA"
         ),
     )
+
+
+_EFFECTS = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+"""Kubernetes' words -> those of GKE's API."""
 
 
 def _affinity(

@@ -28,6 +28,7 @@ from gcluster.inventory.compile.kubernetes_objects.devices.google import (
 from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
+from gcluster.inventory.compile.kubernetes_objects.queues import flavors
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -137,6 +138,43 @@ def test_each_pool_cuts_and_shares_its_gpus_as_it_says() -> None:
     assert yaml.safe_load(config["data"]["1-at-once"]) == {"version": "v1"}
     shared = yaml.safe_load(config["data"]["4-at-once"])["sharing"]["timeSlicing"]
     assert shared["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
+
+
+MARKED = POOLS.replace(
+    "kubernetes: {mig: all-1g.10gb}",
+    "kubernetes: {taints: [{key: example.edu/serving, value: x, effect: NoExecute}]}",
+).replace(
+    "kubernetes: {time_slices: 4, labels: {example.edu/team: nlp}}", "kubernetes: {system: true}"
+)
+
+
+def test_a_pool_has_the_taints_that_it_says_and_its_jobs_tolerate_them() -> None:
+    spec = load_text(MARKED).spec
+    assert spec is not None
+    hosts = ClusterInventory(cluster="demo", hosts=bare_metal_hosts(spec, "hall"))
+    facts = kubernetes_facts(spec, hosts, load_catalog())
+    taint = {"key": "example.edu/serving", "value": "x", "effect": "NoExecute"}
+    found = nodes(facts)
+    assert (found["s1"]["taints"], found["t1"]["taints"]) == ([taint], [])
+    assert found["s1"]["labels"]["taint.gcluster.local/example.edu_serving"] == "true"
+    (tolerated,) = (f["spec"].get("tolerations") for f in flavors(facts) if named(f, "serve"))
+    assert tolerated == [{**taint, "operator": "Equal"}]
+
+
+def named(made: dict[str, Any], name: str) -> bool:
+    return bool(made["metadata"]["name"] == name)
+
+
+def test_a_system_pool_takes_the_clusters_own_pods_and_no_jobs() -> None:
+    loaded = load_text(MARKED)
+    assert loaded.spec is not None
+    assert [d.code for d in loaded.diagnostics if d.code in {"GC507", "GC739"}] == []
+    hosts = ClusterInventory(cluster="demo", hosts=bare_metal_hosts(loaded.spec, "hall"))
+    facts = kubernetes_facts(loaded.spec, hosts, load_catalog())
+    own = nodes(facts)["y1"]
+    assert own["taints"] == []
+    assert not [label for label in own["labels"] if label.startswith("partition.")]
+    assert not [one for one in flavors(facts) if named(one, "try")]
 
 
 def test_slices_of_mig_are_counted_and_the_nodes_are_reported() -> None:

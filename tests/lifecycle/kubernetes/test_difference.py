@@ -147,6 +147,18 @@ def test_a_taint_of_ours_goes_and_a_cordon_stays(compiled: DesiredObjects) -> No
     assert marks["gpu001"].taints == ("gcluster.local/no-partition:NoSchedule-",)
 
 
+def test_a_taint_of_the_spec_goes_with_it_and_another_stays(compiled: DesiredObjects) -> None:
+    dropped = {"key": "example.edu/x", "effect": "NoSchedule"}
+    others = {"key": "example.com/y", "effect": "NoSchedule"}
+    live = applied(compiled)
+    known = live.nodes["gpu001"]
+    labels = known.labels | {"taint.gcluster.local/example.edu_x": "true"}
+    node = msgspec.structs.replace(known, taints=(dropped, others), labels=labels)
+    marks = of(compiled, with_node(live, "gpu001", node)).marks
+    assert marks["gpu001"].taints == ("example.edu/x:NoSchedule-",)
+    assert marks["gpu001"].labels == {"taint.gcluster.local/example.edu_x": None}
+
+
 def test_a_node_that_the_spec_dropped_is_forgotten_and_a_strangers_is_not(
     compiled: DesiredObjects,
 ) -> None:

@@ -41,6 +41,23 @@ def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_
     assert made["apiServerAccessProfile"]["enablePrivateCluster"] is True
 
 
+def test_an_elastic_pool_is_the_autoscaler_s_and_a_system_pool_is_one() -> None:
+    more = "  tools: {site: here, machine: Standard_D8s_v5, count: 2, kubernetes: {system: true}}\n"
+    grows = AKS.replace("count: 2", "count: {min: 1, max: 5}").replace(
+        "pools:\n", f"pools:\n{more}"
+    )
+    assert grows.count("max: 5") == 1
+    pools = {p.inputs["nodeLabels"]["gcluster.local/pool"]: p.inputs
+             for p in Graph(recorded(parsed(grows))).of_type("AgentPool")}  # fmt: skip
+    own = pools.pop("tools")
+    assert (own["mode"], own.get("enableAutoScaling")) == ("System", None)
+    [pool] = pools.values()
+    assert pool["mode"] == "User"
+    bounds = [pool[key] for key in ("enableAutoScaling", "minCount", "maxCount", "count")]
+    assert bounds == [True, 1, 5, 1]
+    assert pool["nodeLabels"]["partition.gcluster.local/main"] == "true"
+
+
 def test_it_may_use_the_nodes_subnet_and_nothing_else() -> None:
     graph = Graph(recorded(parsed(AKS)))
     [given] = [r for r in graph.of_type("RoleAssignment") if r.name.endswith("aks-subnet")]

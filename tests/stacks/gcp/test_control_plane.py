@@ -110,6 +110,38 @@ def test_the_stack_tells_which_networks_pods_get_interfaces_in(
     assert session.fabric_networks() == {"train": ("net-1/sub-1", "net-2/sub-2")}
 
 
+def test_an_elastic_pool_is_gke_s_autoscaler_s_to_size() -> None:
+    marks = "kubernetes: {taints: [{key: example.edu/x}], labels: {example.edu/team: nlp}}"
+    text = GKE.replace("count: 2}", f"count: {{min: 1, max: 6}}, {marks}}}")
+    graph = graph_of(text)
+    assert graph.of_type("InstanceTemplate") == ()
+    [pool] = [p for p in graph.of_type("NodePool") if "system" not in p.name]
+    assert pool.inputs["autoscaling"] == {
+        "totalMinNodeCount": 1,
+        "totalMaxNodeCount": 6,
+        "locationPolicy": "ANY",
+    }
+    assert "nodeCount" not in pool.inputs
+    assert pool.inputs["initialNodeCount"] == 1
+    node = part(pool, "nodeConfig")
+    assert node["labels"] == {
+        "gcluster.local/pool": "train",
+        "example.edu/team": "nlp",
+        "partition.gcluster.local/main": "true",
+    }
+    assert node["taints"] == [{"key": "example.edu/x", "value": "", "effect": "NO_SCHEDULE"}]
+
+
+def test_flex_start_is_queued_for_from_nothing_and_not_repaired() -> None:
+    """cloud.google.com/kubernetes-engine/docs/concepts/dws: no node auto-repair, autoscaling."""
+    text = GKE.replace("count: 2}", "count: {min: 0, max: 4}, market: [flex-start]}")
+    [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
+    assert pool.inputs["management"] == {"autoRepair": False, "autoUpgrade": False}
+    assert part(pool, "autoscaling")["totalMaxNodeCount"] == 4
+    assert part(pool, "nodeConfig")["flexStart"] is True
+    assert pool.inputs["initialNodeCount"] == 0
+
+
 def test_gke_s_name_is_known_of_every_machine_s_gpus() -> None:
     with_gpus = [m for m in load_catalog().machines.values() if m.gpu and "gcp" in m.sites]
     assert len(with_gpus) > 10
