@@ -50,6 +50,27 @@ def _balancer(name: str, inputs: Json) -> list[Request]:
     ]
 
 
+def _addon(name: str, inputs: Json) -> list[Request]:
+    del name
+    associations = [
+        some(one, roleArn="roleArn", serviceAccount="serviceAccount")
+        for one in inputs.get("podIdentityAssociations", [])
+    ]
+    given = some(
+        inputs, clusterName="clusterName", addonName="addonName",
+        configurationValues="configurationValues", resolveConflicts="resolveConflictsOnCreate",
+    )  # fmt: skip
+    given |= {"podIdentityAssociations": associations} if associations else {}
+    later = some(
+        inputs, clusterName="clusterName", addonName="addonName",
+        resolveConflicts="resolveConflictsOnUpdate",
+    )  # fmt: skip
+    return [
+        Request("eks", "create_addon", given | some(inputs, tags="tags")),
+        Request("eks", "update_addon", later),
+    ]
+
+
 def _target_group(name: str, inputs: Json) -> list[Request]:
     health = some(
         inputs["healthCheck"], HealthCheckProtocol="protocol", HealthCheckPath="path",
@@ -95,6 +116,7 @@ def _listener(name: str, inputs: Json) -> list[Request]:
 
 TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     "aws:eks/accessEntry:AccessEntry": _access_entry,
+    "aws:eks/addon:Addon": _addon,
     "aws:eks/cluster:Cluster": _cluster,
     "aws:lb/listener:Listener": _listener,
     "aws:lb/loadBalancer:LoadBalancer": _balancer,

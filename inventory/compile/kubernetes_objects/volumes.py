@@ -261,9 +261,15 @@ def storage_classes(facts: KubernetesFacts) -> list[Object]:
     """Return the classes. A Lustre's is called NAME-new: each claim of it makes a file system.
 
     Claims that name none get the first that several nodes share, else the only one there is; under
-    a cloud's control plane that is the cloud's.
+    a cloud's control plane that is the cloud's. EKS has none of its own from 1.30 on, so there it
+    is one of its add-on's (EKS User Guide, "Kubernetes 1.30"; parameters.md of the EBS driver).
     """
     made = _classes(facts)
+    if facts.scheduler.control_plane == "eks":
+        disks = {"type": "gp3", "encrypted": "true"}
+        own = _class(_EBS_CLASS, "ebs.csi.aws.com", disks, waits=True, keeps=False)
+        own["metadata"]["annotations"] = {DEFAULT_CLASS: "true"}
+        return [*made, own]
     shared = [one for one in made if one["provisioner"] == NFS_PROVISIONER]
     unnamed = shared[:1] or (made if len(made) == 1 else [])
     if unnamed and facts.scheduler.control_plane == "self":
@@ -271,6 +277,7 @@ def storage_classes(facts: KubernetesFacts) -> list[Object]:
     return made
 
 
+_EBS_CLASS = "gp3"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 """Annotation of the class that claims get which name none."""
 

@@ -26,6 +26,19 @@ def service_trust(service: str) -> str:
     )
 
 
+def pod_trust() -> str:
+    """Return who may take the role: pods, by EKS' agent on their node (EKS, "Pod Identity")."""
+    return _document(
+        [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "pods.eks.amazonaws.com"},
+                "Action": ["sts:AssumeRole", "sts:TagSession"],
+            }
+        ]
+    )
+
+
 def bucket_policy(partition: str, grants: Iterable[GrantPlan]) -> str:
     """Return what nodes may do in the buckets that they mount: list, read and, if asked, write."""
     statements: list[Statement] = []

@@ -29,6 +29,7 @@ from .control_plane import (
     ControlPlaneArgs,
     node_config,
 )
+from .eks_addons import EksAddons, EksAddonsArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
 from .storage import (
     RECORDED_SUBNET,
@@ -124,6 +125,7 @@ class _Site(SiteProgram[SitePlan]):
         self._placements = self.make(Placements, "placements", groups)
         self._plane = self._make_control_plane()
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
+        self._make_eks_addons(pools)
         self._make_routes(pools)
         self._make_names(pools)
         self._make_storage(pools)
@@ -195,6 +197,21 @@ class _Site(SiteProgram[SitePlan]):
             {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
         )
         return made
+
+    def _make_eks_addons(self, pools: Mapping[str, NodePool]) -> None:
+        """Make EKS' add-ons when there are nodes: some are only well where they run."""
+        if self._plane is None:
+            return
+        args = EksAddonsArgs(
+            names=self.plan.names,
+            partition=self.plan.partition,
+            cluster=self._plane.cluster_name,
+        )
+        nodes = [pools[pool.name] for pool in self.plan.pools if pool.joins_eks]
+        after = pulumi.ResourceOptions(depends_on=nodes)
+        EksAddons(
+            self.plan.names("eks-addons"), args, pulumi.ResourceOptions.merge(self.options, after)
+        )
 
     def _user_data(self, pool: PoolPlan) -> pulumi.Input[str]:
         text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)

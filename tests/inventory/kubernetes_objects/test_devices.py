@@ -29,6 +29,7 @@ from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_va
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.compile.kubernetes_objects.queues import flavors
+from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -361,6 +362,16 @@ def test_what_a_cloud_has_not_made_yet_has_no_volume_and_is_reported() -> None:
         "volumes": {"warm": "its address is known when it is made"}
     }
     assert [one["metadata"]["name"] for one in of_kind("cloud", "PersistentVolume")] == ["nlp-sets"]
+
+
+def test_under_eks_claims_that_name_no_class_get_a_disk_of_ebs() -> None:
+    facts = facts_of(spec_of("cloud"))
+    managed = msgspec.structs.replace(facts.scheduler, control_plane="eks")
+    classes = storage_classes(msgspec.structs.replace(facts, scheduler=managed))
+    key = "storageclass.kubernetes.io/is-default-class"
+    default = [c for c in classes if c["metadata"].get("annotations", {}).get(key) == "true"]
+    assert [one["provisioner"] for one in default] == ["ebs.csi.aws.com"]
+    assert default[0]["volumeBindingMode"] == "WaitForFirstConsumer"
 
 
 def test_every_claim_is_bound_to_its_volume_and_every_volume_to_its_claim() -> None:

@@ -95,6 +95,29 @@ def test_nodes_join_by_their_role_and_may_do_no_more_than_nodes_must(recorded: R
     assert graph.only("AccessEntry").inputs["principalArn"] == "${the role of the profile}"
 
 
+def test_eks_add_ons_are_of_the_release_and_network_policies_hold(recorded: Record) -> None:
+    """EKS User Guide, "Amazon EKS add-ons" and "Limit Pod traffic with network policies"."""
+    graph = Graph(recorded(EKS))
+    addons = {str(one.inputs["addonName"]): one.inputs for one in graph.of_type("Addon")}
+    assert set(addons) == {
+        "vpc-cni",
+        "kube-proxy",
+        "coredns",
+        "eks-pod-identity-agent",
+        "aws-ebs-csi-driver",
+    }
+    assert json.loads(addons["vpc-cni"]["configurationValues"]) == {"enableNetworkPolicy": "true"}
+    assert not [name for name, one in addons.items() if "addonVersion" in one]
+    [given] = addons["aws-ebs-csi-driver"]["podIdentityAssociations"]
+    assert given["serviceAccount"] == "ebs-csi-controller-sa"
+    assert given["roleArn"] == "${Role/demo-east-eks-volumes.arn}"
+    [role] = [r for r in graph.of_type("Role") if r.name == "demo-east-eks-volumes"]
+    [statement] = json.loads(str(role.inputs["assumeRolePolicy"]))["Statement"]
+    assert statement["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+    assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert Graph(recorded(THREE)).of_type("Addon") == ()
+
+
 def test_nodes_boot_the_release_s_image_and_are_reported_which_cluster(recorded: Record) -> None:
     node = template(Graph(recorded(EKS)))
     assert node["imageId"] == (
