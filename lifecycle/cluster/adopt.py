@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 import yaml
 
-from ...schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt, machines_text, spec_text
+from ...schemas.adopt.draft import (
+    Adopted,
+    NotCarried,
+    NothingToAdopt,
+    Settings,
+    machines_text,
+    spec_text,
+)
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import load
 from ...schemas.structure.decoding import decode_json
@@ -33,6 +40,8 @@ class AdoptedFiles(msgspec.Struct, frozen=True, kw_only=True):
     machines: str
     """Path of the catalog file; "" where every machine type is known."""
     not_carried: tuple[NotCarried, ...]
+    settings: Settings
+    """What became of the settings of the source."""
     findings: tuple[Diagnostic, ...]
     """What `validate` says of the spec."""
 
@@ -73,6 +82,7 @@ def write_adopted(adopted: Adopted, path: Path, origin: str) -> AdoptedFiles:
         spec=str(path),
         machines=str(path.parent / "machines.yaml") if adopted.machines else "",
         not_carried=adopted.not_carried,
+        settings=adopted.settings,
         findings=load(path).diagnostics,
     )
 

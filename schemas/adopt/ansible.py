@@ -1,28 +1,45 @@
-"""An Ansible inventory, as `ansible-inventory --list` prints it: groups become pools."""
+"""An Ansible inventory of a Slurm cluster: groups whose names say their role become pools.
+
+A host whose role no name of a group says is left out, for gcluster sets up every host of its spec:
+servers of NFS, directories, databases and monitoring stay what they are.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from .draft import Adopted, Draft, NothingToAdopt
+from .inventory import SITE, Inventory, host_entry, leave_variables, read_inventory, way_in
+from .kubespray import adopt_kubernetes, is_kubernetes
 
-SITE = "here"
-_CONTROLLER = re.compile(r"control|slurmctld|^head|master|^mgmt|management")
-_LOGIN = re.compile(r"login|^door|frontend|submit")
-_JUMP = re.compile(r"(?:-J\s*|ProxyJump[= ])([\w.@:-]+)")
-_CARRIED = frozenset(
-    {"ansible_host", "ansible_user", "ansible_port", "ansible_ssh_private_key_file"}
-)
-_OLDER = {
-    "ansible_ssh_host": "ansible_host",
-    "ansible_ssh_user": "ansible_user",
-    "ansible_ssh_port": "ansible_port",
+Role: TypeAlias = Literal["controller", "login", "compute"]
+_ORDER: tuple[Role, ...] = ("controller", "login", "compute")
+_NAMES: dict[Role, re.Pattern[str]] = {
+    "controller": re.compile(r"control|slurmctld|(^|[_-])(head|headnode|master|mgmt|management)"),
+    "login": re.compile(r"login|^door|frontend|submit"),
+    "compute": re.compile(
+        r"compute|worker|gpu|(^|[_-])(nodes?|slurmd|dgx|hgx|batch|cn|exec|execute)([_-]?\d*$|[_-])"
+    ),
 }
-_SAID_BY_GROUPS = frozenset({"all", "ungrouped", "_meta"})
-_ORDER = {"controller": 0, "login": 1, "compute": 2}
+"""What groups of each role are called in published inventories: DeepOps (slurm-master, slurm-node),
+stackhpc/ansible-slurm-appliance (control, login, compute), Omnia (slurm_control_node, slurm_node,
+login_node), and Ansible Galaxy's roles (slurmservers, slurmexechosts)."""
+_ALSO: tuple[tuple[str, Role], ...] = (
+    ("slurmservers", "controller"),
+    ("slurmexechosts", "compute"),
+)
+_CLIENTS = re.compile(r"client|_?targets?$")
+_SERVICES = re.compile(
+    r"nfs|ldap|freeipa|(^|[_-])(ipa|ad|dns|dhcp|ntp|db|sql|web)([_-]|$)|mysql|mariadb|postgres|"
+    r"monitor|prometheus|grafana|metric|elastic|(^|[_-])log|storage|lustre|beegfs|ceph|gpfs|bastion|"
+    r"jump|proxy|mirror|repo|cache|registry|backup|license|slurmdbd|provision|deploy|opensm"
+)
+"""Groups whose hosts serve something else."""
+_KUBERNETES = ("kube", "k8s", "etcd")
+"""How groups of kubespray begin, which DeepOps has beside those of Slurm."""
 
 
 def adopt_ansible(
@@ -38,136 +55,111 @@ def adopt_ansible(
         date: when it was read.
 
     Raises:
-        NothingToAdopt: no hosts, or no group of controllers.
+        NothingToAdopt: no hosts, or no group of controllers or compute nodes.
     """
-    variables = {
-        host: {_OLDER.get(key, key): value for key, value in found.items()}
-        for host, found in inventory.get("_meta", {}).get("hostvars", {}).items()
-    }
-    groups = _groups(inventory)
-    if not groups:
-        raise NothingToAdopt("no host stands in a group of it")
+    read = read_inventory(inventory)
     draft = Draft(name, origin=origin, date=date)
-    ssh = _ssh(variables, draft)
+    placed = _placed(read, roles)
+    if is_kubernetes(read) and not any(role == "compute" for _, role in placed.values()):
+        return adopt_kubernetes(read, draft)
+    ssh = way_in(read, draft)
     draft.sites[SITE] = {"provider": "bare-metal", "ssh": ssh}
-    placed = _placed(groups, roles, draft)
-    for group, hosts in sorted(placed.items(), key=lambda each: _ORDER[_role(each[0], roles)]):
-        role = _role(group, roles)
+    members: dict[tuple[str, Role], list[str]] = defaultdict(list)
+    for host, place in placed.items():
+        members[place].append(host)
+    for (group, role), hosts in sorted(members.items(), key=lambda each: _ORDER.index(each[0][1])):
         pool = draft.fit(group, "pool", draft.pools)
         entry: dict[str, Any] = {"site": SITE}
         if role != "compute":
             entry["role"] = role
         else:
             entry["machine"] = draft.machine(f"{draft.name}-{pool}", ["bare-metal"])
-        entry["hosts"] = [_entry(host, variables.get(host, {}), ssh) for host in hosts]
+        entry["hosts"] = [host_entry(host, read, ssh) for host in hosts]
         draft.pools[pool] = entry
     if not any("role" not in pool for pool in draft.pools.values()):
-        raise NothingToAdopt("no group of it is of compute nodes")
-    _leave_variables(variables, draft)
-    draft.leave("groups' children and order", "pools are flat: a host is in one of them")
-    draft.leave("partitions, storage, users", "an inventory doesn't say them")
+        raise NothingToAdopt("no group of it is of compute nodes: --compute GROUP")
+    _leave_hosts(read, placed, draft)
+    draft.carry(sum(map(len, members.values())))
+    leave_variables(read, draft)
+    why = "pools are flat: a host is in one of them"
+    draft.leave("groups' children and order", why, "replaced")
+    draft.leave("partitions", "one, with all compute pools: an inventory doesn't say them", "guess")
+    draft.leave("/home and other storage", "an inventory doesn't say it: write storage before `up`")
+    draft.leave("users", "an inventory doesn't say them")
     return draft.finished()
 
 
-def _groups(inventory: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the groups that name hosts themselves."""
-    return {
-        group: list(found["hosts"])
-        for group, found in inventory.items()
-        if group not in _SAID_BY_GROUPS and isinstance(found, dict) and found.get("hosts")
-    }
+def _role(group: str, roles: Mapping[str, str]) -> Role | Literal["service", ""]:
+    """Return the role that a group's name says; "service": it serves something else."""
+    told = roles.get(group)
+    if told in _ORDER:
+        return told  # type: ignore[return-value]  # it is one of these
+    name = group.lower()
+    for known, role in _ALSO:
+        if name == known:
+            return role
+    if _CLIENTS.search(name) or name.startswith(_KUBERNETES):
+        return ""
+    service = _SERVICES.search(name) is not None
+    for role in _ORDER:
+        if _NAMES[role].search(name) and not (service and role == "compute"):
+            return role
+    return "service" if service else ""
 
 
-def _role(group: str, roles: Mapping[str, str]) -> str:
-    if group in roles:
-        return roles[group]
-    plain = group.lower()
-    return (
-        "controller"
-        if _CONTROLLER.search(plain)
-        else "login"
-        if _LOGIN.search(plain)
-        else "compute"
-    )
+def _placed(read: Inventory, roles: Mapping[str, str]) -> dict[str, tuple[str, Role]]:
+    """Return host -> (group, role), of hosts whose role a group's name says.
 
-
-def _placed(
-    groups: Mapping[str, list[str]], roles: Mapping[str, str], draft: Draft
-) -> dict[str, list[str]]:
-    """Put each host into one group: of controllers or logins first, else into the smallest."""
-    order = sorted(groups, key=lambda g: (_ORDER[_role(g, roles)], len(groups[g]), g))
-    of_host: dict[str, str] = {}
-    others: dict[str, set[str]] = defaultdict(set)
-    for group in order:
-        for host in groups[group]:
-            if of_host.setdefault(host, group) != group:
-                others[group].add(host)
-    for group, hosts in others.items():
-        listed = ", ".join(sorted(hosts)[:3]) + (" ..." if len(hosts) > 3 else "")  # noqa: PLR2004  # a line
-        draft.leave(f"group {group}", f"hosts of another pool are in it too: {listed}")
-    placed: dict[str, list[str]] = defaultdict(list)
-    for host, group in of_host.items():
-        placed[group].append(host)
+    Of several roles the first of controller, login, compute is a host's; of groups of one role the
+    one with the fewest hosts.
+    """
+    placed: dict[str, tuple[str, Role]] = {}
+    hosts = dict.fromkeys(host for group in read.groups.values() for host in group)
+    for host in hosts:
+        families = read.families(host)
+        said = {group: _role(group, roles) for group in families}
+        for role in _ORDER:
+            of_role = [group for group in families if said[group] == role]
+            told = any(group in roles for group in of_role)
+            serves = role == "compute" and "service" in said.values()
+            if of_role and (told or not serves):
+                placed[host] = (_nearest(host, of_role, said, read), role)
+                break
     return placed
 
 
-def _ssh(variables: Mapping[str, Mapping[str, Any]], draft: Draft) -> dict[str, Any]:
-    """Return how most hosts are reached."""
-    most: dict[str, Any] = {}
-    for key, word in (
-        ("ansible_user", "user"), ("ansible_ssh_private_key_file", "key"), ("ansible_port", "port"),
-    ):  # fmt: skip
-        # A host that says nothing has Ansible's default: it counts as one that says so.
-        counted = Counter(
-            str(each[key]) if _plain(each.get(key)) else "" for each in variables.values()
-        )
-        value = counted.most_common(1)[0][0] if counted else ""
-        if value:
-            most[word] = int(value) if word == "port" and value.isdecimal() else value
-    if "user" not in most:
-        most["user"] = "root"
-        draft.leave("the login user", "no ansible_user stands there: root is a guess")
-    arguments = {
-        str(each[key])
-        for each in variables.values()
-        for key in ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
-        if _plain(each.get(key))
-    }
-    jumps = {found[1] for found in map(_JUMP.search, arguments) if found is not None}
-    if len(jumps) == 1:
-        most["bastion"] = jumps.pop()
-    for each in sorted(arguments):
-        if "bastion" not in most or not _JUMP.search(each) or len(each.split()) > 2:  # noqa: PLR2004  # -o and its value
-            draft.leave("ansible_ssh_common_args", "options of ssh besides one jump host")
-            break
-    return most
+def _nearest(host: str, of_role: list[str], said: Mapping[str, str], read: Inventory) -> str:
+    """Return the smallest group that names a host and doesn't contradict its role."""
+    own = [group for group, hosts in read.groups.items() if host in hosts]
+    fit = [
+        group for group in own if group in of_role or (said[group] == "" and of_role[0] not in own)
+    ]
+    fit = [group for group in fit if not _CLIENTS.search(group.lower())] or of_role
+    named = [group for group in fit if group in of_role] or fit
+    return min(named, key=lambda group: (len(read.hosts_below(group)), group))
 
 
-def _plain(value: Any) -> bool:
-    """Say whether a variable holds a value: templates are filled in by Ansible alone."""
-    return value not in (None, "") and "{{" not in str(value)
-
-
-def _entry(host: str, variables: Mapping[str, Any], ssh: Mapping[str, Any]) -> Any:
-    entry: dict[str, Any] = {"name": host}
-    if _plain(variables.get("ansible_host")) and variables["ansible_host"] != host:
-        entry["address"] = str(variables["ansible_host"])
-    user, port = variables.get("ansible_user"), variables.get("ansible_port")
-    if _plain(user) and user != ssh.get("user"):
-        entry["user"] = str(user)
-    if str(port).isdecimal() and int(str(port)) != ssh.get("port", 22):
-        entry["port"] = int(str(port))
-    return host if len(entry) == 1 else entry
-
-
-def _leave_variables(variables: Mapping[str, Mapping[str, Any]], draft: Draft) -> None:
-    """List variables by name alone: their values may be secrets."""
-    names = Counter(key for each in variables.values() for key in each)
-    for key, count in sorted(names.items()):
-        if key in _CARRIED:
-            templated = sum("{{" in str(each.get(key, "")) for each in variables.values())
-            if templated:
-                draft.leave(f"variable {key} of {templated} hosts", "a template of Ansible's")
-        elif not key.startswith("ansible_ssh_"):
-            hosts = f"{count} {'host' if count == 1 else 'hosts'}"
-            draft.leave(f"variable {key} of {hosts}", "what your roles read; gcluster has its own")
+def _leave_hosts(read: Inventory, placed: Mapping[str, tuple[str, Role]], draft: Draft) -> None:
+    """List hosts that are left out, and other groups of hosts that aren't."""
+    others: dict[str, list[str]] = defaultdict(list)
+    for group, hosts in read.groups.items():
+        others[group] += [host for host in hosts if host not in placed]
+    grouped = {host for hosts in read.groups.values() for host in hosts}
+    others["all"] += [host for host in read.hosts if host not in grouped]
+    seen: set[str] = set()
+    for group, hosts in others.items():
+        new = [host for host in hosts if host not in seen]
+        seen.update(new)
+        if new:
+            shown = ", ".join(sorted(new)[:4]) + (" ..." if len(new) > 4 else "")  # noqa: PLR2004  # a line
+            why = (
+                f"{shown}: no group says that they are nodes, so they are left out; "
+                f"--compute {group}, --login or --controller"
+            )
+            draft.leave(f"group {group}", why, settings=len(new))
+    for group, hosts in read.groups.items():
+        also = sorted({host for host in hosts if host in placed and placed[host][0] != group})
+        if also:
+            shown = ", ".join(also[:3]) + (" ..." if len(also) > 3 else "")  # noqa: PLR2004  # a line
+            kind = "lost" if _SERVICES.search(group.lower()) else "replaced"
+            draft.leave(f"group {group}", f"hosts of another pool are in it too: {shown}", kind)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 import msgspec
@@ -11,16 +14,29 @@ import yaml
 
 from ..catalog import load_catalog
 from ..catalog.model.machine import Machine
+from ..structure.decoding import decode_yaml
+from .source import ORDER, Kind, Path, Source, shown
 
 _WIDTH = 100
+_ARCHITECTURES = FilePath(__file__).with_name("architectures.yaml")
+Why: TypeAlias = Callable[[Path, Any], tuple[str, Kind]]
+"""Says of a setting that nobody read why it isn't carried over."""
+_HEADS: dict[Kind, str] = {
+    "unfinished": "Not known here; the spec waits for it:",
+    "guess": "Written, though the source doesn't say it:",
+    "lost": "Not carried over; look at each before the first `gcluster up`:",
+    "replaced": "Not carried over, since gcluster does it in its own way:",
+}
 
 
 def spec_text(adopted: Adopted, origin: str) -> str:
     """Return the spec; what is not carried over stands in comments above it."""
     lines = [f"# Adopted from {_line(origin)}."]
-    if adopted.not_carried:
-        lines.append("# Not carried over; look at each before the first `gcluster up`:")
-        lines += [f"# - {_line(each.where)}: {_line(each.why)}" for each in adopted.not_carried]
+    for kind in ORDER:
+        of_kind = [each for each in adopted.not_carried if each.kind == kind]
+        if of_kind:
+            lines.append(f"# {_HEADS[kind]}")
+            lines += [f"# - {_line(each.where)}: {_line(each.why)}" for each in of_kind]
     return "\n".join(lines) + "\n" + _yaml(adopted.spec)
 
 
@@ -42,88 +58,6 @@ def _yaml(data: Any) -> str:
     return text
 
 
-Path: TypeAlias = tuple[str | int, ...]
-
-
-class Source:
-    """A mapping read from a file; `take` reads a value and marks it, `rest` gives the unread."""
-
-    def __init__(self, data: Any, path: Path = (), read: set[Path] | None = None) -> None:
-        """Hold data; parts made by `part` and `each` share what was read."""
-        self._data = data if isinstance(data, dict) else {}
-        self._path = path
-        self._read = set() if read is None else read
-
-    def take(self, *keys: str) -> Any:
-        """Return a value and mark it, with all below it, as read; None where it is not there."""
-        value = self._find(keys)
-        if value is not None:
-            self._read.add((*self._path, *keys))
-        return value
-
-    def text(self, *keys: str) -> str:
-        """Return a value as text; "" where there is none, or no plain value."""
-        value = self.take(*keys)
-        return "" if value is None or isinstance(value, dict | list) else str(value)
-
-    def number(self, *keys: str) -> int | None:
-        """Return a whole number; None where there is none, unread where it is something else."""
-        value = self._find(keys)
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            return None
-        try:
-            found = int(value)
-        except ValueError:
-            return None
-        self.take(*keys)
-        return found
-
-    def part(self, *keys: str) -> Source:
-        """Return a mapping below this one; an empty one where there is none."""
-        return Source(self._find(keys), (*self._path, *keys), self._read)
-
-    def each(self, *keys: str) -> Iterator[Source]:
-        """Yield the mappings of a list below this one."""
-        found = self._find(keys)
-        for index, item in enumerate(found if isinstance(found, list) else ()):
-            if isinstance(item, dict):
-                yield Source(item, (*self._path, *keys, index), self._read)
-
-    def names(self) -> list[str]:
-        """Return the keys of this mapping."""
-        return [str(key) for key in self._data]
-
-    def rest(self) -> Iterator[tuple[Path, Any]]:
-        """Yield the path and value of each leaf below this mapping that nobody has read."""
-        yield from self._unread(self._data, self._path)
-
-    def _find(self, keys: tuple[str, ...]) -> Any:
-        found: Any = self._data
-        for key in keys:
-            if not isinstance(found, dict):
-                return None
-            found = found.get(key)
-        return found
-
-    def _unread(self, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-        if path in self._read:
-            return
-        if isinstance(value, dict) and value:
-            for key, item in value.items():
-                yield from self._unread(item, (*path, str(key)))
-        elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-            for index, item in enumerate(value):
-                yield from self._unread(item, (*path, index))
-        elif value not in (None, {}, []):
-            yield path, value
-
-
-def words(path: Path) -> str:
-    """Write a path: Scheduling.SlurmQueues[0].Name."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
-
-
 _LONGEST = 32
 _LONG_NAMES = frozenset({"pool", "partition"})
 """What may have upper case and underscores in its name."""
@@ -135,6 +69,52 @@ class NotCarried(msgspec.Struct, frozen=True, order=True):
     where: str
     """Its place in the source: "partition debug: AllowAccounts"."""
     why: str
+    kind: Kind = "lost"
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What became of the settings of a source."""
+
+    carried: int
+    replaced: int
+    lost: int
+    unfinished: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.carried + self.replaced + self.lost + self.unfinished
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """What a cloud's names of machine types say of their processors and GPUs."""
+
+    provider: str
+    name: str
+    arm: str
+    gpus: str
+    source: str
+    date: str
+
+
+@cache
+def _names() -> dict[str, _Names]:
+    found = decode_yaml(_ARCHITECTURES.read_bytes(), list[_Names])
+    return {each.provider: each for each in found}
+
+
+def architecture_of(machine: str, provider: str) -> str:
+    """Return what a cloud's machine type is built for, by its name; "" where it doesn't say."""
+    names = _names().get(provider)
+    if names is None or re.search(names.name, machine) is None:
+        return ""
+    return "aarch64" if re.search(names.arm, machine) else "x86_64"
+
+
+def _may_have_gpus(machine: str, provider: str) -> bool:
+    names = _names().get(provider)
+    known = names is not None and re.search(names.name, machine) is not None
+    return not known or (names is not None and re.search(names.gpus, machine) is not None)
 
 
 class Adopted(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +125,8 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[dict[str, Any], ...]
     """Machine types that the catalog lacks: a catalog file of the user's own."""
     not_carried: tuple[NotCarried, ...]
+    """What hurts first stands first."""
+    settings: Settings
 
 
 class NothingToAdopt(Exception):  # noqa: N818  # it is no error of the program
@@ -171,15 +153,53 @@ class Draft:
         self.more: dict[str, Any] = {}
         self._machines: dict[str, dict[str, Any]] = {}
         self._not_carried: list[NotCarried] = []
+        self._count: Counter[str] = Counter()
         self.name = self.fit(name, "cluster")
 
-    def leave(self, where: str, why: str) -> None:
-        """List a part of the source that is not carried over."""
-        self._not_carried.append(NotCarried(where, why))
+    def leave(self, where: str, why: str, kind: Kind = "lost", settings: int = 0) -> None:
+        """List a part of the source that is not carried over.
+
+        Args:
+            where: its place.
+            why: what to do about it.
+            kind: why it is listed.
+            settings: how many settings of the source these are; 0 where it is none of them, such as
+                a guess, or where `settle` counts them.
+        """
+        self._not_carried.append(NotCarried(where, why, kind))
+        self._count[kind] += settings
+
+    def leave_count(self, kind: Kind, settings: int) -> None:
+        """Count settings that were listed without their number."""
+        self._count[kind] += settings
+
+    def knows(self, machine: str) -> bool:
+        """Say whether the catalog has a machine type of this name."""
+        return machine in load_catalog().machines
+
+    def single_threaded(self, machine: str) -> dict[str, int] | None:
+        """Return a machine's processors with one thread a core; None: they aren't known."""
+        known = load_catalog().machines.get(machine)
+        if known is None or known.cpu.sockets is None or known.cpu.cores is None:
+            return None
+        return {"sockets": known.cpu.sockets, "cores": known.cpu.cores, "threads_per_core": 1}
+
+    def carry(self, settings: int) -> None:
+        """Count settings that the spec says; those of a `Source` are counted by `settle`."""
+        self._count["carried"] += settings
+
+    def settle(self, source: Source, why: Why, where: Callable[[Path, Any], str] = shown) -> None:
+        """List every setting of a source that isn't carried, and count them all."""
+        left = 0
+        for each in source.not_carried():
+            reason, kind = (each.why, each.kind) if each.why else why(each.path, each.value)
+            self.leave(where(each.path, each.value), reason, kind, settings=1)
+            left += 1
+        self.carry(source.total() - left)
 
     def fit(self, name: str, what: str, taken: Iterable[str] = ()) -> str:
         """Return a name as specs write names, different from those that are taken."""
-        if what in _LONG_NAMES:
+        if what in _LONG_NAMES and self.scheduler["type"] == "slurm":
             plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")
         else:
             plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
@@ -190,7 +210,8 @@ class Draft:
             tail = f"-{number}"
             fitted, number = plain[: _LONGEST - len(tail)] + tail, number + 1
         if fitted != name:
-            self.leave(f"{what} {name}", f"specs write names otherwise: it is called {fitted}")
+            why = f"specs write names otherwise: it is called {fitted}"
+            self.leave(f"{what} {name}", why, "replaced")
         return fitted
 
     def tunnel(self, site: str, kind: str) -> None:
@@ -203,27 +224,35 @@ class Draft:
             f"the way in to site {site}",
             f"ssh: {{tunnel: {kind}}} is written; for public addresses public_address of a pool "
             "and network: {admin_cidrs} of the site",
+            "guess",
         )
 
     def machine(self, name: str, sites: list[str], **facts: Any) -> str:
         """Return a machine type of this name; one that the catalog lacks is written beside it."""
         if name not in load_catalog().machines and name not in self._machines:
             if "cpu" not in facts:
-                facts["cpu"] = {"architecture": "x86_64"}
-                self.leave(
-                    f"machine type {name}, architecture",
-                    "nothing says it, x86_64 is written: aarch64 in machines.yaml where it is ARM",
-                )
+                built_for = architecture_of(name, sites[0])
+                facts["cpu"] = {"architecture": built_for or "x86_64"}
+                if not built_for:
+                    self.leave(
+                        f"machine type {name}, architecture",
+                        "nothing says it, x86_64 is written: aarch64 in machines.yaml where it is "
+                        "ARM",
+                        "guess",
+                    )
+            said = {key: value for key, value in facts.items() if value is not None}
             self._machines[name] = {
-                "name": name, "sites": sites, **facts, "source": self.origin, "date": self.date,
+                "name": name, "sites": sites, **said, "source": self.origin, "date": self.date,
             }  # fmt: skip
-            if "gpu" not in facts:
-                self.leave(f"machine type {name}", "its GPUs, if any: write them in machines.yaml")
+            if "gpu" not in facts and _may_have_gpus(name, sites[0]):
+                why = "none are written, for nothing says them: gpu in machines.yaml"
+                self.leave(f"machine type {name}: GPUs", why, "guess")
         return name
 
     def finished(self) -> Adopted:
         """Return it. Raises NothingToAdopt where a part is missing that every cluster has."""
-        if not any(pool.get("role") == "controller" for pool in self.pools.values()):
+        controllers = any(pool.get("role") == "controller" for pool in self.pools.values())
+        if not controllers and "control_plane" not in self.scheduler:
             raise NothingToAdopt("it names no controller")
         spec: dict[str, Any] = {"apiVersion": "gcluster/v1", "name": self.name}
         if self._machines:
@@ -236,7 +265,15 @@ class Draft:
             name=self.name,
             spec=spec,
             machines=tuple(self._machines.values()),
-            not_carried=tuple(dict.fromkeys(self._not_carried)),
+            not_carried=tuple(
+                sorted(dict.fromkeys(self._not_carried), key=lambda each: ORDER.index(each.kind))
+            ),
+            settings=Settings(
+                **{
+                    kind: self._count[kind]
+                    for kind in ("carried", "replaced", "lost", "unfinished")
+                }
+            ),
         )
 
 

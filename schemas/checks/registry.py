@@ -212,6 +212,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "software.versions": _software,
     "storage.buckets": _storage,
     "storage.checkpoints": lambda context: context.checkpointing is not None,
+    "storage.homes": lambda context: _storage(context) or bool(context.users or context.directory),
     "storage.lustre": _storage,
     "storage.lustre_sizes": _storage,
     "storage.mounts": _storage,

@@ -171,8 +171,10 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
 
     server: Annotated[str | None, Meta(examples=["head", "10.0.0.9"])] = None
     """Pool whose first host serves it, or the address of a server."""
-    export: MountPoint | None = None
-    """Path on the server; default: as mounted."""
+    export: (
+        Annotated[str, Meta(pattern=r"^/[^\s:,]*$(?!\n)", examples=["/", "/srv/home"])] | None
+    ) = None
+    """Path on the server, "/" for all of it; default: as mounted."""
     clients: list[Cidr] = field(default_factory=list)
     """Networks that may mount what a pool's host serves; default: those of the sites."""
     root: bool = False

@@ -17,7 +17,7 @@ CASES = Path(__file__).parent.parent / "cases" / "adopt"
 @pytest.mark.parametrize(
     "words",
     [
-        ("slurm", "slurm/scontrol.txt"),
+        ("slurm", "slurm/scontrol.txt", "--gpu", "H200"),
         ("slurm", "slurm/slurm.conf"),
         ("ansible", "ansible/hosts.ini"),
         ("ansible", "ansible/hosts.yaml"),
@@ -72,7 +72,7 @@ def test_scontrol_is_asked_where_no_file_is_given(
     (programs / "scontrol").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     spec = tmp_path / "cluster.yaml"
-    assert run("adopt", "slurm", "--output", str(spec)).exit_code == 0
+    assert run("adopt", "slurm", "--gpu", "H200", "--output", str(spec)).exit_code == 0
     assert yaml.safe_load(spec.read_text())["name"] == "hopper-2"
 
 
@@ -85,7 +85,8 @@ def test_what_needs_a_hand_is_reported_and_the_exit_code_is_that_of_a_wrong_spec
     assert done.exit_code == 2
     answer = json.loads(done.stdout)
     assert "GC121" in {found["code"] for found in answer["findings"]}
-    assert {"where", "why"} == set(answer["not_carried"][0])
+    assert {"where", "why", "kind"} == set(answer["not_carried"][0])
+    assert set(answer["settings"]) == {"carried", "replaced", "lost", "unfinished"}
 
 
 def test_a_file_that_is_there_is_left_as_it_is(run: Run, tmp_path: Path) -> None:

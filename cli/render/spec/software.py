@@ -17,6 +17,12 @@ _ORIGINS = {
     "distribution": "the distribution's package",
 }
 _INSTALLED = {"built": "built by the cluster", "distribution": "the distribution's package"}
+_NOT_CARRIED = {
+    "unfinished": "not known here, and the spec waits for it",
+    "guess": "written, though the source doesn't say it",
+    "lost": "not carried over",
+    "replaced": "done by gcluster in its own way",
+}
 _MARK = "*"
 """Behind a version that the set's evidence doesn't say together with the others."""
 
@@ -110,12 +116,16 @@ def _wrapped(words: Iterator[str], console: Console) -> Iterator[str]:
 def adopted_text(written: AdoptedFiles, console: Console) -> str:
     """Return the files, what is not in them, and what `validate` says of the spec."""
     lines = [f"wrote {path}" for path in (written.spec, written.machines) if path]
-    if written.not_carried:
-        lines += ["", console.paint("warning", "not carried over:")]
+    for kind, title in _NOT_CARRIED.items():
+        of_kind = [each for each in written.not_carried if each.kind == kind]
+        if of_kind:
+            lines += ["", console.paint("warning", f"{title}:")]
         lines += [
             f"  {printable(each.where)}   {console.paint('faint', printable(each.why))}"
-            for each in written.not_carried
+            for each in of_kind
         ]
+    count = written.settings
+    lines += ["", f"{count.carried} of {count.total} settings are carried over"]
     if written.findings:
         lines += ["", diagnostics_text(written.findings, console)]
     lines += ["", f"next: gcluster validate {written.spec}\n      gcluster plan {written.spec}"]

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.adopt.ansible import adopt_ansible
+from gcluster.schemas.adopt.aws.parallelcluster import adopt_parallelcluster
+from gcluster.schemas.adopt.aws.place import AwsPlace
 from gcluster.schemas.adopt.draft import (
     Adopted,
     NothingToAdopt,
-    Source,
     machines_text,
     spec_text,
-    words,
 )
-from gcluster.schemas.adopt.parallelcluster import adopt_parallelcluster
-from gcluster.schemas.adopt.toolkit import adopt_toolkit
+from gcluster.schemas.adopt.gcp.toolkit import adopt_toolkit
+from gcluster.schemas.adopt.source import Source, words
 from gcluster.schemas.load import Loaded, load
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "adopt"
@@ -34,7 +34,8 @@ def data(name: str) -> Any:
 
 
 def pcluster(found: Any, zone_id: str = "use1-az4") -> Adopted:
-    return adopt_parallelcluster(found, name="p5", origin="x", date="2026-11-22", zone_id=zone_id)
+    place = AwsPlace(zone_id=zone_id)
+    return adopt_parallelcluster(found, name="p5", origin="x", date="2026-11-22", place=place)
 
 
 def toolkit(found: Any, **given: Any) -> Adopted:
@@ -96,6 +97,10 @@ def test_queues_become_partitions_and_compute_resources_pools() -> None:
             "Mixed_Work": {"pools": ["Mixed_Work-g5", "Mixed_Work-several"]},
         },
         "suspend_after": "15m",
+        "accounting": {
+            "database": "db.example.org:3306",
+            "password": "aws-secret:arn:aws:secretsmanager:us-east-1:111122223333:secret:slurmdb",
+        },
     }
     assert spec["pools"]["train"] == {
         "site": "aws",
@@ -123,7 +128,8 @@ def test_nodesets_become_pools_and_variables_are_filled_in() -> None:
     assert spec["pools"]["g2"]["market"] == ["spot"]
     assert spec["scheduler"]["partitions"]["mega"] == {"pools": ["mega"], "default": True}
     assert spec["storage"] == {
-        "data": {"type": "object", "mount": "/data", "bucket": "gs://acme-data"}
+        "home": {"type": "nfs", "mount": "/home", "server": "head", "capacity": "2560 GiB"},
+        "data": {"type": "object", "mount": "/data", "bucket": "gs://acme-data"},
     }
 
 
@@ -137,7 +143,7 @@ def test_every_module_of_a_blueprint_is_in_the_spec_or_listed() -> None:
     listed = " ".join(each.where for each in toolkit(data("toolkit/ml-slurm.yaml")).not_carried)
     for module in ("homefs", "script"):
         assert f"module {module}" in listed
-    assert "mega_nodeset: bandwidth_tier" in listed
+    assert "module slurm_controller: enable_controller_public_ips" in listed
 
 
 def test_groups_become_pools_and_a_host_is_in_one() -> None:
@@ -210,7 +216,10 @@ def test_what_is_no_blueprint_has_nothing_to_adopt(found: Any) -> None:
 def test_variables_that_refer_to_each_other_in_a_ring_end() -> None:
     found = data("toolkit/ml-slurm.yaml")
     found["vars"] |= {"mega": "$(vars.machine)", "machine": "$(vars.mega)"}
-    assert toolkit(found).spec["pools"]["mega"]["machine"].startswith("$(vars.")
+    adopted = toolkit(found)
+    assert "machine" not in adopted.spec["pools"]["mega"]
+    listed = {each.where for each in adopted.not_carried if each.kind == "unfinished"}
+    assert "module mega_nodeset: machine_type: $(vars.machine)" in listed
 
 
 def test_an_inventory_without_controllers_has_nothing_to_adopt() -> None:

@@ -81,6 +81,7 @@ pools:
       - gpu01
       - name: gpu[02-03]
 scheduler: {type: slurm, partitions: {all: {pools: [gpu]}}}
+storage: {home: {type: nfs, mount: /home, server: head}}
 users:
   - {name: ada, uid: 2000}
 """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..derived.hostlist import HostlistError, expand, fold
-from .draft import Adopted, Draft, NothingToAdopt, gpu_machine
-from .slurm_output import Record, SlurmOutput, write_partitions
-from .slurm_settings import carry_settings
+from ...derived.hostlist import HostlistError, expand, fold
+from ..draft import Adopted, Draft, NothingToAdopt
+from .hardware import Hardware, hardware_of, machine_of
+from .output import Record, SlurmOutput
+from .partition import USUAL, partition_words
+from .settings import carry_settings
 
 _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "AccountingStorageType": (
@@ -54,22 +56,39 @@ _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "SLURM_VERSION": (frozenset(), "software.slurm holds a version; default: the distribution's"),
     "AuthType": (frozenset({"auth/munge"}), "gcluster uses MUNGE"),
 }
-"""Key -> values that need no word, and what to do about others. Keys that are not here are limits
-and times of Slurm's own that gcluster sets itself; docs/adopt.md says so."""
+"""Key -> values that need no word, and what to do about others."""
+_READ_ELSEWHERE = frozenset({"ClusterName", "SlurmctldHost", "ControlMachine", "ControlAddr"})
 
 
-def leave_settings(config: Record, carried: set[str], draft: Draft) -> None:
+_ITS_OWN = "of that installation: gcluster's has its own paths, ports, programs and times"
+_LONGEST_LIST = 2000
+
+
+def leave_settings(output: SlurmOutput, carried: set[str], draft: Draft) -> None:
     """List the settings that are set, and that the draft doesn't carry."""
-    for key, value in config.items():
-        if key in carried:
+    printed = []
+    for key, value in output.config.items():
+        if key in carried or key.partition("[")[0] in _READ_ELSEWHERE:
+            draft.carry(1)
             continue
         plain, why = _SETTINGS.get(key.partition("[")[0], (None, ""))
-        if plain is not None and value not in plain:
-            draft.leave(f"{key}={value}", why)
+        if plain is not None:
+            if value not in plain:
+                draft.leave(f"{key}={value}", why, settings=1)
+        elif key in output.said:
+            draft.leave(f"{key}={value}", _ITS_OWN, "replaced", settings=1)
+        else:
+            printed.append(f"{key}={value}")
+    if printed:
+        text = ", ".join(printed)
+        draft.leave(
+            f"settings that scontrol prints, set or not: {text[:_LONGEST_LIST]}",
+            _ITS_OWN,
+            "replaced",
+        )
 
 
 SITE = "here"
-_GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d+)")
 _CONTROLLER = re.compile(r"^([^\s(]+)(?:\(([^)]+)\))?")
 _CARRIED = frozenset(
     {
@@ -128,25 +147,21 @@ _OBSERVED = frozenset(
     }
 )
 """What a node is at the moment, or what Slurm derives itself."""
+_KNOWN = _CARRIED | _OBSERVED
 
 
-class _Hardware(NamedTuple):
-    """What tells nodes apart."""
-
-    gpu: str
-    gpus: int
-    sockets: int
-    cores: int
-    threads: int
-    memory_gib: int
-    architecture: str
-    partitions: tuple[str, ...]
-    features: tuple[str, ...]
-    weight: int
-
-
-def adopt_slurm(output: SlurmOutput, *, name: str, user: str, origin: str, date: str) -> Adopted:
+def adopt_slurm(  # what the command was given
+    output: SlurmOutput, *, name: str, user: str, origin: str, date: str, gpu: str = ""
+) -> Adopted:
     """Draft a spec of a cluster by what Slurm says of it.
+
+    Args:
+        output: what scontrol prints, or slurm.conf.
+        name: of the cluster; "": as Slurm has it.
+        user: whom gcluster logs in to the nodes as.
+        origin: where it comes from, in words.
+        date: when it was read.
+        gpu: model of the GPUs whose model Slurm doesn't say.
 
     Raises:
         NothingToAdopt: no nodes, or no controller, stand in the output.
@@ -155,12 +170,14 @@ def adopt_slurm(output: SlurmOutput, *, name: str, user: str, origin: str, date:
         raise NothingToAdopt("no node stands in it: scontrol show nodes")
     draft = Draft(name or output.config.get("ClusterName", "cluster"), origin=origin, date=date)
     draft.sites[SITE] = {"provider": "bare-metal", "ssh": {"user": user}}
-    draft.leave("how nodes are reached by SSH", f"Slurm doesn't know it: {user} is a guess")
+    why = f"Slurm doesn't know it: {user} is written"
+    draft.leave("how nodes are reached by SSH", why, "guess")
     controllers = _controllers(output, draft)
-    pools = _pools(output, controllers, draft)
-    write_partitions(output, pools, draft)
-    leave_settings(output.config, carry_settings(output, draft), draft)
-    draft.leave("login nodes, users, storage", "Slurm doesn't know them: write them yourself")
+    pools = _pools(output, controllers, gpu, draft)
+    _partitions(output, pools, draft)
+    leave_settings(output, carry_settings(output, draft), draft)
+    draft.leave("/home and other storage", "Slurm doesn't know it: write storage before `up`")
+    draft.leave("login nodes and users", "Slurm doesn't know them: write them yourself")
     return draft.finished()
 
 
@@ -185,27 +202,45 @@ def _entry(name: str, address: str) -> Any:
     return name if address in {"", name} else {"name": name, "address": address}
 
 
-def _pools(output: SlurmOutput, controllers: set[str], draft: Draft) -> dict[str, list[str]]:
+def _pools(
+    output: SlurmOutput, controllers: set[str], gpu: str, draft: Draft
+) -> dict[str, list[str]]:
     """Make a pool of nodes that are alike; return partition -> its pools."""
-    alike: dict[_Hardware, list[Record]] = defaultdict(list)
+    alike: dict[Hardware, list[Record]] = defaultdict(list)
     of_partition = _memberships(output)
     for node in output.nodes:
         name = node["NodeName"]
         if name in controllers:
             draft.leave(f"node {name}", "it is a controller, and runs no jobs under gcluster")
         else:
-            alike[_hardware(node, of_partition.get(name, ()), draft)].append(node)
+            alike[hardware_of(node, of_partition.get(name, ()), gpu, draft)].append(node)
     pools: dict[str, list[str]] = defaultdict(list)
     for hardware, nodes in alike.items():
+        if hardware.architecture not in {"x86_64", "aarch64", ""}:
+            draft.leave(
+                f"nodes {fold([node['NodeName'] for node in nodes])}",
+                f"they are {hardware.architecture}, for which gcluster has no software: left out",
+                settings=_settings_of(nodes),
+            )
+            continue
         pool = draft.fit(_pool_name(hardware, nodes), "pool", draft.pools)
         draft.pools[pool] = _pool(hardware, nodes, pool, draft)
         for partition in hardware.partitions:
             pools[partition].append(pool)
         if not hardware.partitions:
             draft.leave(f"pool {pool}", "its nodes serve no partition")
-        for key in sorted({k for node in nodes for k in node} - _CARRIED - _OBSERVED):
-            draft.leave(f"pool {pool}: {key}", "the spec has no word for it")
+        left = sorted({(k, v) for node in nodes for k, v in node.items() if k not in _KNOWN})
+        for key, value in left:
+            draft.leave(f"pool {pool}: {key}={value}", "the spec has no word for it")
+        lost = len({key for key, _ in left})
+        draft.carry(_settings_of(nodes) - lost)
+        draft.leave_count("lost", lost)
     return pools
+
+
+def _settings_of(nodes: list[Record]) -> int:
+    """Return how many settings nodes that are alike have together: each key once."""
+    return len({key for node in nodes for key in node} - _OBSERVED)
 
 
 def _memberships(output: SlurmOutput) -> dict[str, tuple[str, ...]]:
@@ -225,76 +260,19 @@ def _memberships(output: SlurmOutput) -> dict[str, tuple[str, ...]]:
     return {host: tuple(sorted(names)) for host, names in found.items()}
 
 
-def _hardware(node: Record, partitions: tuple[str, ...], draft: Draft) -> _Hardware:
-    gres = node.get("Gres", "")
-    gpus = [(model or "", int(count)) for model, count in _GPU.findall(gres)]
-    if len(gpus) > 1:
-        draft.leave(f"node {node['NodeName']}: {gres}", "GPUs of several kinds, or MIG slices")
-    others = [each for each in gres.split(",") if each and not each.startswith("gpu")]
-    if others:
-        draft.leave(f"node {node['NodeName']}: {', '.join(others)}", "resources besides GPUs")
-    model, count = gpus[0] if gpus else ("", 0)
-    threads = _number(node, "ThreadsPerCore") or 1
-    sockets = _number(node, "Sockets") or 1
-    cpus = _number(node, "CPUTot") or _number(node, "CPUs") or 1
-    cores = _number(node, "CoresPerSocket") or max(1, cpus // (sockets * threads))
-    return _Hardware(
-        gpu=_model(model),
-        gpus=count,
-        sockets=sockets,
-        cores=cores,
-        threads=threads,
-        memory_gib=(_number(node, "RealMemory") or 0) // 1024,
-        architecture=node.get("Arch", "x86_64"),
-        partitions=partitions,
-        features=tuple(sorted(_features(node))),
-        weight=_number(node, "Weight") or 1,
-    )
-
-
-def _features(node: Record) -> set[str]:
-    said = node.get("ActiveFeatures", node.get("Features", node.get("Feature", "")))
-    return {each for each in said.split(",") if each}
-
-
-def _number(node: Record, key: str) -> int:
-    value = node.get(key, "")
-    return int(value) if value.isdecimal() else 0
-
-
-def _model(name: str) -> str:
-    """Return a GPU's model as vendors write it, from a GRES type: nvidia_h100_80gb_hbm3."""
-    found = re.search(
-        r"(gb?\d{3}|[abhlvptm]\d{1,3}|mi\d{3}x?|rtx\w*)(?![a-z0-9])", name.lower().replace("_", " ")
-    )
-    return found[1].replace(" ", "").upper() if found else name.upper()
-
-
-def _pool_name(hardware: _Hardware, nodes: list[Record]) -> str:
+def _pool_name(hardware: Hardware, nodes: list[Record]) -> str:
     if len(hardware.partitions) == 1:
         return hardware.partitions[0]
     return re.split(r"[\d.]", nodes[0]["NodeName"], maxsplit=1)[0].rstrip("-_") or "nodes"
 
 
-def _pool(hardware: _Hardware, nodes: list[Record], pool: str, draft: Draft) -> dict[str, Any]:
-    known = gpu_machine(hardware.gpu, hardware.gpus, "bare-metal") if hardware.gpus else None
+def _pool(hardware: Hardware, nodes: list[Record], pool: str, draft: Draft) -> dict[str, Any]:
     cpu = {
         "sockets": hardware.sockets,
         "cores": hardware.cores,
         "threads_per_core": hardware.threads,
     }
-    if known is not None:
-        machine = known.name
-    else:
-        facts: dict[str, Any] = {
-            "cpu": {"architecture": _architecture(hardware.architecture), **cpu},
-        }
-        if hardware.memory_gib:
-            facts["memory_gib"] = hardware.memory_gib
-        if hardware.gpus:
-            what = f"{hardware.gpus} x {hardware.gpu or 'GPU'}"
-            draft.leave(f"pool {pool}: {what}", "no machine type of the catalog has these")
-        machine = draft.machine(f"{draft.name}-{pool}", ["bare-metal"], **facts)
+    machine = machine_of(hardware, cpu, pool, draft)
     written: dict[str, Any] = {"site": SITE, "machine": machine, "hosts": _hosts(nodes), "cpu": cpu}
     if hardware.memory_gib:
         written["memory"] = f"{hardware.memory_gib} GiB"
@@ -305,8 +283,25 @@ def _pool(hardware: _Hardware, nodes: list[Record], pool: str, draft: Draft) -> 
     return written
 
 
-def _architecture(name: str) -> str:
-    return "aarch64" if name in {"aarch64", "arm64"} else "x86_64"
+def _partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Draft) -> None:
+    """Write the partitions that nodes serve; what the spec has no word for is listed."""
+    written: dict[str, Any] = {}
+    for partition in output.partitions:
+        name = partition["PartitionName"]
+        if not pools.get(name):
+            draft.leave(f"partition {name}", "no node serves it", settings=len(partition))
+            continue
+        entry: dict[str, Any] = {"pools": pools[name]}
+        if partition.get("Default") == "YES":
+            entry["default"] = True
+        said, left = partition_words(partition)
+        written[draft.fit(name, "partition", written)] = entry | said
+        for key, why in left.items():
+            draft.leave(f"partition {name}: {key}={partition[key]}", why, settings=1)
+        unset = sum(partition.get(key) == value for key, value in USUAL.items())
+        draft.carry(len(partition) - len(left) - unset)
+    if written:
+        draft.scheduler["partitions"] = written
 
 
 def _hosts(nodes: Iterable[Record]) -> Any:

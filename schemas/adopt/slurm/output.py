@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from ..derived.hostlist import HostlistError, expand
-from .draft import Draft, duration
+from ...derived.hostlist import HostlistError, expand
 
 Record: TypeAlias = dict[str, str]
 _KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*(?:\[\d+\])?)=")
@@ -132,125 +131,3 @@ def _hosts(record: Record) -> list[Record]:
         {**record, "NodeName": name, "NodeAddr": address}
         for name, address in zip(names, addresses, strict=True)
     ]
-
-
-def write_partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Draft) -> None:
-    """Write the partitions that nodes serve; what the spec has no word for is listed."""
-    written: dict[str, Any] = {}
-    for partition in output.partitions:
-        name = partition["PartitionName"]
-        if not pools.get(name):
-            draft.leave(f"partition {name}", "no node serves it")
-            continue
-        entry: dict[str, Any] = {"pools": pools[name]}
-        if partition.get("Default") == "YES":
-            entry["default"] = True
-        for key, field in (("MaxTime", "max_time"), ("DefaultTime", "default_time")):
-            limit = partition.get(key, "NONE")
-            if seconds := slurm_seconds(limit):
-                entry[field] = duration(seconds)
-            elif limit not in {"UNLIMITED", "INFINITE", "NONE"}:
-                draft.leave(f"partition {name}: {key}={limit}", "it could not be read")
-        entry |= _order_and_limits(partition)
-        written[draft.fit(name, "partition", written)] = entry
-        _leave_partition(partition, draft)
-    if written:
-        draft.scheduler["partitions"] = written
-
-
-def _order_and_limits(partition: Record) -> dict[str, Any]:
-    """Return what the spec's other words say of a partition."""
-    said: dict[str, Any] = {}
-    if partition.get("MaxNodes", "").isdecimal():
-        said["max_nodes"] = min(int(partition["MaxNodes"]), _size(partition))
-    tier = partition.get("PriorityTier", "")
-    if tier.isdecimal() and tier != "1":
-        said["tier"] = int(tier)
-    if partition.get("OverSubscribe") == "EXCLUSIVE":
-        said["exclusive"] = True
-    if partition.get("Hidden") == "YES":
-        said["hidden"] = True
-    return said
-
-
-def _size(partition: Record) -> int:
-    """Return how many nodes it has; more than there are is what the spec's checks warn of."""
-    total = partition.get("TotalNodes", "")
-    return int(total) if total.isdecimal() else 2**31
-
-
-_PARTITION = frozenset(
-    {
-        "PartitionName",
-        "Nodes",
-        "Default",
-        "MaxTime",
-        "DefaultTime",
-        "MaxNodes",
-        "PriorityTier",
-        "TotalCPUs",
-        "TotalNodes",
-        "TRES",
-    }
-)
-_USUAL = {
-    "AllowGroups": "ALL",
-    "AllowAccounts": "ALL",
-    "AllowQos": "ALL",
-    "AllocNodes": "ALL",
-    "State": "UP",
-    "MinNodes": "0",
-    "LLN": "NO",
-    "MaxCPUsPerNode": "UNLIMITED",
-    "MaxCPUsPerSocket": "UNLIMITED",
-    "PriorityJobFactor": "1",
-    "RootOnly": "NO",
-    "ReqResv": "NO",
-    "OverSubscribe": "NO",
-    "OverTimeLimit": "0",
-    "PreemptMode": "OFF",
-    "DefMemPerNode": "UNLIMITED",
-    "MaxMemPerNode": "UNLIMITED",
-    "GraceTime": "0",
-    "Hidden": "NO",
-    "ExclusiveUser": "NO",
-    "DisableRootJobs": "NO",
-    "ExclusiveTopo": "NO",
-    "SuspendTime": "GLOBAL",
-    "PowerDownOnIdle": "NO",
-    "ResumeTimeout": "GLOBAL",
-    "SuspendTimeout": "GLOBAL",
-}
-"""What a partition says that was set up with nothing; it needs no word."""
-_SAID = {"OverSubscribe": "EXCLUSIVE", "Hidden": "YES"}
-"""What `exclusive` and `hidden` of the spec say."""
-
-
-def _leave_partition(partition: Record, draft: Draft) -> None:
-    for key, value in partition.items():
-        if key not in _PARTITION and value not in {_USUAL.get(key), _SAID.get(key)}:
-            where = f"partition {partition['PartitionName']}: {key}={value}"
-            why = (
-                "accounts and qos of the spec say it"
-                if key.startswith("Allow")
-                else "no word for it"
-            )
-            draft.leave(where, why)
-
-
-def slurm_seconds(text: str) -> int:
-    """Read Slurm's time: minutes, minutes:seconds, hours:minutes:seconds, days-hours:..."""
-    days, dash, rest = text.partition("-")
-    if not dash:
-        days, rest = "0", text
-    parts = rest.split(":")
-    if not days.isdecimal() or not all(part.isdecimal() for part in parts) or len(parts) > 3:  # noqa: PLR2004  # h:m:s
-        return 0
-    numbers = [int(part) for part in parts]
-    if dash:
-        hours, minutes, seconds = (*numbers, 0, 0)[:3]
-    elif len(numbers) == 1:
-        hours, minutes, seconds = 0, numbers[0], 0
-    else:
-        hours, minutes, seconds = (0, *numbers)[-3:]
-    return int(days) * 86_400 + hours * 3_600 + minutes * 60 + seconds

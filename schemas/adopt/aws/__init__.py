@@ -1,0 +1,1 @@
+"""What runs on AWS: ParallelCluster, eksctl, SageMaker HyperPod."""

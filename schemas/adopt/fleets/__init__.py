@@ -1,0 +1,1 @@
+"""Tasks and fleets without a scheduler of their own: SkyPilot and dstack."""

@@ -1,0 +1,1 @@
+"""Blueprints of Google's Cluster Toolkit, for Slurm and for GKE."""

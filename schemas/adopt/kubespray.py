@@ -1,0 +1,178 @@
+"""An inventory of kubespray: control planes and nodes of a Kubernetes on one's own hosts.
+
+Groups and variables are those of its sample (github.com/kubernetes-sigs/kubespray, commit 46dbdd3,
+inventory/sample) and, until 2.25, kube-master and kube-node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .draft import Adopted, Draft, NothingToAdopt
+from .inventory import SITE, Inventory, host_entry, leave_variables, read_inventory, way_in
+
+_PLANES = ("kube_control_plane", "kube-master", "kube_master")
+_NODES = ("kube_node", "kube-node", "kube-worker")
+_CNIS = {"calico": "calico", "cilium": "cilium"}
+_REPLACED = "gcluster's roles set Kubernetes up"
+_READ: dict[str, tuple[str, str]] = {
+    "kube_network_node_prefix": ("each node gets a network of the pods' itself", "replaced"),
+    "container_manager": ("containerd runs containers", "replaced"),
+    "etcd_member_name": ("members of etcd are called as their hosts", "replaced"),
+    "etcd_deployment_type": ("etcd runs on the control planes", "replaced"),
+    "ip": ("the address that nodes reach each other by is the host's address", "lost"),
+    "access_ip": ("the address that nodes reach each other by is the host's address", "lost"),
+    "kube_proxy_mode": ("Services go through nftables or Cilium", "replaced"),
+    "cluster_name": ("the cluster's domain is cluster.local", "lost"),
+    "dns_mode": ("CoreDNS answers", "replaced"),
+    "node_taints": ("the spec has no taints", "lost"),
+    "kube_encrypt_secret_data": ("secrets are encrypted", "replaced"),
+    "auto_renew_certificates": ("gcluster renews certificates", "replaced"),
+    "ingress_nginx_enabled": ("the spec has no ingress", "lost"),
+    "metallb_enabled": ("the spec has no load balancer of services on bare metal", "lost"),
+    "helm_enabled": (_REPLACED, "replaced"),
+    "nvidia_accelerator_enabled": ("GPUs are set up where machines have them", "replaced"),
+    "nvidia_gpu_nodes": ("GPUs are set up where machines have them", "replaced"),
+}
+_SAID = frozenset(
+    {
+        "kube_network_plugin", "kube_pods_subnet", "kube_service_addresses", "kube_version",
+        "loadbalancer_apiserver", "kube_vip_address", "kube_vip_enabled", "node_labels",
+    }
+)  # fmt: skip
+
+
+def is_kubernetes(inventory: Inventory) -> bool:
+    """Say whether an inventory is kubespray's, or of the same shape."""
+    return any(inventory.hosts_below(group) for group in _PLANES)
+
+
+def adopt_kubespray(inventory: Mapping[str, Any], *, name: str, origin: str, date: str) -> Adopted:
+    """Draft a spec of the hosts of an inventory of kubespray.
+
+    Args:
+        inventory: as `ansible-inventory --list` prints it.
+        name: of the cluster.
+        origin: where it comes from, in words.
+        date: when it was read.
+
+    Raises:
+        NothingToAdopt: no control plane, or no node stands in it.
+    """
+    read = read_inventory(inventory)
+    if not is_kubernetes(read):
+        raise NothingToAdopt("no host is in kube_control_plane: is it an inventory of kubespray?")
+    return adopt_kubernetes(read, Draft(name, origin=origin, date=date))
+
+
+def adopt_kubernetes(read: Inventory, draft: Draft) -> Adopted:
+    """Draft a spec of an inventory that was read."""
+    ssh = way_in(read, draft)
+    draft.sites[SITE] = {"provider": "bare-metal", "ssh": ssh}
+    draft.scheduler = {"type": "kubernetes"}
+    planes = [host for group in _PLANES for host in read.hosts_below(group)]
+    nodes = [host for group in _NODES for host in read.hosts_below(group)]
+    both = [host for host in nodes if host in planes]
+    nodes = [host for host in dict.fromkeys(nodes) if host not in planes]
+    planes = list(dict.fromkeys(planes))
+    draft.pools["control"] = {
+        "site": SITE, "role": "controller",
+        "hosts": [host_entry(host, read, ssh) for host in planes],
+    }  # fmt: skip
+    if not nodes:
+        raise NothingToAdopt("no host is a node alone (kube_node)")
+    for pool, hosts in _pools(nodes, read).items():
+        name = draft.fit(pool, "pool", draft.pools)
+        entry: dict[str, Any] = {
+            "site": SITE, "machine": draft.machine(f"{draft.name}-{name}", ["bare-metal"]),
+            "hosts": [host_entry(host, read, ssh) for host in hosts],
+        }  # fmt: skip
+        labels = read.variables.get(hosts[0], {}).get("node_labels")
+        if isinstance(labels, dict) and labels:
+            entry["kubernetes"] = {"labels": {str(k): str(v) for k, v in labels.items()}}
+        draft.pools[name] = entry
+    if both:
+        why = f"{', '.join(both)}: control planes run no jobs under gcluster"
+        draft.leave("nodes that are control planes too", why)
+    _leave_hosts(read, {*planes, *nodes}, draft)
+    draft.carry(len(planes) + len(nodes))
+    _settings(read, len(planes), draft)
+    leave_variables(read, draft, _READ | dict.fromkeys(_SAID, ("", "")))
+    draft.leave("storage", "classes of storage are the spec's: write storage before `up`")
+    return draft.finished()
+
+
+def _pools(nodes: list[str], read: Inventory) -> dict[str, list[str]]:
+    """Put nodes with the same labels together."""
+    pools: dict[str, list[str]] = {}
+    of_labels: dict[str, str] = {}
+    for host in nodes:
+        labels = read.variables.get(host, {}).get("node_labels")
+        key = str(sorted(labels.items())) if isinstance(labels, dict) else ""
+        name = of_labels.setdefault(
+            key, "nodes" if not of_labels else f"nodes-{len(of_labels) + 1}"
+        )
+        pools.setdefault(name, []).append(host)
+    return pools
+
+
+def _leave_hosts(read: Inventory, placed: set[str], draft: Draft) -> None:
+    """List hosts that are neither: members of etcd apart, NFS servers, bastions."""
+    grouped = {host for hosts in read.groups.values() for host in hosts}
+    loose = {"all": [host for host in read.hosts if host not in grouped]}
+    for group, hosts in {**read.groups, **loose}.items():
+        left = [host for host in hosts if host not in placed]
+        if left:
+            shown = ", ".join(left[:4])
+            why = f"{shown}: neither control planes nor nodes, so they are left out"
+            draft.leave(f"group {group}", why, settings=len(left))
+
+
+def _of_the_cluster(read: Inventory, draft: Draft) -> dict[str, Any]:
+    """Return variables that hold for the whole cluster; hosts that differ are listed."""
+    said: dict[str, Any] = {}
+    for key in sorted(_SAID - {"node_labels"}):
+        values = [each[key] for each in read.variables.values() if key in each]
+        if values:
+            said[key] = max(values, key=values.count)
+        if any(value != said[key] for value in values):
+            draft.leave(f"variable {key} of some hosts", "it is the cluster's: one for all")
+    return said
+
+
+def _settings(read: Inventory, planes: int, draft: Draft) -> None:
+    """Write what variables say of the cluster as a whole."""
+    said = _of_the_cluster(read, draft)
+    cni = said.get("kube_network_plugin")
+    if cni in _CNIS:
+        draft.scheduler["cni"] = _CNIS[cni]
+    elif cni:
+        draft.leave(f"kube_network_plugin: {cni}", "gcluster has Cilium and Calico: cni")
+    for key, field in (
+        ("kube_pods_subnet", "pod_cidr"),
+        ("kube_service_addresses", "service_cidr"),
+    ):
+        if said.get(key) and "{{" not in str(said[key]):
+            draft.scheduler[field] = str(said[key])
+    version = str(said.get("kube_version") or "").removeprefix("v")
+    if version and "{{" not in version:
+        draft.more["software"] = {"kubernetes": version}
+    _address(said, planes, draft)
+
+
+def _address(said: Mapping[str, Any], planes: int, draft: Draft) -> None:
+    """Write the one address of several control planes."""
+    balancer = said.get("loadbalancer_apiserver")
+    address = said.get("kube_vip_address") or (
+        balancer.get("address") if isinstance(balancer, dict) else ""
+    )
+    if address and said.get("kube_vip_address"):
+        draft.scheduler["virtual_address"] = {"address": str(address)}
+    elif address:
+        draft.scheduler["virtual_address"] = {"address": str(address)}
+        why = f"{address} is written as virtual_address: control planes move it themselves"
+        draft.leave("loadbalancer_apiserver", why, "replaced")
+    elif planes > 1:
+        why = "virtual_address: {address: a free one of their network} for several control planes"
+        draft.leave("the control planes' one address", why, "unfinished")

@@ -1,0 +1,1 @@
+"""Lists of nodes of provisioning tools: Warewulf and OpenHPC's recipes."""

@@ -1,0 +1,1 @@
+"""A running Slurm: what scontrol prints and slurm.conf says."""
