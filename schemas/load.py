@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from .structure.fit import Structured, fit
 from .structure.source import decode, read_source
 
 if TYPE_CHECKING:
+    from .derived.hook_files import WithHooks
     from .derived.host_lists import WithLists
 
 
@@ -81,7 +83,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     document: Document | None
     """The plain data with its places; None when the text is no readable YAML mapping."""
     whole_text: str = ""
-    """The source with the lists of hosts put in that it names by file: nothing else is needed."""
+    """The source with the lists of hosts and the files of hooks put in that it names: nothing else
+    is needed."""
     catalogs: tuple[Path, ...] = ()
     """Catalog files of the user's that the spec names, for `load_catalog`."""
 
@@ -130,10 +133,13 @@ def load_text(
     spoilt = frozenset(composed.broken)
     structured = fit(ClusterSpec, document, file=file, spoilt=spoilt)
     found = [*composed.diagnostics, *structured.diagnostics]
-    lists = _host_lists(structured, document, file, folder)
-    if lists is not None:
-        structured = lists.structured
-        found += lists.diagnostics
+    edits: list[tuple[int, int, str]] = []
+    for read in (_host_lists, partial(_hook_files, check=check)):
+        named = read(structured, document, file, folder)
+        if named is not None:
+            structured = named.structured
+            found += named.diagnostics
+            edits += named.edits
     own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
     found += _checked(structured, document, file, own.load) if check else []
     found += own.diagnostics
@@ -142,7 +148,7 @@ def load_text(
         spec=None if has_error else structured.value,
         diagnostics=_sorted(found),
         text=decoded,
-        whole_text=decoded if lists is None else lists.text,
+        whole_text=_edited(document.text, edits) if edits else decoded,
         file=file,
         document=document,
         catalogs=own.paths,
@@ -159,6 +165,24 @@ def _host_lists(
     from .derived.host_lists import with_lists  # noqa: PLC0415  # few specs have lists
 
     return with_lists(structured, document, folder=folder or Path(), spec=file)
+
+
+def _hook_files(
+    structured: Structured, document: Document, file: str, folder: Path | None, *, check: bool
+) -> WithHooks | None:
+    """Read the files that hooks name; None where there are no hooks."""
+    if not structured.parts.get("hooks"):
+        return None
+    from .derived.hook_files import with_hooks  # noqa: PLC0415  # few specs have hooks
+
+    return with_hooks(structured, document, folder=folder or Path(), spec=file, check=check)
+
+
+def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with parts of it replaced: start, end and what stands there then."""
+    for start, end, written in sorted(edits, reverse=True):
+        text = text[:start] + written + text[end:]
+    return text
 
 
 def _newer(document: Document, file: str) -> Diagnostic | None:

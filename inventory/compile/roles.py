@@ -100,9 +100,12 @@ def role_compilers() -> tuple[RoleCompiler, ...]:
 
 
 def node_steps(node: NodeFacts) -> tuple[Step, ...]:
-    """Return all steps of a pool's nodes, by stage, then in the order of the role compilers."""
+    """Return all steps of a pool's nodes, by stage, then in the order of the role compilers.
+
+    Steps of hooks stand before or after all others of their stage.
+    """
     steps = (step for role in role_compilers() for step in role.steps(node))
-    return tuple(sorted(steps, key=lambda step: _STAGES.index(step.stage)))
+    return tuple(sorted(steps, key=lambda step: (_STAGES.index(step.stage), step.order)))
 
 
 def compiled_components() -> frozenset[str]:

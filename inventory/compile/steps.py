@@ -56,6 +56,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.role}.{self.phase}"
 
     @property
+    def order(self) -> int:
+        """Where it stands in its stage: -1 ahead of all roles, 0 as the roles do, 1 behind all."""
+        return 0
+
+    @property
     def needs_drain(self) -> bool:
         """Whether a running job could be hurt: phases that only look hurt none."""
         return not self.spares_jobs and self.phase in CHANGING_PHASES

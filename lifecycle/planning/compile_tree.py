@@ -24,6 +24,7 @@ from ..cluster.outcome import Exit, failure
 from ..cluster.sites import inventory, provider_name
 from ..nodes.converge.pending import pending_steps
 from ..nodes.converge.playbook import playbook_yaml
+from ..nodes.converge.user_roles import user_role_files
 from ..smoke.launching.kubernetes import kubernetes_runs
 from .preflight.offline import refuse_unmakeable
 
@@ -97,6 +98,8 @@ def compiled_files(
     compiled = compile_cluster(spec, hosts, catalog, kubernetes=kubernetes)
     files["site.yml"] = _playbook(compiled)
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
+    for group in compiled.groups:
+        files |= {f"roles/{name}": content for name, content in user_role_files(group.steps)}
     for name, made_by in providers.items():
         recorded = made_by.record(spec, name)
         if recorded is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from ...inventory.compile.hooks import hook_secrets
 from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
 from ...inventory.compile.network.links import KEY_PREFIX, PEERS_PREFIX
 from ...inventory.compile.slurm.accounting import DATABASE_SECRET
@@ -65,7 +66,8 @@ def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
         DATABASE_SECRET: accounting.password if accounting else None,
         DIRECTORY_SECRET: users.bind_password if isinstance(users, DirectoryUsers) else None,
     }
-    return {name: reference for name, reference in found.items() if reference is not None}
+    given = {name: reference for name, reference in found.items() if reference is not None}
+    return given | hook_secrets(spec)
 
 
 def read_provided(name: str, reference: str, *, is_kept: bool) -> bytes | None:

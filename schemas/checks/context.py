@@ -17,6 +17,7 @@ from ..spec import (
     Budget,
     Checkpointing,
     CloudSite,
+    ClusterHook,
     ClusterSoftware,
     DirectoryUsers,
     HostEntry,
@@ -86,6 +87,7 @@ class CheckContext:
         self.monitoring: Monitoring | None = parts.get("monitoring")
         self.checkpointing: Checkpointing | None = parts.get("checkpointing")
         self.smoke: Smoke = parts.get("smoke", Smoke())
+        self.hooks: dict[str, ClusterHook] = parts.get("hooks", {})
         self.converge: str = parts.get("converge", "auto")
         self.budget: Budget | None = parts.get("budget")
         self.state: str | None = parts.get("state")

@@ -81,6 +81,17 @@ def _storage_pools(context: CheckContext) -> Iterator[Reference]:
             yield Reference(who, storage.servers.pool, path)
 
 
+@check("GC575", summary="A hook names a pool that is not declared.")
+def unknown_hook_pool(context: CheckContext) -> Iterator[Finding]:
+    """The pools of a hook are names under `pools`; without any it is for all that it can be for."""
+    named = (
+        each
+        for name, hook in context.hooks.items()
+        for each in _listed(f'hook "{name}"', hook.pools, ("hooks", name, "pools"))
+    )
+    yield from _unknown(context, named, "pools", "pool")
+
+
 @check("GC403", summary="A storage is named that is not declared.")
 def unknown_storage(context: CheckContext) -> Iterator[Finding]:
     """`copy_of`, `state_save`, a spill's `data` and checkpointing name entries of `storage`."""

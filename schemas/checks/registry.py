@@ -206,6 +206,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,
+    "software.hooks": lambda context: bool(context.hooks),
     "software.platforms": lambda context: _software(context) or _sites(context),
     "software.scheduler": _scheduler_software,
     "software.tuning": _tuning,

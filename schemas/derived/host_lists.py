@@ -175,8 +175,8 @@ class WithLists(NamedTuple):
 
     structured: Structured
     diagnostics: tuple[Diagnostic, ...]
-    text: str
-    """The spec's text with `hosts: [...]` for each `hosts_file`."""
+    edits: tuple[tuple[int, int, str], ...]
+    """Start, end and what replaces it in the spec's text: `hosts: [...]` for each `hosts_file`."""
 
 
 def with_lists(structured: Structured, document: Document, *, folder: Path, spec: str) -> WithLists:
@@ -209,16 +209,13 @@ def with_lists(structured: Structured, document: Document, *, folder: Path, spec
         place = place_of(document, path)
         if place is not None:
             edits.append((place.start, place.end, _written(read.hosts)))
-    text = document.text
-    for start, end, written in sorted(edits, reverse=True):
-        text = text[:start] + written + text[end:]
     value = structured.value
     replaced = msgspec.structs.replace(
         structured,
         parts={**structured.parts, "sites": sites},
         value=None if value is None else msgspec.structs.replace(value, sites=sites),
     )
-    return WithLists(replaced, tuple(found), text)
+    return WithLists(replaced, tuple(found), tuple(edits))
 
 
 def _written(hosts: tuple[ListedHost, ...]) -> str:

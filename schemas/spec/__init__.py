@@ -5,6 +5,15 @@ unknown key is an error. Structure lives here; meaning lives in `schemas/checks`
 """
 
 from .cluster import AllReduce, Budget, ClusterSpec, Monitoring, Smoke
+from .hooks import (
+    ClusterHook,
+    EpilogHook,
+    HealthCheckHook,
+    PrologHook,
+    RoleHook,
+    ScriptHook,
+    StageHook,
+)
 from .link import Link
 from .pool import (
     Count,
@@ -85,10 +94,12 @@ __all__ = [
     "Budget",
     "Checkpointing",
     "CloudSite",
+    "ClusterHook",
     "ClusterSoftware",
     "ClusterSpec",
     "Count",
     "DirectoryUsers",
+    "EpilogHook",
     "FabricClass",
     "Firmware",
     "FirmwareWanted",
@@ -96,6 +107,7 @@ __all__ = [
     "GpfsStorage",
     "GpuSettings",
     "Hardening",
+    "HealthCheckHook",
     "HostEntry",
     "Ipoib",
     "JobRules",
@@ -117,10 +129,13 @@ __all__ = [
     "PoolKubernetes",
     "PoolRole",
     "PriorityWeights",
+    "PrologHook",
     "Qos",
     "Rdma",
+    "RoleHook",
     "Scheduler",
     "ScratchStorage",
+    "ScriptHook",
     "Secrets",
     "SimulatedSite",
     "Site",
@@ -133,6 +148,7 @@ __all__ = [
     "Spill",
     "SpillOnly",
     "Ssh",
+    "StageHook",
     "Storage",
     "StorageModel",
     "Topology",

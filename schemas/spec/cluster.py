@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from .hooks import ClusterHook
 from .link import Link
 from .model import FilePath, ImageReference, Name, PoolName, PublicKey, SpecModel, Tag, updates
 from .pool import Pool
@@ -121,7 +122,8 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
 
     UPDATES: ClassVar = updates(
         none="api_version catalog checkpointing smoke budget",
-        in_place="owner tags links users ssh_authorities monitoring hardening converge secrets",
+        in_place="owner tags links users ssh_authorities monitoring hardening converge secrets "
+        "hooks",
         rolling="software",
         replace="name scheduler state",
         destroy="sites pools storage",
@@ -165,6 +167,9 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """Checkpoints of the largest job."""
     hardening: Hardening | None = None
     """What is closed on the nodes; default: nothing."""
+    hooks: dict[Name, ClusterHook] = field(default_factory=dict)
+    """Roles and scripts of your own at named points of a convergence, and programs around jobs;
+    those of one point run in the order they stand in."""
     converge: Literal["auto", "push", "pull"] = "auto"
     """How compute nodes are set up: pushed over SSH by `gcluster up`, or each node pulls a signed
     bundle and does it itself (on trial). auto: push."""

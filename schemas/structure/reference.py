@@ -24,6 +24,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "users": ("aws-p5-slurm", "superpod-127"),
     "ssh_authorities": ("bare-metal",),
     "software": ("hybrid",),
+    "hooks": ("hooks",),
     "monitoring": ("superpod-127",),
     "checkpointing": ("gcp-a3-mega-slurm",),
     "smoke": ("hybrid",),
@@ -52,7 +53,7 @@ A required key is marked **bold**.
 
 
 _INDEX = "spec.md"
-_PAGES = ("sites", "pools", "storage", "scheduler", "users", "software")
+_PAGES = ("sites", "pools", "storage", "scheduler", "users", "software", "hooks")
 """Root keys with a page of their own."""
 _WITH_PARTS = ("sites", "pools", "scheduler")
 """Those of which the parts of values have another one."""
@@ -162,9 +163,10 @@ def _kind(value: Schema, page: str) -> str:
         kinds = [_kind(branch, page) for branch in value["anyOf"] if branch.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))
     if value.get("type") == "array":
-        return f"list of {_kind(value.get('items', {}), page)}"
+        return f"list of {_kind(value['items'], page) if value.get('items') else 'anything'}"
     if value.get("type") == "object":
-        return f"name → {_kind(value['additionalProperties'], page)}"
+        others = value.get("additionalProperties")
+        return f"name → {_kind(others, page) if others else 'anything'}"
     return _scalar(value)
 
 

@@ -1,13 +1,18 @@
-"""What slurm.conf says of jobs, seen on real nodes: failed prologs, limits, how far backfill plans.
+"""What slurm.conf says of jobs, seen on real nodes: failed prologs, limits, backfill, hooks.
 
 The site of four nodes is that of the tests of accounts; it is left as it was.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
+from tests.lifecycle.leak_search import found_in
 
 from .conftest import until
 from .slurm_site import Site
@@ -93,3 +98,61 @@ def test_a_job_whose_prolog_fails_waits_unheld_and_its_node_is_drained(
     assert "Restarts=1" in shown
     assert "Priority=0 " not in shown  # held
     assert "held" not in cluster.state(job).lower()
+
+
+@pytest.fixture(scope="module")
+def hooked(cluster: Site) -> Iterator[Site]:
+    """The site with the hooks of examples/hooks.yaml, their files beside its spec."""
+    examples = Path(__file__).parents[2] / "examples"
+    shutil.copytree(examples / "hooks", cluster.live.spec.parent / "hooks", dirs_exist_ok=True)
+    cluster.spec["hooks"] = yaml.safe_load((examples / "hooks.yaml").read_text())["hooks"]
+    cluster.spec["hooks"]["notice"]["secrets"] = {"site_notice_token": "env:NOTICE_TOKEN"}
+    cluster.live.environment["NOTICE_TOKEN"] = "CANARY-OF-A-HOOK"  # noqa: S105  # looked for
+    cluster.write()
+    cluster.up()
+    yield cluster
+    cluster.clear()
+    del cluster.spec["hooks"]
+    cluster.write()
+    cluster.up()
+    left = "ls /usr/local/libexec/gcluster/run-prologs.sh /usr/local/libexec/gcluster/hooks/*.d"
+    assert cluster.live.on("gpu001", f"{left} 2>/dev/null || true") == ""
+    assert "run-prologs" not in cluster.head("scontrol show config")
+
+
+def test_roles_scripts_and_programs_of_the_user_run_where_the_spec_says(hooked: Site) -> None:
+    """A role on every node, a script on compute nodes, programs around jobs and of the health."""
+    assert "gpu001 is a compute node" in hooked.live.on("gpu001", "cat /etc/motd")
+    assert "head is a controller node" in hooked.head("cat /etc/motd")
+    cache = "/var/cache/models"
+    assert hooked.live.on("gpu001", f"stat -c %a {cache}").strip() == "1777"
+    assert hooked.head(f"ls -d {cache} 2>/dev/null || true") == ""
+
+    job = "srun --nodes=1 --nodelist=gpu002 --time=1"
+    seen = hooked.head(f"cd /tmp && runuser -u ada -- {job} stat -c '%U %n' {cache}/*")
+    assert re.fullmatch(rf"ada {cache}/job-\d+", seen)
+    until(lambda: hooked.live.on("gpu002", f"ls {cache}").strip() == "")
+
+    hooked.live.on("gpu003", f"mv {cache} {cache}.away; /usr/libexec/gcluster/node-health-check")
+    why = hooked.head("sinfo --noheader --nodes=gpu003 --format='%T %E'")
+    assert "drain" in why
+    assert "no /var/cache/models" in why
+    hooked.live.on("gpu003", f"mv {cache}.away {cache}")
+    hooked.do("resume", "gpu003", expect=None)
+
+
+def test_a_changed_file_of_a_hook_is_a_change_of_the_spec_and_runs_alone(hooked: Site) -> None:
+    assert hooked.up()["changed"] is False
+    before = hooked.live.stamp_times()
+    notice = hooked.live.spec.parent / "hooks/roles/site_notice/templates/notice.j2"
+    notice.write_text("changed, {{ site_notice_token | length }} characters\n")
+    plan = hooked.do("plan")
+    assert [line["path"] for line in plan["fields"]] == ["hooks.notice.files.templates/notice.j2"]
+    hooked.up()
+    after = hooked.live.stamp_times()
+    touched = {key[1] for key, line in after.items() if before.get(key) != line}
+    assert touched == {"hook_notice.configure"}
+    assert hooked.head("cat /etc/motd") == "changed, 16 characters"
+    leaks = {name for name, data in found_in(hooked.live.spec.parent).items()
+             if b"CANARY-OF-A-HOOK" in data}  # fmt: skip
+    assert leaks == set()

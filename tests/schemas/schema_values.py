@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 _MOST_ENTRIES = 2
+_ANYTHING: dict[str, Any] = {"enum": ["", "word", 7, True, None, [1], {"key": ["value"]}]}
+"""Stands for a schema that takes any value."""
 
 
 def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -23,7 +25,7 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "array":
         least = schema.get("minItems", 0)
         most = min(schema.get("maxItems", _MOST_ENTRIES), max(_MOST_ENTRIES, least))
-        return st.lists(values(schema["items"]), min_size=least, max_size=most)
+        return st.lists(values(schema.get("items", _ANYTHING)), min_size=least, max_size=most)
     if kind == "string":
         return _texts(schema)
     return _SCALARS[kind](schema)
@@ -32,8 +34,8 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     properties = schema.get("properties")
     if properties is None:
-        others = schema["additionalProperties"]
-        entries = values(others) if isinstance(others, dict) else st.none()
+        others = schema.get("additionalProperties", _ANYTHING)
+        entries = values(others or _ANYTHING) if isinstance(others, dict) else st.none()
         return st.dictionaries(
             _texts(schema.get("propertyNames", {"type": "string"})),
             entries,

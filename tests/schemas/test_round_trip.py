@@ -24,8 +24,11 @@ _SLOW = settings(
 
 
 def _names_a_file(data: dict[str, Any]) -> bool:
-    """Return whether hosts stand in a file beside the spec: there is none beside these."""
-    return any("hosts_file" in site for site in data["sites"].values())
+    """Return whether hosts or hooks stand in files beside the spec: there are none beside these."""
+    hooks = data.get("hooks", {}).values()
+    return any("hosts_file" in site for site in data["sites"].values()) or any(
+        hook.get("path") is not None for hook in hooks
+    )
 
 
 def written(value: object) -> str:

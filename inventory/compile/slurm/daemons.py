@@ -8,7 +8,6 @@ import msgspec
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.hostlist import fold
-from ....schemas.derived.storage import staged
 from ....schemas.spec import ClusterSpec, KubernetesScheduler, PoolRole, SlurmScheduler
 from ...accounting.desired import whole_minutes
 from ...hosts import Host, elastic_nodes
@@ -23,6 +22,7 @@ from ..system.packages import EPEL, epel
 from ..system.self_converge import licences
 from .accounting import accounting_hosts, accounting_variables, partition_access
 from .elastic import cloud_node_lines, elastic_variables, placeholders
+from .job_programs import job_programs
 from .nodes import (
     cpus_per_gpu,
     gpu_count,
@@ -56,15 +56,6 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 
 TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog.sh"
 """Run for each task where jobs have scratch or settings; slurm.install puts it on all nodes."""
-JOB_PROGRAMS: dict[str, Json] = {
-    "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog.py",
-    "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog.py",
-}
-"""What slurmd runs around jobs on machines; slurm.install puts them there."""
-PROLOG_S = 300
-"""Seconds that a prolog may take which stages nothing, as roles/slurm/defaults/main.yml says it."""
-_LONGEST_S = 65_533
-"""Most that Slurm counts to there: 16 bits, whose last two values mean something else."""
 
 
 def slurm_cluster_variables(
@@ -174,10 +165,9 @@ def _controller_variables(
     has_settings = any(nccl_steps(pools[name]) for name in compute)
     prolog = TASK_PROLOG if has_settings or job_scratch(spec, cluster) else ""
     lines = plugin_lines(pools.values(), prolog)
+    variables |= job_programs(spec, on_machines=not cluster.simulated)
     if not cluster.simulated:
-        variables |= job_programs(spec) | _machine_settings(
-            spec, pools.values(), has_pyxis=bool(lines)
-        )
+        variables |= _machine_settings(spec, pools.values(), has_pyxis=bool(lines))
     if lines:
         variables["slurm_plugins"] = lines
     elif prolog:
@@ -214,17 +204,6 @@ def _machine_settings(
     if isinstance(spec.scheduler, SlurmScheduler):
         settings["slurm_reboot_timeout"] = int(spec.scheduler.resume_s)
     return settings
-
-
-def job_programs(spec: ClusterSpec) -> dict[str, Json]:
-    """Return what slurmd runs around jobs, and how long it may take before them.
-
-    A job may need all that its nodes can stage, one after the other.
-    """
-    limits = (sum(each.within for each in staged(spec, pool)) for pool in spec.pools)
-    staging = int(max(limits, default=0))
-    longer = {"slurm_prolog_limit": min(PROLOG_S + staging, _LONGEST_S)} if staging else {}
-    return JOB_PROGRAMS | longer
 
 
 def job_scratch(spec: ClusterSpec, cluster: ClusterFacts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....schemas.catalog.model.machine import Nic, NicKind
+from ..hooks import health_checks
 from ..network.rdma import rail_devices, rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
@@ -23,13 +24,19 @@ def node_health_steps(node: NodeFacts) -> list[Step]:
     """
     steps = [
         _step(Stage.SCHEDULER, "install", {"node_health_tools": node.is_machine}),
-        _step(Stage.SCHEDULER, "configure", _expected(node)),
+        _step(Stage.SCHEDULER, "configure", _expected(node) | _programs(node)),
     ]
     return [*steps, _step(Stage.MONITORING, "verify", {})]
 
 
 def _step(stage: Stage, phase: Phase, variables: dict[str, Json]) -> Step:
     return Step(stage=stage, role="node_health", phase=phase, variables=variables, spares_jobs=True)
+
+
+def _programs(node: NodeFacts) -> dict[str, Json]:
+    """Return the programs of the spec's hooks that take part."""
+    programs = health_checks(node)
+    return {"node_health_programs": programs} if programs else {}
 
 
 def _expected(node: NodeFacts) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from ....inventory.compile.roles import must_remove, removal_steps
 from ....inventory.compile.steps import PHASES, Stage
 from ....inventory.hosts import AFTER_APPLY
 from ...cluster.outcome import failure
-from .role_files import role_digest
+from .role_files import files_digest, role_digest
 from .stamps import CHANGED_HERE, DOUBTED, WORN
 
 NEVER_RAN = "never ran here"
@@ -108,6 +108,7 @@ def pending_steps(
             if hosts:
                 order = (
                     stages.index(step.stage),
+                    step.order,
                     roles[step.role],
                     PHASES.index(step.phase),
                     number,
@@ -167,7 +168,7 @@ def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tupl
     result = []
     for step in group.steps:
         versions = {name: secret_versions.get(name, "new") for name in step.secrets.values()}
-        digest = step.digest(role_digest(step.role, step.phase), versions)
+        digest = step.digest(files_digest(step), versions)
         before = earlier.setdefault(step.role, [])
         if step.phase == "verify":
             digest = hashlib.sha256(" ".join([digest, *before]).encode()).hexdigest()

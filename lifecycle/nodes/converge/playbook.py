@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from ....inventory.compile import Step
+from ....inventory.compile.hooks import HookStep
 from ....inventory.hosts import ClusterInventory
 from .pending import Pending, PendingStep
 from .seals import seal_command
@@ -22,6 +23,9 @@ from .stamps import done_command
 
 STAMP_PREFIX = "stamp "
 """A task of this name marks its step as done on a host: "stamp slurm.configure"."""
+
+HOOK = "gcluster_hook"
+"""Variable of a play that holds the name of the hook that the play is of."""
 
 PACKAGE_LOCK_S = 900
 """Longest wait for the package manager, in seconds: the distribution's own updates of the first
@@ -39,22 +43,28 @@ class _Work(msgspec.Struct):
     hosts: list[str]
 
 
-def plays(pending: Pending, secret_files: Mapping[str, Path]) -> list[Play]:
+def plays(
+    pending: Pending, secret_files: Mapping[str, Path], user_roles: Path = Path("roles")
+) -> list[Play]:
     """Return the plays in order.
 
     Args:
         pending: the steps to run.
         secret_files: secret -> file that holds it while the playbook runs; a secret without a
             file is shown as a placeholder (for reading, not for running).
+        user_roles: folder of the roles of hooks, each under the name of its step's role.
     """
     result: list[Play] = []
     for work in _merged(pending.steps):
+        if isinstance(work.step, HookStep):
+            result.append(_hook_play(work, work.step, secret_files, user_roles))
+            continue
         variables = dict(work.step.variables)
         for variable, secret in work.step.secrets.items():
             variables[variable] = str(secret_files.get(secret, f"<secret {secret}>"))
         tasks = _tasks(work.step, work.digest)
         hosts = ",".join(work.hosts)
-        last = result[-1] if result else None
+        last = result[-1] if result and HOOK not in result[-1]["vars"] else None
         if last is not None and last["hosts"] == hosts and _agree(last["vars"], variables):
             last["name"] += f", {work.step.key}"
             last["vars"] |= variables
@@ -73,6 +83,38 @@ def plays(pending: Pending, secret_files: Mapping[str, Path]) -> list[Play]:
                 }
             )
     return result
+
+
+def _hook_play(
+    work: _Work, step: HookStep, secret_files: Mapping[str, Path], user_roles: Path
+) -> Play:
+    """Return the play of a hook: its own, for its variables are nobody else's.
+
+    A role of the user's may expect facts. Where it has secrets, nothing of what it does is shown.
+    """
+    variables: dict[str, Any] = {HOOK: step.hook, **step.variables}
+    for variable, secret in step.secrets.items():
+        path = str(secret_files.get(secret, f"<secret {secret}>"))
+        variables[variable] = f"{{{{ lookup('ansible.builtin.file', {path!r}) }}}}"
+    role = step.user_role
+    if role is None:
+        imported = {"name": "gcluster.cluster.hooks", "tasks_from": f"{step.phase}.yml"}
+    else:
+        imported = {"name": role.name or str(user_roles / step.role), "tasks_from": role.tasks}
+    return {
+        "name": step.key,
+        "hosts": ",".join(work.hosts),
+        "gather_facts": role is not None,
+        "module_defaults": _module_defaults(),
+        "become": True,
+        **({"no_log": True} if step.secrets else {}),
+        **({"environment": work.environment} if work.environment else {}),
+        "vars": variables,
+        "tasks": [
+            {"name": step.key, "ansible.builtin.import_role": imported},
+            *_tasks(step, work.digest)[1:],
+        ],
+    }
 
 
 def playbook_yaml(pending: Pending, secret_files: Mapping[str, Path]) -> str:

@@ -20,6 +20,7 @@ import yaml
 import gcluster
 
 from ....inventory.compile import Step
+from ....inventory.compile.hooks import HookStep
 from ....schemas.structure.decoding import convert
 
 _MODULE = re.compile(rb"\bgcluster\.cluster\.(\w+):")
@@ -70,6 +71,19 @@ def role_digest(role: str, phase: str) -> str:
         digest.update(f"{plugin}\0".encode())
         digest.update(hashlib.sha256((plugins_path() / plugin).read_bytes()).digest())
     return digest.hexdigest()
+
+
+def files_digest(step: Step) -> str:
+    """Return the hash of the files of gcluster's that a step runs; "" of a role of the user's."""
+    role = our_role(step)
+    return "" if role is None else role_digest(role, step.phase)
+
+
+def our_role(step: Step) -> str | None:
+    """Return the role of this collection that carries out a step; None: one of the user's does."""
+    if not isinstance(step, HookStep):
+        return step.role
+    return "hooks" if step.user_role is None else None
 
 
 def role_plugins(role: str) -> tuple[str, ...]:
@@ -133,6 +147,8 @@ class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Files of kernel settings: the files and what the kernel has of each setting."""
     each: dict[str, tuple[str, ...]] = {}
     """Variable of the step that lists things -> a file for each of them, by its `name`."""
+    paths: tuple[str, ...] = ()
+    """Variables of the step that map the paths of files to what is in them."""
     people: str = ""
     """Variable of the step that lists people: their accounts."""
     watched: tuple[str, ...] = ()
@@ -175,8 +191,9 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 def traces_of(step: Step) -> Traces:
     """Return what a step leaves, by its role and its variables."""
-    traces = phase_traces(step.role).get(step.phase)
-    if traces is None:
+    role = our_role(step)
+    traces = None if role is None else phase_traces(role).get(step.phase)
+    if role is None or traces is None:
         return Traces()
     people = _listed(step, traces.people, "name")
     named = (
@@ -185,7 +202,8 @@ def traces_of(step: Step) -> Traces:
         for name in _listed(step, variable, "name")
         for path in paths
     )
-    files = {*traces.files, *_copied(step.role, step.phase), *named}
+    paths = (path for variable in traces.paths for path in step.variables.get(variable, ()))
+    files = {*traces.files, *_copied(role, step.phase), *named, *paths}
     return Traces(
         files=tuple(sorted(files)),
         keys=tuple(sorted(traces.keys)),

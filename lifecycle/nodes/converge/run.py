@@ -27,6 +27,7 @@ from .pending import Pending
 from .playbook import WAVE, plays, waves
 from .processes import end_processes, ended_with_us
 from .role_files import collections_path
+from .user_roles import collection_folders, hook_steps, write_roles
 from .watch import StepFailure, Watch
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
@@ -82,6 +83,7 @@ def converge(
     pending = pending.for_hosts(frozenset(host.name for host in inventory.hosts))
     if not pending.total:
         return ConvergeResult(done={}, failures=(), waiting=())
+    collection_folders(hook_steps(pending))  # before anything is changed
     began = time.monotonic()
     report(StageStarted(name="converge", total=pending.total))
     watch = Watch(pending, report)
@@ -182,11 +184,13 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (directory / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
-    settings = _environment(directory, len(inventory.hosts))
+    hooks = hook_steps(pending)
+    write_roles(hooks, directory / "roles")
+    settings = _environment(directory, len(inventory.hosts), collection_folders(hooks))
     with _interrupts() as interrupted:
         runner = ansible_runner.interface.init_runner(
             private_data_dir=str(directory),
-            playbook=plays(pending, secret_files),
+            playbook=plays(pending, secret_files, directory / "roles"),
             inventory=_inventory(inventory, session),
             envvars=dict(settings),
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
@@ -230,11 +234,11 @@ def _inventory(inventory: ClusterInventory, session: SshSession) -> dict[str, An
     return {"all": {"hosts": hosts, "vars": common}}
 
 
-def _environment(directory: Path, hosts: int) -> dict[str, str]:
+def _environment(directory: Path, hosts: int, collections: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return Ansible's settings: ours alone, whatever ansible.cfg lies around."""
     return {
         "ANSIBLE_CONFIG": str(directory / "ansible.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
+        "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, (collections_path(), *collections))),
         "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "False",
         "ANSIBLE_FORKS": str(min(WAVE, max(1, hosts))),
         "ANSIBLE_GATHERING": "explicit",

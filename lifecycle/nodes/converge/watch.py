@@ -61,6 +61,7 @@ class Watch:
             if kind == "runner_on_start" and not task.startswith(STAMP_PREFIX):
                 self._emit(f"{host} {self._current(host)}")
             elif kind == "runner_on_ok" and task.startswith(STAMP_PREFIX):
+                self.failures.pop(host, None)  # a role that rescues its failed task goes on
                 self.done[host].append(task.removeprefix(STAMP_PREFIX))
                 self._emit(f"{host} {self.done[host][-1]}")
             elif kind == "runner_on_failed" and not data.get("ignore_errors"):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import gcluster
 
 from ....inventory.compile import CompiledCluster
+from ....inventory.compile.hooks import HookStep
 from ....inventory.compile.steps import PHASES
 from ...nodes.converge.role_files import role_digest
 from ...planning.changes import UpgradeLine
@@ -26,7 +27,8 @@ def built(compiled: CompiledCluster) -> Built:
     roles: dict[str, None] = {}
     for group in compiled.groups:
         for step in group.steps:
-            roles[step.role] = None
+            if not isinstance(step, HookStep):
+                roles[step.role] = None
             for name, value in step.variables.items():
                 if name.endswith(_VERSION) and isinstance(value, str) and value:
                     versions[f"{group.name}: {name.removesuffix(_VERSION)}"] = value

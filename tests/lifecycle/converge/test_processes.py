@@ -25,13 +25,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.nodes.converge import run
+from gcluster.lifecycle.nodes.converge.pending import Pending
 
 tasks = [{"ansible.builtin.raw": "echo $$ > %s/pid; exec sleep 300" % sys.argv[1]}]
 run.plays = lambda *_: [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
 run._inventory = lambda *_: {"all": {"hosts": {"here": {"ansible_connection": "local"}}}}
 watch = SimpleNamespace(handle=lambda _: True, failures={}, done_count=0)
 hosts = ClusterInventory(cluster="probe", hosts=())
-run._run_ansible(None, hosts, None, {}, Path(sys.argv[1]), watch)
+run._run_ansible(Pending(steps=()), hosts, None, {}, Path(sys.argv[1]), watch)
 """
 
 

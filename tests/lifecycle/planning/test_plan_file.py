@@ -12,7 +12,7 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.converge import pending
-from gcluster.lifecycle.nodes.converge.role_files import role_digest
+from gcluster.lifecycle.nodes.converge.role_files import files_digest
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (
     PlanFile,
@@ -153,11 +153,11 @@ def test_a_step_that_would_run_with_other_content_is_reported(
     sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _planned(sample)
-    digest = role_digest
+    digest = files_digest
     monkeypatch.setattr(
         pending,
-        "role_digest",
-        lambda r, p: "other" if (r, p) == ("slurm", "configure") else digest(r, p),
+        "files_digest",
+        lambda step: "other" if step.key == "slurm.configure" else digest(step),
     )
     lines = _moved(sample, file).splitlines()[1:]
     assert lines

@@ -15,7 +15,14 @@ from .gpu.amd import check_amd
 from .gpu.kernel_log import check_kernel_log
 from .gpu.nvidia import check_nvidia
 from .gpu.nvlink import check_nvlink
-from .host import check_clock, check_disks, check_memory, check_mounts, check_smart
+from .host import (
+    check_clock,
+    check_disks,
+    check_memory,
+    check_mounts,
+    check_program,
+    check_smart,
+)
 from .network import check_nics
 from .parts import parts_of
 from .probe import Probe
@@ -105,6 +112,10 @@ def _checks(
         checks.append((f"nics {nics.kind}{' front end' if nics.front_end else ''}", check))
     checks += [
         (f"mount {mount.path}", partial(check_mounts, [mount], probe)) for mount in expected.mounts
+    ]
+    checks += [
+        (f"hook {program.name}", partial(check_program, program, probe))
+        for program in expected.programs
     ]
     most = expected.disk_most_percent
     checks.append(("disks", lambda _: check_disks(expected.disks, most, probe)))

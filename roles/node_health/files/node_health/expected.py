@@ -50,6 +50,14 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program of the cluster's own."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
 class BurnIn:
     """What a repaired node must pass before it takes jobs again."""
 
@@ -70,6 +78,7 @@ class Expected:
     gpus: Gpus | None = None
     nics: tuple[Nics, ...] = ()
     mounts: tuple[Mount, ...] = ()
+    programs: tuple[Program, ...] = ()
     memory_gib: float = 0
     clock: bool = True
     clock_most_s: float = 0.1
@@ -102,6 +111,7 @@ def load(path: Path) -> Expected:
                     for nic in data.pop("nics", ())
                 ),
                 "mounts": tuple(_made(Mount, mount) for mount in data.pop("mounts", ())),
+                "programs": tuple(_made(Program, one) for one in data.pop("programs", ())),
                 "disks": tuple(data.pop("disks", ("/",))),
                 "burn_in": _made(BurnIn, burn_in),
             },

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .expected import Mount
+from .expected import Mount, Program
 from .finding import CheckIncomplete, Finding, note
 from .probe import Probe, give_up, is_alive, start_of
 
@@ -37,6 +37,15 @@ def check_memory(gib: float, probe: Probe) -> Iterator[Finding]:
         count = int(probe.read(path))
         if count:
             yield Finding("memory-ecc", f"{path.split('/')[-2]}: {count} uncorrectable errors")
+
+
+def check_program(program: Program, probe: Probe, _: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what a program of the cluster's own finds: it fails, and its last line says why."""
+    path = str(probe.path(program.path))
+    try:
+        probe.run(path)
+    except CheckIncomplete as why:
+        yield Finding(f"hook-{program.name}", str(why).replace(path, program.name))
 
 
 def check_clock(most_s: float, probe: Probe) -> Iterator[Finding]:
