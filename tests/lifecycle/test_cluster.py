@@ -209,6 +209,21 @@ def test_a_spec_whose_state_had_two_identities_is_found_by_its_name(own_places: 
     assert find("demo").id == "2" * 16
 
 
+def test_a_spec_that_several_clusters_came_from_is_named_once(own_places: Path) -> None:
+    for number, path in enumerate(("demo.yaml", "demo.yaml", "other.yaml")):
+        state = own_places / f"state{number}"
+        state.mkdir()
+        identity = str(number) * 16
+        remember(IndexEntry(id=identity, name="demo", spec_path=path, state_url=f"file://{state}"))
+    with pytest.raises(LifecycleError) as refused:
+        find("demo")
+    (finding,) = refused.value.diagnostics
+    assert (finding.code, finding.hint) == (
+        "GC907",
+        "give the path of the spec instead: demo.yaml, other.yaml",
+    )
+
+
 def test_a_damaged_entry_of_the_index_hides_no_other(own_places: Path) -> None:
     state = own_places / "state"
     state.mkdir()
