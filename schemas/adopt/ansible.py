@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from .draft import Adopted, Draft, NothingToAdopt
 from .inventory import SITE, Inventory, host_entry, leave_variables, read_inventory, way_in
 from .kubespray import adopt_kubernetes, is_kubernetes
+from .source import Kind
 
 Role: TypeAlias = Literal["controller", "login", "compute"]
 _ORDER: tuple[Role, ...] = ("controller", "login", "compute")
@@ -93,7 +94,7 @@ def _role(group: str, roles: Mapping[str, str]) -> Role | Literal["service", ""]
     """Return the role that a group's name says; "service": it serves something else."""
     told = roles.get(group)
     if told in _ORDER:
-        return told  # type: ignore[return-value]  # it is one of these
+        return told
     name = group.lower()
     for known, role in _ALSO:
         if name == known:
@@ -161,5 +162,5 @@ def _leave_hosts(read: Inventory, placed: Mapping[str, tuple[str, Role]], draft:
         also = sorted({host for host in hosts if host in placed and placed[host][0] != group})
         if also:
             shown = ", ".join(also[:3]) + (" ..." if len(also) > 3 else "")  # noqa: PLR2004  # a line
-            kind = "lost" if _SERVICES.search(group.lower()) else "replaced"
+            kind: Kind = "lost" if _SERVICES.search(group.lower()) else "replaced"
             draft.leave(f"group {group}", f"hosts of another pool are in it too: {shown}", kind)

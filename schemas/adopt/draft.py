@@ -277,6 +277,18 @@ class Draft:
         )
 
 
+def taints(listed: Iterable[Source]) -> list[dict[str, str]]:
+    """Return taints of nodes as specs write them; clouds write effects as NO_SCHEDULE too."""
+    found = []
+    for each in listed:
+        effect = each.text("effect")
+        if effect.isupper():
+            effect = "".join(word.capitalize() for word in effect.split("_"))
+        taint = {"key": each.text("key"), "value": each.text("value"), "effect": effect}
+        found.append({key: text for key, text in taint.items() if text})
+    return found
+
+
 def gpu_machine(model: str, count: int, provider: str) -> Machine | None:
     """Return a machine type of the catalog with these GPUs, one without a maker first."""
     found = [

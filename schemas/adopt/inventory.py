@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from .draft import Draft, NothingToAdopt
+from .source import Kind
 
 SITE = "here"
 _JUMP = re.compile(r"(?:-J\s*|ProxyJump[= ])([\w.@:-]+)")
@@ -170,7 +171,7 @@ def leave_variables(
         elif why is not None and not why[0]:
             draft.carry(1)
         elif why is not None:
-            kind = "replaced" if why[1] == "replaced" else "lost"
+            kind: Kind = "replaced" if why[1] == "replaced" else "lost"
             draft.leave(f"variable {key} of {hosts}", why[0], kind, settings=1)
         elif key.startswith("ansible_ssh_"):
             draft.carry(1)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
+from ..draft import Adopted, Draft, NothingToAdopt, taints
 from ..source import Kind, Path, Source, filled, words
 from .place import SITE, AwsPlace, aws_site, bought, efa_facts
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("overrideBootstrapCommand", "storage of type local-nvme, where nodes are ours", "lost"),
     ("preBootstrapCommands", "your scripts don't run on gcluster's nodes", "lost"),
-    ("minSize", "under a control plane of a cloud pools don't grow by themselves: count", "lost"),
-    ("maxSize", "under a control plane of a cloud pools don't grow by themselves: count", "lost"),
-    ("taints", "the spec has no taints", "lost"),
+    ("minSize", "under EKS pools don't grow by themselves: count", "lost"),
+    ("maxSize", "under EKS pools don't grow by themselves: count", "lost"),
     ("withOIDC", "identities of pods are made for the add-ons that need one", "replaced"),
     ("withAddonPolicies", "nodes get the rights that gcluster's add-ons need", "replaced"),
     ("attachPolicyARNs", "nodes get least rights; more by an identity: roles: {node}", "lost"),
@@ -176,6 +175,9 @@ def _labels(group: Source) -> dict[str, Any]:
         kubernetes["labels"] = {str(key): str(value) for key, value in labels.items()}
     if pods:
         kubernetes["max_pods"] = pods
+    marks = taints(group.each("taints"))
+    if marks:
+        kubernetes["taints"] = marks
     if kubernetes:
         found["kubernetes"] = kubernetes
     if isinstance(tags, dict) and tags:
@@ -188,7 +190,7 @@ def _size(group: Source, name: str, draft: Draft) -> dict[str, int]:
     bounds = {group.number("minSize"), group.number("maxSize")} - {None}
     for key in ("minSize", "maxSize"):
         if bounds - {wanted}:
-            why = "under a control plane of a cloud pools don't grow by themselves: count"
+            why = "under EKS pools don't grow by themselves: count"
             group.leave(why, key)
     if wanted is not None:
         return {"count": wanted}

@@ -9,15 +9,17 @@ import re
 from typing import Any
 
 from ...catalog import load_catalog
-from ..draft import Adopted, Draft, NothingToAdopt
+from ..draft import Adopted, Draft, NothingToAdopt, taints
 from ..source import Kind, Path, Source
 from .blueprint import SITE, Blueprint, Module, site_of
 from .file_systems import networks_and_storage
 from .settling import settle_modules
 
 _NODES, _CLUSTER, _APPLY = "gke-node-pool", "gke-cluster", "kubectl-apply"
+_SYSTEM_MACHINE, _SYSTEM_NODES = "e2-standard-4", (2, 10)
+"""The pool of system pods of a cluster that says nothing (gke-cluster/variables.tf)."""
 _REASONS: dict[str, tuple[str, Kind]] = {
-    "system_node_pool": ("the spec has no pool of system pods", "lost"),
+    "system_node_pool": ("gcluster chooses it for the pool of system pods", "replaced"),
     "additional_networks": ("gcluster makes the networks of the fabric", "replaced"),
     "k8s_network_names": ("gcluster names the networks of pods", "replaced"),
     "csi": ("storage of the spec brings the drivers that it needs", "replaced"),
@@ -34,7 +36,6 @@ _REASONS: dict[str, tuple[str, Kind]] = {
     "install_gpu_direct_manifests": ("the plugin of NCCL comes with the fabric", "replaced"),
     "template_vars": ("your manifests are not applied", "lost"),
     "dcgm": ("monitoring: {prometheus: true}", "replaced"),
-    "taints": ("the spec has no taints", "lost"),
     "local_mount": ("pods claim storage; nodes mount nothing", "lost"),
 }
 
@@ -57,6 +58,7 @@ def adopt_gke(blueprint: Blueprint, draft: Draft) -> Adopted:
         raise NothingToAdopt("no node pool of GKE stands in it")
     for module in blueprint.of(_CLUSTER):
         _cluster(module.settings, site, draft)
+        _system_pool(module.settings, draft)
     for module in blueprint.of(_APPLY):
         _applied(module.settings, draft)
     read = networks_and_storage(blueprint, pools, "", draft)
@@ -104,6 +106,9 @@ def _node_pool(module: Module, draft: Draft) -> str:
         kubernetes["labels"] = {str(key): str(value) for key, value in labels.items()}
     if pods:
         kubernetes["max_pods"] = pods
+    marks = taints(settings.each("taints"))
+    if marks:
+        kubernetes["taints"] = marks
     if kubernetes:
         entry["kubernetes"] = kubernetes
     settings.agrees("auto_upgrade", value=False)
@@ -111,6 +116,29 @@ def _node_pool(module: Module, draft: Draft) -> str:
     settings.agrees("run_workload_script", value=False)
     draft.pools[name] = entry
     return name
+
+
+def _system_pool(settings: Source, draft: Draft) -> None:
+    """Write the pool of system pods that the module makes, said or not (its variables.tf)."""
+    least = settings.number("system_node_pool_node_count", "total_min_nodes")
+    most = settings.number("system_node_pool_node_count", "total_max_nodes")
+    machine = settings.text("system_node_pool_machine_type")
+    if not machine and settings.has("system_node_pool_machine_type"):
+        return
+    least, most = least or _SYSTEM_NODES[0], most or _SYSTEM_NODES[1]
+    kubernetes: dict[str, Any] = {"system": True}
+    settings.agrees("system_node_pool_taints", value=[])
+    marks = taints(settings.each("system_node_pool_taints"))
+    if marks:
+        kubernetes["taints"] = marks
+    entry: dict[str, Any] = {
+        "site": SITE, "machine": draft.machine(machine or _SYSTEM_MACHINE, ["gcp"]),
+        "count": least if least == most else {"min": least, "max": most},
+    }  # fmt: skip
+    size = settings.number("system_node_pool_disk_size_gb")
+    if size:
+        entry["disk"] = f"{size} GB"
+    draft.pools[draft.fit("system", "pool", draft.pools)] = entry | {"kubernetes": kubernetes}
 
 
 def _count(settings: Source, entry: dict[str, Any], name: str, draft: Draft) -> None:

@@ -69,9 +69,9 @@ def adopt_warewulf(  # what the command was given
         alike[tuple(profiles)].append(ListedNode(node, _address(part)))
     used = {profile for profiles in alike for profile in profiles}
     parameters = _profiles(source.part("nodeprofiles"), used, controller, draft)
-    for profiles, listed in alike.items():
-        own = [profile for profile in profiles if profile != "default"]
-        boot = list(dict.fromkeys(p for each in profiles for p in parameters.get(each, ())))
+    for together, listed in alike.items():
+        own = [profile for profile in together if profile != "default"]
+        boot = list(dict.fromkeys(p for each in together for p in parameters.get(each, ())))
         more = {"boot": {"parameters": boot}} if boot else {}
         write_pool(draft, "-".join(own) or "nodes", listed, **more)
     draft.carry(len(nodes.names()))

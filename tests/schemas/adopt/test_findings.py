@@ -274,3 +274,34 @@ def test_what_the_spec_has_a_word_for_is_carried() -> None:
     }  # fmt: skip
     assert found.spec["storage"]["scratch"]["type"] == "local-nvme"
     assert found.settings.lost == 0
+
+
+def test_pools_of_gke_keep_taints_bounds_and_the_pool_of_system_pods() -> None:
+    """As modules/scheduler/gke-cluster and compute/gke-node-pool say in their variables.tf."""
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    data = {
+        "vars": {"project_id": "p", "region": "us-central1", "deployment_name": "d"},
+        "deployment_groups": [
+            {
+                "modules": [
+                    {"id": "k", "source": "modules/scheduler/gke-cluster", "settings": {}},
+                    {
+                        "id": "gpu-pool", "source": "modules/compute/gke-node-pool",
+                        "settings": {
+                            "machine_type": "a3-megagpu-8g", "autoscaling_total_min_nodes": 1,
+                            "autoscaling_total_max_nodes": 4, "taints": [taint],
+                        },
+                    },
+                ]
+            }
+        ],
+    }  # fmt: skip
+    pools = adopt_toolkit(data, given={}, name="", **ABOUT).spec["pools"]
+    assert pools["gpu"]["count"] == {"min": 1, "max": 4}
+    assert pools["gpu"]["kubernetes"]["taints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    ]
+    assert pools["system"] == {
+        "site": "gcp", "machine": "e2-standard-4", "count": {"min": 2, "max": 10},
+        "kubernetes": {"system": True},
+    }  # fmt: skip

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schemas.adopt import published
+from tests.schemas.adopt.published import Case, adopted, read_case
 
 from gcluster.schemas.adopt.draft import Adopted, NothingToAdopt, machines_text, spec_text
 from gcluster.schemas.adopt.node_lists.openhpc import read_input
 from gcluster.schemas.adopt.source import words
 from gcluster.schemas.load import load
 from gcluster.schemas.structure.decoding import decode_json
-
-from . import published
-from .published import Case, adopted, read_case
 
 NAMES = published.names()
 OWN_WORDS = frozenset(
@@ -37,6 +36,9 @@ FACTS: dict[str, frozenset[str]] = {
     "a3mega-slurm": frozenset({"ubuntu-24.04"}),  # of source_image: ubuntu-accelerator-2404
     "a3ultra-slurm": frozenset({"ubuntu-24.04"}),  # of source_image: ubuntu-accelerator-2404
     "a4high-slurm": frozenset({"ubuntu-24.04"}),  # of source_image: ubuntu-accelerator-2404
+    "gke-a3mega": frozenset({"system", "e2-standard-4", "2", "10"}),  # gke-cluster/variables.tf
+    "gke-a3ultra": frozenset({"system", "2", "10"}),
+    "gke-a4": frozenset({"system", "2", "10"}),
     "hyperpod-slurm": frozenset({"/fsx"}),  # lifecycle_script.py
     "openhpc-rocky9": frozenset({"/home", "/mnt/lustre", "lustre"}),  # its recipes
     "dstack-efa": frozenset({"p5.48xlarge"}),  # the one type of AWS with H100:8
