@@ -120,6 +120,23 @@ class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True, dict=True):
         return frozenset(node for pool in self.pools for node in pool.nodes)
 
 
+SiteT = TypeVar("SiteT", bound=CloudSite)
+
+
+def site_of(spec: ClusterSpec, name: str, kind: type[SiteT]) -> SiteT:
+    """Return a site as the spec describes it.
+
+    Raises:
+        KeyError: there is no such site.
+        TypeError: it is of another provider.
+    """
+    found = spec.sites[name]
+    if not isinstance(found, kind):
+        message = f'site "{name}" is of {found.provider}'
+        raise TypeError(message)
+    return found
+
+
 def site_names(spec: ClusterSpec, site: str) -> Names:
     """Return what makes the names of a site's resources."""
     return Names(cluster=spec.name, site=site, cloud=spec.sites[site].provider)

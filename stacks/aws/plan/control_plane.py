@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import cast
 
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, Pool
-from ...pulumi.plan import architecture_of, managed_kubernetes, site_names
+from ...pulumi.plan import architecture_of, managed_kubernetes, site_names, site_of
 from .facts import facts
 from .types import EksPlan, ImagePlan
 
@@ -27,7 +26,7 @@ def control_plane_plan(
         catalog: knows the tested versions.
         reserved: network that two subnets may be made in; "": the site's network exists.
     """
-    here = cast("AwsSite", spec.sites[site])
+    here = site_of(spec, site, AwsSite)
     kubernetes, network = managed_kubernetes(spec, here), here.network
     if kubernetes is None or not any(
         pool.site == site and pool.role == "compute" for pool in spec.pools.values()

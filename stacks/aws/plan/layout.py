@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import cast
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import api_name, balanced_site, managed_by, site_domain
@@ -17,6 +16,7 @@ from ...pulumi.plan import (
     grant_plans,
     site_labels,
     site_names,
+    site_of,
     volume_plans,
 )
 from .control_plane import control_plane_plan
@@ -32,9 +32,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         KeyError: there is no such site.
         TypeError: it is of another provider.
     """
-    here = spec.sites[site]
-    if not isinstance(here, AwsSite):
-        raise TypeError(site)
+    here = site_of(spec, site, AwsSite)
     subnets = _subnets(spec, site, catalog)
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     elastic = any(pool.elastic for pool in pools)
@@ -77,7 +75,7 @@ def partition(region: str) -> str:
 
 def _subnets(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Subnet, ...]:
     """Return the subnets to make; none in a network that exists. Raises TooSmallError (GC321)."""
-    here = cast("AwsSite", spec.sites[site])
+    here = site_of(spec, site, AwsSite)
     if here.network.vpc is not None:
         return ()
     _, longest = catalog.providers[here.provider].subnet_prefixes
@@ -93,7 +91,7 @@ def _subnets(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Subnet, ..
 def _network(
     spec: ClusterSpec, site: str, subnets: tuple[Subnet, ...], *, elastic: bool
 ) -> NetworkPlan:
-    here = cast("AwsSite", spec.sites[site])
+    here = site_of(spec, site, AwsSite)
     written, ends = here.network, site_ends(spec, site)
     if written.vpc is not None:
         existing = written.subnets
@@ -135,6 +133,6 @@ def _named(what: str, zone: str | None) -> str:
 
 def _dns(spec: ClusterSpec, site: str) -> DnsPlan:
     """Return the zone of the nodes' names; one that is made is private: NAME.SITE.internal."""
-    here = cast("AwsSite", spec.sites[site])
+    here = site_of(spec, site, AwsSite)
     domain = site_domain(spec, site) or ""
     return DnsPlan(domain=domain, zone=None if here.dns is None else here.dns.zone)

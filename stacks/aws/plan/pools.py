@@ -13,7 +13,7 @@ from ....schemas.derived.links import gateway_links
 from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
 from ...pulumi.names import short_hash
-from ...pulumi.plan import architecture_of, disk_gib
+from ...pulumi.plan import architecture_of, disk_gib, site_of
 from .control_plane import eks_image, eks_name
 from .facts import facts
 from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
@@ -26,7 +26,7 @@ _SECONDS_PER_HOUR = 3600
 def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     """Return the plan of one pool of an AWS site."""
     pool = spec.pools[name]
-    site = cast("AwsSite", spec.sites[pool.site])
+    site = site_of(spec, pool.site, AwsSite)
     machine = machine_of(pool, catalog)
     gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
     joins = managed_by(spec) == "eks" and pool.role == "compute"
@@ -88,7 +88,7 @@ def placement_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Pla
         if pool.site != site:
             continue
         machine = machine_of(pool, catalog)
-        for offer in _offers(name, pool, cast("AwsSite", spec.sites[site]), machine):
+        for offer in _offers(name, pool, site_of(spec, site, AwsSite), machine):
             plan = _placement(pool, name, machine, offer.zone)
             if plan is not None and plan.key == offer.placement:
                 found[plan.key] = plan

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog
 from ....schemas.spec import AwsSite, ClusterSpec
 from ...provider import Purchase, PurchaseOption
 from ...pulumi.names import POOL
-from ...pulumi.plan import priced, site_names
+from ...pulumi.plan import priced, site_names, site_of
 from ..api import Api, tagged
 from .types import OfferPlan, SitePlan
 
@@ -26,7 +25,7 @@ def purchase_options(
 
     plan = pool_plan(spec, pool, catalog)
     machine = catalog.machines.get(plan.machine)
-    region = cast("AwsSite", spec.sites[site]).region
+    region = site_of(spec, site, AwsSite).region
 
     def offered(offer: OfferPlan) -> PurchaseOption:
         option = offer.option

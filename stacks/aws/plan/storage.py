@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from ....schemas.spec import AwsSite, ClusterSpec
 from ....schemas.spec.storage import LustreStorage
-from ...pulumi.plan import made_lustre
+from ...pulumi.plan import made_lustre, site_of
 from .types import LinkPlan, LustrePlan
 
 _GIB = 2**30
@@ -15,7 +13,7 @@ _MB = 10**6
 
 def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     """Return the file systems that a site makes; those that exist or that hosts serve are left."""
-    here = cast("AwsSite", spec.sites[site])
+    here = site_of(spec, site, AwsSite)
     return tuple(_lustre(name, storage, here) for name, storage in made_lustre(spec, site))
 
 

@@ -17,7 +17,7 @@ from ....schemas.diagnostics import Diagnostic, PathTuple
 from ....schemas.spec import AzureSite, ClusterSpec
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...provider import ProviderError, provider_error
-from ...pulumi.plan import budget_plan, site_labels, site_names, volume_plans
+from ...pulumi.plan import budget_plan, site_labels, site_names, site_of, volume_plans
 from . import pools, storage
 from .control_plane import control_plane_plan
 from .facts import facts
@@ -89,11 +89,7 @@ def refusals(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Diagnostic
 
 def described(spec: ClusterSpec, site: str) -> AzureSite:
     """Return the site as the spec describes it; TypeError where it is not on Azure."""
-    found = spec.sites[site]
-    if not isinstance(found, AzureSite):
-        message = f'site "{site}" is of {found.provider}'
-        raise TypeError(message)
-    return found
+    return site_of(spec, site, AzureSite)
 
 
 def _network(

@@ -15,7 +15,15 @@ from ....schemas.spec import ClusterSpec, GcpSite
 from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ....schemas.stack import resolved_pools
 from ...pulumi.names import label_value
-from ...pulumi.plan import CloudPlan, Plan, budget_plan, site_labels, site_names, volume_plans
+from ...pulumi.plan import (
+    CloudPlan,
+    Plan,
+    budget_plan,
+    site_labels,
+    site_names,
+    site_of,
+    volume_plans,
+)
 from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
@@ -96,9 +104,7 @@ def site_plan(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SitePlan:
     Raises:
         TypeError: the site isn't one of Google Cloud.
     """
-    site = spec.sites[site_name]
-    if not isinstance(site, GcpSite):
-        raise TypeError(f'site "{site_name}" is of {site.provider}')
+    site = site_of(spec, site_name, GcpSite)
     pools = _pools(spec, site_name, site, catalog)
     file_systems = tuple(lustre(spec, site_name, site, pools))
     return SitePlan(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, GcpSite
 from ...provider import Purchase, PurchaseOption
-from ...pulumi.plan import priced, site_names
+from ...pulumi.plan import priced, site_names, site_of
 from .pools import machine_of, zones_of
 from .pools import option_plans as planned
 
@@ -20,7 +18,7 @@ def purchase_options(
     spec: ClusterSpec, site: str, pool: str, catalog: Catalog
 ) -> tuple[PurchaseOption, ...]:
     """Return the options of a pool in the order in which they are tried."""
-    here, described = cast("GcpSite", spec.sites[site]), spec.pools[pool]
+    here, described = site_of(spec, site, GcpSite), spec.pools[pool]
     machine = catalog.machines.get(machine_of(described))
     found: list[PurchaseOption] = []
     zones = zones_of(described, here, machine, catalog)

@@ -15,6 +15,7 @@ from ...pulumi.plan import (
     grant_plans,
     site_labels,
     site_names,
+    site_of,
     volume_plans,
 )
 from .pools import cluster_plans, pool_plan
@@ -29,9 +30,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         KeyError: there is no such site.
         TypeError: it is of another provider.
     """
-    here = spec.sites[site]
-    if not isinstance(here, OciSite):
-        raise TypeError(site)
+    here = site_of(spec, site, OciSite)
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     bursts = any(p.elastic for p in pools) and any(p.role == "controller" for p in pools)
     return SitePlan(

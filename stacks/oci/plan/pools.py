@@ -13,7 +13,7 @@ from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
 from ....schemas.stack import resolved_software
 from ...pulumi.names import short_hash
-from ...pulumi.plan import disk_gib
+from ...pulumi.plan import disk_gib, site_of
 from .facts import facts
 from .types import ClusterPlan, Group, ImagePlan, OfferPlan, OptionPlan, PoolPlan, ShapePlan
 
@@ -24,7 +24,7 @@ _PLACEMENTS = {None, "cluster", "none", "spread"}
 def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     """Return the plan of one pool of an OCI site."""
     pool = spec.pools[name]
-    site = cast("OciSite", spec.sites[pool.site])
+    site = site_of(spec, pool.site, OciSite)
     machine = machine_of(pool, catalog)
     group = _group(pool, machine)
     return PoolPlan(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ...provider import Purchase, PurchaseOption
-from ...pulumi.plan import priced, site_names
+from ...pulumi.plan import priced, site_names, site_of
 from .pools import pool_plan
 from .types import OfferPlan
 
@@ -23,7 +21,7 @@ def purchase_options(
 ) -> tuple[PurchaseOption, ...]:
     """Return the options of a pool in the order in which they are tried."""
     plan = pool_plan(spec, pool, catalog)
-    region = cast("OciSite", spec.sites[site]).region
+    region = site_of(spec, site, OciSite).region
 
     def offered(offer: OfferPlan) -> PurchaseOption:
         market = offer.option.market

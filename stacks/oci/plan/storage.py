@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import cast
 
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.storage import LustreStorage
-from ...pulumi.plan import bucket_and_prefix, made_lustre
+from ...pulumi.plan import bucket_and_prefix, made_lustre, site_of
 from .types import LinkPlan, LustrePlan
 
 _GIB = 2**30
@@ -22,7 +21,7 @@ _SLOWEST = 125
 
 def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:
     """Return the file systems that a site makes; those that exist or that hosts serve are left."""
-    here = cast("OciSite", spec.sites[site])
+    here = site_of(spec, site, OciSite)
     return tuple(_lustre(name, storage, here) for name, storage in made_lustre(spec, site))
 
 
