@@ -27,6 +27,9 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mask: dict[str, str] = {}
     """systemd unit -> nodes that boot without it: "ssh.service" never answers, "slurmd.service"
     never joins."""
+    var_mib: dict[str, int] = {}
+    """Nodes -> MiB that fit below their /var: a root disk that is too small. It is memory, so a
+    node that is restarted has lost it."""
     before_s: float = 0.0
     """Seconds that each call takes longer before anything of it has happened."""
     after_s: float = 0.0
@@ -43,6 +46,11 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the words for a node's init, which reads them as a kernel's command line."""
         units = sorted(unit for unit, nodes in self.mask.items() if node in expand(nodes))
         return tuple(f"systemd.mask={unit}" for unit in units)
+
+    def disk_flags(self, node: str) -> tuple[str, ...]:
+        """Return what a node is started with for its /var to be small; the image's is copied."""
+        sizes = [mib for nodes, mib in self.var_mib.items() if node in expand(nodes)]
+        return tuple(f"--tmpfs=/var:rw,exec,mode=755,size={mib}m" for mib in sizes)
 
     def delay_before(self) -> None:
         """Be as slow as the fault says before a call."""

@@ -206,6 +206,7 @@ def _to_make(
             *(f"--network={node_base.network}", f"--ip={given[resource.name]}"),
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
+            *node_base.faults.disk_flags(resource.name),
             *labels.flags(object_labels),
             *(ssh.seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
             *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),

@@ -21,7 +21,7 @@ name: {name}
 sites: {{here: {{provider: local, image: cloud-like}}}}
 pools:
   head: {{site: here, role: controller}}
-  gpu: {{site: here, machine: sim.h100x8, count: 3, quorum: 2}}
+  gpu: {{site: here, machine: sim.h100x8, count: 4, quorum: 2}}
 scheduler:
   type: slurm
   partitions:
@@ -30,14 +30,15 @@ users:
   - {{name: ada, uid: 2001}}
 smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
-SILENT = "gpu003"
+SILENT, SMALL = "gpu003", "gpu004"
 
 
 @pytest.fixture(scope="module")
 def cloud(live: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> LiveCluster:
-    """Give a cluster of which one node boots without an SSH server."""
+    """Give a cluster of which one node boots without an SSH server and one has a small disk."""
     faults = tmp_path_factory.mktemp("faults") / "faults.json"
-    faults.write_text(json.dumps({"mask": {"ssh.service": SILENT, "ssh.socket": SILENT}}))
+    masked = {"ssh.service": SILENT, "ssh.socket": SILENT}
+    faults.write_text(json.dumps({"mask": masked, "var_mib": {SMALL: 40}}))
     live.environment["GCLUSTER_LOCAL_FAULTS"] = str(faults)
     live.spec.write_text(SPEC.format(name=live.name))
     return live
@@ -47,8 +48,9 @@ def test_up_comes_to_a_passed_allreduce_without_the_silent_node(cloud: LiveClust
     result = cloud.json("up", str(cloud.spec), "--yes")
     assert result["verdict"]["verdict"] == "pass"
     assert result["verdict"]["ranks"] == 2
-    assert list(result["failed_hosts"]) == [SILENT]
+    assert sorted(result["failed_hosts"]) == [SILENT, SMALL]
     assert "showed no host key" in result["failed_hosts"][SILENT]
+    assert result["failed_hosts"][SMALL].endswith("its disk is full")
 
 
 def test_the_first_start_was_over_before_anything_ran(cloud: LiveCluster) -> None:

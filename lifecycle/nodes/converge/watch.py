@@ -5,6 +5,7 @@ A failure names the node, the step, the lines of output that matter, and how to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -138,12 +139,13 @@ def reasons(result: ConvergeResult) -> dict[str, str]:
 def _finding(failure: StepFailure, go_on: str) -> Diagnostic:
     reached = bool(failure.task)
     role, _, phase = failure.step.partition(".")
+    fix = "give it a larger disk (disk of its pool) or make room" if _is_full(failure) else "fix it"
     return Diagnostic(
         code="GC920" if reached else "GC921",
         severity=Severity.ERROR,
         summary=f"{failure.host}: {_sentence(failure)}",
         detail="\n".join(failure.lines),
-        hint=f"fix it, then resume with: {go_on}   (role {role}, phase {phase})",
+        hint=f"{fix}, then resume with: {go_on}   (role {role}, phase {phase})",
     )
 
 
@@ -151,4 +153,19 @@ def _sentence(failure: StepFailure) -> str:
     if not failure.task:
         return f"lost during {failure.step}: {failure.message}"
     task = failure.task.rpartition(" : ")[2]
-    return f'{failure.step} failed in "{task}": {failure.message}'
+    why = "; its disk is full" if _is_full(failure) else ""
+    return f'{failure.step} failed in "{task}": {failure.message}{why}'
+
+
+_FULL = re.compile(
+    r"no space left on device|don't have enough free space|"
+    r"more space needed on the \S+ filesystem",
+    re.IGNORECASE,
+)
+"""How the kernel, apt (apt-private/private-download.cc) and rpm (lib/rpmprob.c, by way of dnf) say
+that a file system is full."""
+
+
+def _is_full(failure: StepFailure) -> bool:
+    """Say whether a step failed because the node's disk is full."""
+    return any(_FULL.search(line) for line in (failure.message, *failure.lines))

@@ -78,6 +78,25 @@ def test_only_the_events_that_explain_a_failure_are_kept(watch: Watch) -> None:
     assert not watch.handle(event("runner_on_ok", "gpu1", "x"))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "E: You don't have enough free space in /var/cache/apt/archives/.",
+        "  - At least 214MB more space needed on the / filesystem.",
+        "cp: error writing '/usr/lib/x': No space left on device",
+        "[Errno 28] No space left on device: '/var/lib/gcluster/stamps'",
+    ],
+)
+def test_a_full_disk_is_called_one(watch: Watch, said: str) -> None:
+    """As apt (apt-private/private-download.cc), rpm (lib/rpmprob.c) and libc say it."""
+    failed(watch, msg="non-zero return code", stderr=f"Reading lists\n{said}")
+    result = ConvergeResult(done={}, failures=tuple(watch.failures.values()), waiting=())
+    (finding,) = findings(result, "gcluster up demo.yaml")
+    assert finding.summary.endswith("non-zero return code; its disk is full")
+    assert finding.hint.startswith("give it a larger disk (disk of its pool) or make room, then")
+    assert reasons(result)["gpu1"].endswith("its disk is full")
+
+
 def test_findings_name_the_node_the_step_the_task_and_the_way_on(watch: Watch) -> None:
     failed(watch, msg="no space left", stderr="on device")
     result = ConvergeResult(done={}, failures=tuple(watch.failures.values()), waiting=("gpu2",))
