@@ -17,6 +17,10 @@ options:
     description: Number of RDMA interfaces of the machine.
     type: int
     required: true
+  daemon:
+    description: Whether the machine runs ASAPd Lite, without which bare metal's RDMA interfaces do not work.
+    type: bool
+    default: false
 author: The gcluster authors
 attributes:
   check_mode: {support: full, description: Changes nothing in any mode.}
@@ -42,15 +46,17 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.node import run, run_json
+from ..module_utils.node import is_active, run, run_json
 from ..module_utils.state import exit_with_differences
 
 ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
     "interfaces": {"type": "int", "required": True},
+    "daemon": {"type": "bool", "default": False},
 }
 LIBRARIES = Path("/usr/local/gib/lib64")
 PACKAGE = "nccl-gib"
+DAEMON = "gcluster-asapd.service"
 NOT_FOUND = 127
 SHELL = r'printf "%s\n" "$NCCL_NET" "$NCCL_TUNER_CONFIG_PATH" "$LD_LIBRARY_PATH"'
 
@@ -106,6 +112,13 @@ def link_differences(count: int) -> list[str]:
     return [f"{len(up)} RDMA links are active, not {count}{listed}"]
 
 
+def daemon_differences() -> list[str]:
+    """Return what is wrong with the daemon of bare metal."""
+    if is_active(DAEMON):
+        return []
+    return [f"{DAEMON} isn't running: journalctl --unit {DAEMON} says why"]
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
@@ -116,6 +129,7 @@ def main() -> None:
             *package_differences(version),
             *environment_differences(),
             *plugin_differences(),
+            *(daemon_differences() if module.params["daemon"] else []),
             *link_differences(interfaces),
         ],
     )

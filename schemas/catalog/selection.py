@@ -14,7 +14,7 @@ from .model.family import Family
 from .model.machine import Machine, Market, Price
 
 Order: TypeAlias = Literal["price", "gpus", "memory", "name"]
-_SHORT = {"infiniband-": "ib-", "gpudirect-": ""}
+_SHORT = {"infiniband-": "ib-", "gpudirect-": "", "gib-metal": "gib-bm"}
 """How the beginnings of fabric names are cut short: ib-ndr, tcpxo."""
 _SHORT_PLACES = {"bare-metal": "metal", "simulated": "sim"}
 

@@ -183,6 +183,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "capacity.pools": _always,
     "fabric.domains": lambda context: _fabrics(context) or _nvlink_domains(context),
     "fabric.fabrics": lambda context: _fabrics(context) or context.smoke != Smoke(),
+    "fabric.interfaces": _real_gpus,
     "fabric.networks": _sites,
     "fabric.rdma": _rdma,
     "kubernetes.cluster": lambda context: (

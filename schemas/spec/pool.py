@@ -90,7 +90,7 @@ FabricClass: TypeAlias = Literal[
     "infiniband-hdr", "infiniband-ndr", "infiniband-xdr",
     "roce",
     "efa-host", "efa-v1", "efa-v2", "efa-v3", "efa-v4",
-    "gpudirect-tcpx", "gpudirect-tcpxo", "gib",
+    "gpudirect-tcpx", "gpudirect-tcpxo", "gib", "gib-metal",
     "ethernet",
 ]  # fmt: skip
 """What carries the GPUs' traffic between nodes; each has an entry in the catalog's fabrics."""

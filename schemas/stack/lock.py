@@ -58,7 +58,7 @@ SchedulerType: TypeAlias = Literal["slurm", "kubernetes"]
 Part: TypeAlias = Literal[
     "all", "image",
     "nvidia", "nvswitch", "nvlink-domain", "amd",
-    "efa", "tcpx", "tcpxo", "gib", "ofed",
+    "efa", "tcpx", "tcpxo", "gib", "gib-metal", "ofed",
     "slurm", "kubernetes",
 ]  # fmt: skip
 """Where a component is used. image: what the provider's image brings, taken only there. nvswitch:
@@ -248,7 +248,7 @@ class Companion(SpecModel, frozen=True):
     component: str
     version: Exact
     goes_with: Annotated[
-        list[Literal["pyxis", "kubernetes", "efa", "tcpx", "tcpxo", "gib", "nvidia"]],
+        list[Literal["pyxis", "kubernetes", "efa", "tcpx", "tcpxo", "gib", "gib-metal", "nvidia"]],
         Meta(min_length=1),
     ]
     """Job containers (pyxis), pods, fabric plugins or GPUs that need it."""

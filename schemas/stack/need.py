@@ -49,6 +49,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
             return self.vendor == "nvidia" and self.nvlink_domain
         if part in {"slurm", "kubernetes"}:
             return self.scheduler in {None, part}
+        if part == "gib":
+            return self.plugin in {"gib", "gib-metal"}
         return part in {"all", "image", self.plugin}
 
 

@@ -30,7 +30,7 @@ _WITH_ROCM = frozenset({"rccl", "amdgpu", "amd_smi"})
 _OF_PODS = frozenset({"cuda", "nccl", "nccl_tests", "rccl", "gdrcopy"})
 _OF_OPERATOR = frozenset({"driver", *WITH_DRIVER, "dcgm", "container_toolkit", "gdrcopy"})
 _TOOLKITS = frozenset({"container_toolkit", "amd_container_toolkit"})
-_DAEMONS = frozenset({"tcpx", "tcpxo"})
+_DAEMONS = frozenset({"tcpx", "tcpxo", "gib-metal"})
 """Fabric plugins whose daemon is a container."""
 _OF_VENDOR = {
     "nvidia": ("driver", "cuda", "nccl", "dcgm", "container_toolkit"),
@@ -41,6 +41,7 @@ _OF_PLUGIN = {
     "tcpx": ("tcpx", "tcpx_plugin"),
     "tcpxo": ("tcpxo", "tcpxo_plugin"),
     "gib": ("gib",),
+    "gib-metal": ("gib", "asapd"),
     "ofed": ("ofed",),
 }
 

@@ -56,6 +56,7 @@ def starter_spec(wish: Wish) -> str:
     return templates.get_template(f"{wish.provider}.yaml.j2").render(
         name=wish.name,
         machine=machine.name,
+        fabric=machine.fabric or "",
         gpus="" if machine.gpu is None else f"{machine.gpu.count} {machine.gpu.model}",
         nodes=wish.nodes,
         region=region,

@@ -17,7 +17,7 @@ from ..system.packages import file_variables
 COMPONENTS = {"nvidia": "container_toolkit", "amd": "amd_container_toolkit"}
 """GPU vendor -> its toolkit in the software lock."""
 
-DAEMON_FABRICS = ("gpudirect-tcpx", "gpudirect-tcpxo")
+DAEMON_FABRICS = ("gpudirect-tcpx", "gpudirect-tcpxo", "gib-metal")
 """Fabric classes whose daemon comes as a container, so that Docker must be there."""
 
 
@@ -35,7 +35,8 @@ def container_toolkit_sources(node: NodeFacts) -> tuple[str, ...]:
 def container_toolkit_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role container_toolkit; none without GPUs or where nothing needs it.
 
-    The software lock says a version where containers run: with pyxis, and beside TCPX and TCPXO.
+    The software lock says a version where containers run: with pyxis, and where a fabric's daemon
+    is one.
     """
     if node.gpu is None:
         return []

@@ -55,9 +55,14 @@ HOST_PATHS = {
     "gpudirect-tcpx": ("/var/lib/tcpx", "/run/tcpx"),
     "gpudirect-tcpxo": ("/var/lib/tcpxo", "/dev/aperture_devices"),
     "gib": ("/usr/local/gib", "/dev/infiniband"),
+    "gib-metal": ("/usr/local/gib", "/dev/infiniband"),
 }
 """Fabric class -> what its library and daemon on the node give to containers, by the roles that set
 them up: the plugin, the daemon's sockets and devices."""
+
+ASAPD = "asapd-lite/asapd-lite"
+"""Image of the daemon that bare metal's RDMA interfaces need (Cluster Toolkit's a4xmax-bm-slurm
+blueprint; read 2026-11)."""
 
 KINDS = {"gpudirect-tcpx": "tcpx", "gpudirect-tcpxo": "tcpxo"}
 """Fabric class -> what drives it: also the key of its daemon in the software lock."""
@@ -101,28 +106,37 @@ def gpudirect_tcpx_steps(node: NodeFacts) -> list[Step]:
 
 def _image(node: NodeFacts, kind: str, what: str, version: str) -> dict[str, Json]:
     """Return an image and its digest ("" where none is known) as variables of daemon or plugin."""
+    path = f"gpudirect-{kind}/{DAEMON if what == 'daemon' else PLUGIN}:v{version}"
+    return _google_image(node, path, f"gpudirect_tcpx_{what}")
+
+
+def _google_image(node: NodeFacts, path: str, name: str) -> dict[str, Json]:
     source = node.catalog.sources[GPUDIRECT_SOURCE]
     redirect = node.spec.software.sources.get(GPUDIRECT_SOURCE, SourceRedirect())
-    path = f"gpudirect-{kind}/{DAEMON if what == 'daemon' else PLUGIN}:v{version}"
     registry = source_url(node, source).partition("://")[2]
     digest = redirect.checksums.get(path) or source.image_digests.get(path, "")
-    name = f"gpudirect_tcpx_{what}"
     return {name: f"{registry}/{path}", f"{name}_digest": digest}
 
 
 @role_compiler(
-    "gib", sources=("google-gib",), components=("gib",), plugins=("gib",), after=("gpudirect_tcpx",)
+    "gib",
+    sources=("google-gib",),
+    components=("gib", "asapd"),
+    plugins=("gib", "gib-metal"),
+    after=("gpudirect_tcpx",),
 )
 def gib_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gib; none on other fabrics or without a known version."""
     version = node.installs("gib")
-    if node.fabric_class != "gib" or node.gpu is None or version is None:
+    if node.fabric_class not in {"gib", "gib-metal"} or node.gpu is None or version is None:
         return []
+    daemon = node.installs("asapd") if node.fabric_class == "gib-metal" else None
+    image = {} if daemon is None else _google_image(node, f"{ASAPD}:v{daemon}", "gib_daemon")
     install: dict[str, Json] = {"gib_version": version}
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
         ("install", install),
-        ("configure", {}),
-        ("verify", install | {"gib_interfaces": node.fabric_interfaces}),
+        ("configure", image),
+        ("verify", install | image | {"gib_interfaces": node.fabric_interfaces}),
     )
     return [
         Step(stage=Stage.FABRIC, role="gib", phase=phase, variables=variables)

@@ -70,7 +70,7 @@ def _nics(node: NodeFacts, nics: Iterable[Nic]) -> list[Json]:
     expected: list[Json] = []
     counted: dict[NicKind, int] = {}
     for nic in nics:
-        if nic.kind in {"efa", "ena", "gvnic"}:
+        if nic.kind in {"efa", "ena", "gvnic", "idpf"}:
             counted[nic.kind] = counted.get(nic.kind, 0) + nic.count
             continue
         one: dict[str, Json] = {"kind": nic.kind, "count": nic.count, "gbps": nic.gbps or 0}

@@ -121,7 +121,7 @@ def _unpinned(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
 def unsigned(
     compiled: CompiledCluster, severity: Severity = Severity.ERROR
 ) -> tuple[Diagnostic, ...]:
-    """Return a finding for each repository of which nobody says the key's fingerprint."""
+    """Return a finding for each repository without a fingerprint, and image without a digest."""
     pools: dict[str, list[str]] = {}
     for group in compiled.groups:
         for name in sorted(_unsigned_sources(group.steps)):
@@ -136,7 +136,33 @@ def unsigned(
             f"download, and write software.sources.{name}.key_fingerprint",
         )
         for name, asking in sorted(pools.items())
+    ) + _undigested(compiled, severity)
+
+
+def _undigested(compiled: CompiledCluster, severity: Severity) -> tuple[Diagnostic, ...]:
+    """Return a finding for each image that a role runs and of which nobody says the digest."""
+    pools: dict[str, list[str]] = {}
+    for group in compiled.groups:
+        for image in sorted({i for step in group.steps for i in _images_without_digest(step)}):
+            pools.setdefault(image, []).append(group.name)
+    return tuple(
+        Diagnostic(
+            code="GC936",
+            severity=severity,
+            summary=f"no digest is known of the image {image}, which {_pools(asking)} needs",
+            path=("software", "sources"),
+            hint="`up` refuses that: read it from the registry, and write it under checksums of "
+            f"its source: {image.split('/', 2)[-1]}",
+        )
+        for image, asking in sorted(pools.items())
     )
+
+
+def _images_without_digest(step: Step) -> Iterator[str]:
+    for name, value in step.variables.items():
+        image = name.removesuffix("_digest")
+        if image != name and not value and step.variables.get(image):
+            yield str(step.variables[image])
 
 
 def _unsigned_sources(steps: tuple[Step, ...]) -> set[str]:

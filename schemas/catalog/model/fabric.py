@@ -16,6 +16,8 @@ class ExtraNetworks(SpecModel, frozen=True):
     """Networks, one for each NIC of the fabric."""
     mtu: Annotated[int, Meta(ge=1280)] | None = None
     """Bytes."""
+    metal: bool = False
+    """The machines are bare metal: all RDMA interfaces share one subnet, which Google makes."""
 
 
 class Calibration(SpecModel, frozen=True):
@@ -77,7 +79,7 @@ class Fabric(SpecModel, frozen=True):
     extra_networks: ExtraNetworks | None = None
     reach: Literal["zone", "placement", "fabric"] | None = None
     """How far it goes: one zone (EFA), one placement (Azure InfiniBand), or all that is cabled."""
-    plugin: Literal["efa", "gib", "ofed", "tcpx", "tcpxo"] | None = None
+    plugin: Literal["efa", "gib", "gib-metal", "ofed", "tcpx", "tcpxo"] | None = None
     """What drives it, by the key of the software set (stack.lock.yaml): each has a role."""
     channels: list[Annotated[str, Meta(pattern=r"^(NET|P2P|COLLNET)/[^/]+$(?!\n)")]] = field(
         default_factory=list

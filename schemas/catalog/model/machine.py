@@ -79,7 +79,7 @@ def slices_of(model: str, memory_gib: float, configuration: str) -> int | None:
     return (profiles_of(model, memory_gib) or {}).get(configuration)
 
 
-NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "ena", "gvnic", "ethernet"]
+NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "ena", "gvnic", "idpf", "ethernet"]
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 """How a machine is bought. reservation: ODCR, GCP reservation; capacity-block: also GCP's calendar
 (future reservation); flex-start: GCP's dynamic workload scheduler."""

@@ -27,7 +27,7 @@ _DRIVERS = {"eks": ("host",), "aks": ("container",), "gke": ("host", "container"
 """Who may bring the driver of NVIDIA's GPUs. EKS' image is Amazon Linux, which NVIDIA has no driver
 container for; AKS' own driver and NVIDIA's operator can't be together (learn.microsoft.com,
 "NVIDIA GPU Operator on AKS", November 2026)."""
-_GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib"})
+_GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib", "gib-metal"})
 
 
 def _managed(context: CheckContext) -> KubernetesScheduler | None:
@@ -320,8 +320,9 @@ def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
 def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
     """Under GKE a fabric's libraries come by Google's installers, on Container-Optimized OS.
 
-    There is one for GPUDirect-TCPXO and one for gIB, and none here for TCPX. With `driver:
-    container` nodes have Ubuntu instead, for NVIDIA's operator.
+    There is one for GPUDirect-TCPXO and one for gIB, and none here for TCPX; bare metal (gib-metal)
+    gets its interfaces by DRANET there, which is not set up. With `driver: container` nodes have
+    Ubuntu instead, for NVIDIA's operator.
     """
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.control_plane != "gke":
@@ -332,12 +333,12 @@ def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
         path = ("pools", name)
         if pool.role != "compute" or fabric is None or fabric.name not in _GOOGLES:
             continue
-        if fabric.name == "gpudirect-tcpx":
+        if fabric.name in {"gpudirect-tcpx", "gib-metal"}:
             yield Finding(
                 summary=f'pool "{name}": nothing brings {fabric.name} to GKE\'s nodes',
                 path=path,
                 at_key=True,
-                hint="write fabric: ethernet, or take machines with gpudirect-tcpxo",
+                hint="write fabric: ethernet, or take machines with gpudirect-tcpxo or gib",
                 relies_on=(_PLANE, path),
             )
         elif kubernetes.gpu.driver == "container":

@@ -17,6 +17,8 @@ from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}
+_SHARED = {"gib": {"gib", "gib-metal"}}
+"""Part -> the plugins that it is of, where it is not alone."""
 
 
 def _asked(stack: PoolStack) -> Iterator[Component]:
@@ -77,13 +79,15 @@ def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
         first = next(iter(computing.values()))
         plugins = {the_lock().plugin(fabric) for fabric in fabrics}
         for component in _of_fabrics(first, at_root=True):
-            if component.part not in plugins:
+            if not _SHARED.get(component.part, {component.part}) & plugins:
                 why = f"no pool's fabric takes it ({listing(fabrics)})"
                 yield _unused(first, component, why)
     for stack in computing.values():
         fabric = stack.need.fabric
         for component in _of_fabrics(stack, at_root=False):
-            if fabric is not None and component.part != the_lock().plugin(fabric):
+            if fabric is not None and the_lock().plugin(fabric) not in _SHARED.get(
+                component.part, {component.part}
+            ):
                 yield _unused(stack, component, f"the fabric is {fabric}")
 
 

@@ -1,7 +1,8 @@
 """Which networks a fabric needs beside the nodes' own, and a machine's NICs in their order (pure).
 
 GPUDirect-TCPX and -TCPXO: one network for each GPU NIC. gIB: one network for each gVNIC after the
-first, and one RDMA network, bound to a zone by its profile, with a subnet for each RDMA NIC.
+first, and one RDMA network, bound to a zone by its profile, with a subnet for each RDMA NIC. gIB on
+bare metal: IDPF in place of gVNIC, and in the RDMA network one subnet, which Google makes, for all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 
 from ....schemas.catalog import Fabric, Machine
 
-NicType: TypeAlias = Literal["GVNIC", "MRDMA"]
+NicType: TypeAlias = Literal["GVNIC", "IDPF", "MRDMA"]
 NODES = "nodes"
 """Key of the nodes' own network and of its subnet."""
 _SLOTS = 4
@@ -25,7 +26,8 @@ class SubnetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A subnet to make."""
 
     key: str
-    cidr: str
+    cidr: str | None
+    """None: made with its network, by the network's profile."""
 
 
 class FabricNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class FabricNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int | None
     roce_zone: str | None = None
     """Zone of the RoCE profile; None: an ordinary network."""
+    metal: bool = False
+    """The profile is the one of bare metal."""
     subnets: tuple[SubnetPlan, ...]
     """Of an existing network: only how many there must be, by their keys."""
     existing: str | None = None
@@ -47,11 +51,13 @@ class InterfacePlan(msgspec.Struct, frozen=True, kw_only=True):
     subnet: str
     """Key of a subnet."""
     nic_type: NicType
+    ipv6_only: bool = False
+    """It has no other address: bare metal's RDMA interfaces."""
 
 
 def interfaces(machine: Machine | None, fabric: Fabric | None, zone: str) -> list[InterfacePlan]:
     """Return a machine's NICs in the order Google wants them: the nodes' own network first."""
-    first = InterfacePlan(subnet=NODES, nic_type="GVNIC")
+    first = InterfacePlan(subnet=NODES, nic_type=_front_end(machine))
     if machine is None or fabric is None or fabric.extra_networks is None:
         return [first]
     return [first, *(nic for _, nic in _fabric_nics(machine, fabric, zone))]
@@ -79,15 +85,17 @@ def fabric_networks(
     mtu, slots = fabric.extra_networks.mtu, [str(n) for n in ip_network(base).subnets(_SLOTS)]
     for zone in zones:
         nics = enumerate(_fabric_nics(machine, fabric, zone), start=1)
-        subnets: dict[str, list[SubnetPlan]] = {}
+        subnets: dict[str, dict[str, SubnetPlan]] = {}
         for number, (network, nic) in nics:
-            subnets.setdefault(network, []).append(SubnetPlan(key=nic.subnet, cidr=slots[number]))
+            cidr = None if nic.ipv6_only else slots[number]
+            subnets.setdefault(network, {})[nic.subnet] = SubnetPlan(key=nic.subnet, cidr=cidr)
         for index, (key, of_network) in enumerate(subnets.items()):
             yield FabricNetworkPlan(
                 key=key,
                 mtu=mtu,
                 roce_zone=zone if key == _rdma(fabric, zone) else None,
-                subnets=tuple(of_network),
+                metal=fabric.extra_networks.metal,
+                subnets=tuple(of_network.values()),
                 existing=existing[index] if index < len(existing) else None,
             )
 
@@ -112,15 +120,23 @@ def _fabric_nics(
     front_ends = sum(nic.count for nic in nics if nic.front_end)
     for number in range(1, front_ends):
         key = f"{fabric.name}-{number}"
-        yield key, InterfacePlan(subnet=key, nic_type="GVNIC")
+        yield key, InterfacePlan(subnet=key, nic_type=_front_end(machine))
+    metal = fabric.extra_networks is not None and fabric.extra_networks.metal
     of_fabric = sum(nic.count for nic in nics if not nic.front_end)
     for number in range(1, of_fabric + 1):
         if fabric.rdma:
             key = _rdma(fabric, zone)
-            yield key, InterfacePlan(subnet=f"{key}-{number}", nic_type="MRDMA")
+            subnet = key if metal else f"{key}-{number}"
+            yield key, InterfacePlan(subnet=subnet, nic_type="MRDMA", ipv6_only=metal)
         else:
             key = f"{fabric.name}-{number}"
             yield key, InterfacePlan(subnet=key, nic_type="GVNIC")
+
+
+def _front_end(machine: Machine | None) -> NicType:
+    """Return what Google calls the interfaces of a machine's own network."""
+    nics = () if machine is None else machine.nics or ()
+    return "IDPF" if any(nic.kind == "idpf" for nic in nics) else "GVNIC"
 
 
 def _rdma(fabric: Fabric, zone: str) -> str:

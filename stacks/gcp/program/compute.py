@@ -139,6 +139,7 @@ class Pool(Component[PoolArgs]):
             gcp.compute.InstanceFromTemplateNetworkInterfaceArgs(
                 subnetwork=site.subnets[nic.subnet],
                 nic_type=nic.nic_type,
+                stack_type="IPV6_ONLY" if nic.ipv6_only else None,
                 access_configs=[access_config] if number == 0 else None,
             )
             for number, nic in enumerate(option.interfaces)

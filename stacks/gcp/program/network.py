@@ -183,7 +183,8 @@ class FabricNetwork(Component[FabricNetworkArgs]):
     def build(self, args: FabricNetworkArgs) -> None:
         """Make the network and a subnet for each NIC."""
         plan, roce = args.plan, args.plan.roce_zone
-        profile = f"projects/{args.project}/global/networkProfiles/{roce}-vpc-roce"
+        kind = "vpc-roce-metal" if plan.metal else "vpc-roce"
+        profile = f"projects/{args.project}/global/networkProfiles/{roce}-{kind}"
         network = gcp.compute.Network(
             args.names(plan.key),
             project=args.project,
@@ -195,8 +196,11 @@ class FabricNetwork(Component[FabricNetworkArgs]):
             opts=self.child(),
         )
         self.network_id = network.id
-        self.subnet_ids = {
-            subnet.key: gcp.compute.Subnetwork(
+        made = f"projects/{args.project}/regions/{args.region}/subnetworks/default-subnet-1"
+        self.subnet_ids = {  # the profile of bare metal brings its one subnet, by that name
+            subnet.key: pulumi.Output.concat(made, "-", network.name)
+            if subnet.cidr is None
+            else gcp.compute.Subnetwork(
                 args.names(subnet.key),
                 project=args.project,
                 region=args.region,
@@ -208,7 +212,7 @@ class FabricNetwork(Component[FabricNetworkArgs]):
             for subnet in plan.subnets
         }
         if roce is None:  # VPC firewall rules don't exist in networks of a RoCE profile
-            cidrs = [subnet.cidr for subnet in plan.subnets]
+            cidrs = [subnet.cidr for subnet in plan.subnets if subnet.cidr is not None]
             name = args.names(f"{plan.key}-internal")
             allow_internal(self, args, name, network.id, cidrs)
 

@@ -111,6 +111,7 @@ def _interface(
     return gcp.compute.InstanceTemplateNetworkInterfaceArgs(
         subnetwork=site.subnets[nic.subnet],
         nic_type=nic.nic_type,
+        stack_type="IPV6_ONLY" if nic.ipv6_only else None,
         access_configs=[config] if public else None,
     )
 

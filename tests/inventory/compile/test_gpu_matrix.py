@@ -79,6 +79,7 @@ STEP_OF: Mapping[str, tuple[str, str]] = {
     "efa": ("efa.install", "efa_version"),
     "gib": ("gib.install", "gib_version"),
     "ofed": ("ofed.install", "ofed_version"),
+    "asapd": ("gib.configure", "gib_daemon"),
     "tcpx": ("gpudirect_tcpx.configure", "gpudirect_tcpx_daemon"),
     "tcpx_plugin": ("gpudirect_tcpx.configure", "gpudirect_tcpx_plugin"),
     "tcpxo": ("gpudirect_tcpx.configure", "gpudirect_tcpx_daemon"),
@@ -92,6 +93,8 @@ GPU_ROLES = {step.partition(".")[0] for step, _ in STEP_OF.values()}
 
 def _fabrics(machine: Machine) -> list[str]:
     plugin = LOCK.plugin(machine.fabric)
+    if machine.fabric is None and "aws" in machine.sites:
+        return [*LOCK.plugins["efa"], "ethernet"]
     if machine.fabric is None:
         return [*LOCK.plugins["ofed"], "ethernet"]
     return LOCK.plugins["ofed"] if plugin == "ofed" else [machine.fabric]
@@ -131,7 +134,7 @@ def _version(row: SoftwareRow, step: Step, variable: str) -> str:
     value = str(step.variables[variable])
     if row.key == "ofed":
         return value if step.variables["ofed_drivers"] == "doca" else step.variables["ofed_drivers"]
-    if row.by == "gpudirect_tcpx":
+    if row.by == "gpudirect_tcpx" or row.key == "asapd":
         return value.rpartition(":v")[2]
     return value
 
@@ -156,7 +159,7 @@ def holes(node: NodeFacts) -> Iterator[str]:
         step = steps.get(key)
         if step is None or step.variables.get("nccl_vendor") == "amd":
             continue  # RCCL is a row of the role amd_gpu
-        if step.variables[variable] and not installed.keys() & set(components):
+        if step.variables.get(variable) and not installed.keys() & set(components):
             yield f"{key} {step.variables[variable]}: no row"
 
 
@@ -250,6 +253,25 @@ def test_a4x_gets_gib_nccl_and_imex() -> None:
     steps = _compiled(_node("a4x-highgpu-4g", site="gcp"))
     assert {"gib.install", "nccl.install"} <= set(steps)
     assert steps["nvidia_driver.install"].variables["nvidia_driver_imex"] == "580"
+
+
+def test_a4x_max_gets_gib_its_daemon_nccl_and_imex() -> None:
+    """Google's own blueprint installs all of them: a4xmax-bm-slurm-blueprint.yaml (2026-06)."""
+    steps = _compiled(_node("a4x-maxgpu-4g-metal", site="gcp"))
+    assert {"gib.install", "nccl.install", "cuda.install", "dcgm.install"} <= set(steps)
+    assert steps["nvidia_driver.install"].variables["nvidia_driver_imex"] == "580"
+    daemon = steps["gib.configure"].variables["gib_daemon"]
+    assert daemon == "us-docker.pkg.dev/gce-ai-infra/asapd-lite/asapd-lite:v0.0.8"
+    assert steps["container_toolkit.install"].variables["container_toolkit_docker"] is True
+
+
+@pytest.mark.parametrize("fabric", ["ethernet", "efa-v4"])
+def test_gb300_of_aws_gets_driver_cuda_nccl_and_imex(fabric: str) -> None:
+    node = _node("p6e-gb300.36xlarge", site="aws", more=f", fabric: {fabric}")
+    steps = _compiled(node)
+    assert {"nvidia_driver.install", "cuda.install", "nccl.install"} <= set(steps)
+    assert str(steps["nvidia_driver.install"].variables["nvidia_driver_imex"]).startswith("595.")
+    assert ("efa.install" in steps) is (fabric == "efa-v4")
 
 
 def _with_gpu(name: str, base: str) -> Catalog:

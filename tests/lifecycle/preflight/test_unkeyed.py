@@ -35,3 +35,22 @@ def test_a_source_without_a_fingerprint_is_refused_with_what_to_write() -> None:
 
 def test_a_source_with_a_fingerprint_passes() -> None:
     refuse_unsigned(_cluster("0" * 40))
+
+
+def test_an_image_without_a_digest_is_refused_before_anything_is_made() -> None:
+    image = "us-docker.pkg.dev/gce-ai-infra/asapd-lite/asapd-lite:v0.0.8"
+    step = Step(
+        stage=Stage.FABRIC,
+        role="gib",
+        phase="configure",
+        variables={"gib_daemon": image, "gib_daemon_digest": ""},
+    )
+    cluster = CompiledCluster(
+        cluster="demo", groups=(Group(name="train", hosts=(), steps=(step,)),)
+    )
+    with pytest.raises(LifecycleError) as error:
+        refuse_unsigned(cluster)
+    (found,) = error.value.diagnostics
+    assert (found.code, error.value.exit_code) == ("GC936", Exit.REFUSED)
+    assert image in found.summary
+    assert found.hint.endswith("asapd-lite/asapd-lite:v0.0.8")

@@ -35,6 +35,7 @@ def test_only_the_login_has_a_public_address() -> None:
         ("a3-ultragpu-8g", 3, 10, 8896),
         ("a4-highgpu-8g", 3, 10, 8896),
         ("a4x-highgpu-4g", 3, 6, 8896),
+        ("a4x-maxgpu-4g-metal", 3, 2, 8896),
         ("a3-highgpu-1g", 1, 1, None),
     ],
 )
@@ -68,6 +69,24 @@ def test_a_machine_has_its_nics_in_order_and_each_in_a_subnet_of_its_own(
     assert len({str(nic["subnetwork"]) for nic in nics}) == len(kinds)
     cidrs = [str(s.inputs["ipCidrRange"]) for s in graph.of_type("Subnetwork")]
     assert len(set(cidrs)) == len(cidrs), "addresses of one machine's NICs may not overlap"
+
+
+def test_bare_metal_has_its_rdma_interfaces_in_the_one_subnet_that_google_makes() -> None:
+    """As Cluster Toolkit's a4xmax-bm-slurm-blueprint.yaml has it (June 2026).
+
+    Profile ZONE-vpc-roce-metal, no subnets of ours, eight MRDMA interfaces with IPv6 alone in
+    default-subnet-1-NETWORK, after two of the machine's own network.
+    """
+    graph = graph_of("a4x-maxgpu-4g-metal")
+    rdma = graph.named("nvl72-central-gib-metal-rdma-us-central1-b", "gcp:compute/network:Network")
+    profile = "projects/acme-ml/global/networkProfiles/us-central1-b-vpc-roce-metal"
+    assert rdma.inputs["networkProfile"] == profile
+    nics = items(template(graph, "train").inputs["networkInterfaces"])
+    assert [nic["nicType"] for nic in nics] == ["IDPF"] * 2 + ["MRDMA"] * 8
+    assert [nic.get("stackType") for nic in nics] == [None] * 2 + ["IPV6_ONLY"] * 8
+    [subnet] = {str(nic["subnetwork"]) for nic in nics[2:]}
+    assert "regions/us-central1/subnetworks/default-subnet-1-" in subnet
+    assert "'gpuTopology': '1x72'" in str(graph.only("ResourcePolicy").inputs)
 
 
 def test_the_rdma_network_has_the_roce_profile_of_its_zone_and_no_firewall_rules() -> None:
