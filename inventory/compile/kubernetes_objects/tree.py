@@ -16,11 +16,13 @@ from .accounts import (
     workload_priority_classes,
 )
 from .addons import addon_files, addon_namespaces
-from .allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .devices.fabric import network_objects
 from .devices.google import folder_claims, google_network_objects, unknown_networks
 from .devices.gpus import amd_devices, claim_templates, simulated_plugins
 from .facts import KubernetesFacts, kubernetes_facts
+from .jobs.allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
+from .jobs.templates import FOLDER as TEMPLATES
+from .jobs.templates import templates
 from .nodes import nodes
 from .objects import Object, documents, owned, to_yaml
 from .queues import (
@@ -71,6 +73,9 @@ def kubernetes_files(
             f"{SMOKE}/{run.name}/{name}.yaml": _documents(made, spec.name)
             for name, made in smoke_objects(run).items()
         }
+    for partition, contents in templates(facts).items():
+        for name, made in contents.items():
+            files[f"{TEMPLATES}/{partition}/{name}.yaml"] = documents(made)
     unknown = {"volumes": unknown_volumes(facts), "networks": unknown_networks(facts)}
     if any(unknown.values()):
         known = {what: why for what, why in unknown.items() if why}

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from ....inventory.compile.kubernetes_objects.allreduce import RUN
+from ....inventory.compile.kubernetes_objects.jobs.allreduce import RUN
 from ....inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
 from ....inventory.compile.steps import Json
 from ....stacks.io.ssh import ensure_client_key, public_text

@@ -13,13 +13,18 @@ from collections.abc import Callable
 
 import msgspec
 
-from ....inventory.compile.kubernetes_objects.allreduce import RUN, AllReduceRun, companions, job
 from ....inventory.compile.kubernetes_objects.devices.fabric import FabricAccess, fabric_access
 from ....inventory.compile.kubernetes_objects.facts import (
     KubernetesFacts,
     gpu_resource,
     tolerations,
     units_per_gpu,
+)
+from ....inventory.compile.kubernetes_objects.jobs.allreduce import (
+    RUN,
+    AllReduceRun,
+    companions,
+    job,
 )
 from ....inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,

@@ -17,6 +17,7 @@ from bench.simulated.api_server import ApiServer
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
 from .test_rules import ESCAPES
+from .test_templates import pods_of, templates_of
 from .test_valid import THIRD_PARTY
 
 pytestmark = pytest.mark.kubernetes_api
@@ -142,6 +143,12 @@ def test_a_member_of_an_account_becomes_nobody_else(api: Any) -> None:
         done = asked("create", "--filename=-", made=_job(pod))
         assert done.returncode != 0, what
         assert "gcluster-confined-jobs" in done.stderr, (what, done.stderr)
+    for _, made in templates_of("campus"):  # Pod Security itself takes their pods
+        for number, template in enumerate(pods_of(made)):
+            whole = {"name": f"taken-{number}", "namespace": made["metadata"]["namespace"]}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": whole, "spec": template["spec"]}
+            answer = api.apply([pod], dry=True)
+            assert answer.returncode == 0, answer.stderr
     part = _job({})
     owner = {"kind": "JobSet", "name": "x", "uid": "1", "apiVersion": "jobset.x-k8s.io/v1alpha2"}
     part["metadata"]["ownerReferences"] = [owner | {"controller": True}]

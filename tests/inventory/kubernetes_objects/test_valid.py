@@ -116,7 +116,7 @@ def test_every_folder_has_its_place_in_the_order(case: str) -> None:
     files = files_of(case)
     folders = {name.partition("/")[0] for name in files if "/" in name}
     ordered = yaml.safe_load(files["order.yaml"])
-    assert {*ordered, "smoke", "flux", "argocd"} >= folders
+    assert {*ordered, "smoke", "templates", "flux", "argocd"} >= folders
     assert ordered[0] == "namespaces"
 
 

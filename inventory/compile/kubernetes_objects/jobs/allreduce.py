@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from ..steps import Json
-from .accounts import SMOKE_PRIORITY
-from .devices.fabric import FabricAccess
-from .devices.google import HostFolder, daemon_container
-from .facts import DEVICE_CLASSES
-from .nodes import HOST, POOL
-from .objects import SYSTEM_NAMESPACE, Object, new
+from ...steps import Json
+from ..accounts import SMOKE_PRIORITY
+from ..devices.fabric import FabricAccess
+from ..devices.google import HostFolder, daemon_container
+from ..facts import DEVICE_CLASSES
+from ..nodes import HOST, POOL
+from ..objects import SYSTEM_NAMESPACE, Object, new
 
 DEADLINE_S = 900
 """Kubernetes ends the job after this, should nobody be left to delete it: as under Slurm."""

@@ -1,0 +1,1 @@
+"""Jobs: the AllReduce at the end of `up`, and templates of what accounts start."""

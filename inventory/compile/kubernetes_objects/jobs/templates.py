@@ -1,0 +1,227 @@
+"""Templates of jobs over several nodes, with what their partition's fabric needs already in them.
+
+Each takes whole nodes: all GPUs, the fabric's devices, networks, folders and settings, in pods of
+the restricted profile. Who starts one fills in image, command and number of nodes.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...slurm.nodes import gpu_count
+from ...steps import Json
+from ..accounts import allowed_qos, default_qos, qualities
+from ..devices.fabric import FabricAccess, fabric_access
+from ..devices.google import HostFolder, daemon_container
+from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
+from ..nodes import PARTITION_DOMAIN
+from ..objects import Object, new
+from ..rules import QUEUE_LABEL
+
+FOLDER = "templates"
+"""Below it a folder for each partition: copied and filled in, never applied as they are."""
+IMAGE = "registry.example.edu/train:1"
+PROGRAM = "train.py"
+_PORT = 29500
+_UID = 1000
+"""The user of a container where the spec knows none of the account's."""
+_MPI_HOME = "/home/mpiuser"
+"""Home of the user in MPI images (kubeflow/mpi-operator v0.7.0, examples/v2beta1/pi)."""
+
+
+def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
+    """Return partition -> file -> objects, of the kinds of jobs that the cluster has."""
+    named = set(facts.scheduler.addons) - facts.without
+    made: dict[str, dict[str, list[Object]]] = {}
+    for partition in facts.partitions:
+        accounts = [a for a in facts.accounts if partition in facts.partitions_of(a)]
+        if not accounts or facts.scheduler.gpu.resource_claims:
+            continue
+        of = _Template(facts, partition, accounts[0])
+        made[partition] = {"torchrun": of.torchrun()}
+        if "jobset" in named:
+            made[partition]["jobset"] = [of.jobset()]
+        if "mpi-operator" in named:
+            made[partition]["mpijob"] = [of.mpijob()]
+    return made
+
+
+class _Template:
+    """What a partition's jobs have in common, for an account."""
+
+    def __init__(self, facts: KubernetesFacts, partition: str, account: str) -> None:
+        pool = facts.partitions[partition].pools[0]
+        machine = facts.machine(pool)
+        self._facts, self._partition, self._account = facts, partition, account
+        self._access: FabricAccess = fabric_access(facts, pool)
+        self._resource = gpu_resource(facts, pool)
+        self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
+        self._nodes = max(1, min(2, facts.most(pool), self._within_quota(account)))
+        self._qos = self._quality(account)
+
+    def _within_quota(self, account: str) -> int:
+        """Return how many nodes an account's quota allows at once; two where it has none."""
+        trail = self._facts.ancestors(account)
+        limits = [quota for a in trail if (quota := self._facts.accounts[a].gpu_quota) is not None]
+        gpus = self._facts.machine(self._facts.partitions[self._partition].pools[0]).gpu
+        return min(limits) // gpus.count if limits and gpus is not None else 2
+
+    def _quality(self, account: str) -> str:
+        """Return the QOS of the account's jobs, or another that the partition takes as well."""
+        only, own = self._facts.partitions[self._partition].qos, default_qos(self._facts, account)
+        both = [name for name in allowed_qos(self._facts, account) if name in only]
+        return own if not only or own in only or not both else both[0]
+
+    def torchrun(self) -> list[Object]:
+        """Return an Indexed Job with the service by which its pods find the first one."""
+        name = "torchrun"
+        service = {"clusterIP": "None", "selector": {"job-name": name}}
+        return [
+            new("v1", "Service", name, namespace=self._account, spec=service),
+            new(
+                "batch/v1",
+                "Job",
+                name,
+                namespace=self._account,
+                labels=self._labels(),
+                spec=self._job(self._torchrun(f"{name}-0.{name}"), name),
+            ),
+        ]
+
+    def jobset(self) -> Object:
+        """Return a JobSet of one Indexed Job; its pods are called SET-JOB-INDEX-POD."""
+        name = "train"
+        job = self._job(self._torchrun(f"{name}-workers-0-0.{name}"), "")
+        spec = {
+            "network": {"enableDNSHostnames": True, "subdomain": name},
+            "failurePolicy": {"maxRestarts": 3},
+            "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}],
+        }
+        return self._whole("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec)
+
+    def mpijob(self) -> Object:
+        """Return an MPIJob whose sshd and mpirun run as an ordinary user."""
+        slots = max(1, self._gpus)
+        forwarded = [word for name in self._environment() for word in ("-x", name)]
+        launch = [
+            *("mpirun", "-np", str(self._nodes * slots), "--map-by", f"ppr:{slots}:node"),
+            *("--bind-to", "none", *forwarded, "python3", PROGRAM),
+        ]
+        serve = ["/usr/sbin/sshd", "-De", "-f", f"{_MPI_HOME}/.sshd_config"]
+        worker, launcher = self._pod(serve), self._pod(launch)
+        launcher["metadata"] = {}
+        container = launcher["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
+        container["volumeMounts"] = []
+        launcher["spec"]["volumes"] = []
+        launcher["spec"].pop("initContainers", None)
+        policy: dict[str, Json] = {"cleanPodPolicy": "Running", "backoffLimit": 0}
+        spec = {
+            "slotsPerWorker": slots,
+            "sshAuthMountPath": f"{_MPI_HOME}/.ssh",
+            "launcherCreationPolicy": "WaitForWorkersReady",
+            "runPolicy": policy | self._deadline(),
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": launcher},
+                "Worker": {"replicas": self._nodes, "restartPolicy": "Never", "template": worker},
+            },
+        }
+        return self._whole("kubeflow.org/v2beta1", "MPIJob", "train", spec)
+
+    def _whole(self, api: str, kind: str, name: str, spec: dict[str, Json]) -> Object:
+        return new(api, kind, name, namespace=self._account, labels=self._labels(), spec=spec)
+
+    def _labels(self) -> dict[str, str]:
+        return {QUEUE_LABEL: self._partition} if self._facts.scheduler.kueue else {}
+
+    def _torchrun(self, first: str) -> list[str]:
+        """Return torchrun's words; the Job tells each pod its number (torchrun, "Multi-node")."""
+        return [
+            *("torchrun", f"--nnodes={self._nodes}", f"--nproc-per-node={max(1, self._gpus)}"),
+            *("--node-rank=$(JOB_COMPLETION_INDEX)", f"--master-addr={first}"),
+            *(f"--master-port={_PORT}", PROGRAM),
+        ]
+
+    def _deadline(self) -> dict[str, Json]:
+        """Return the longest time that partition and QOS allow; {}: neither limits it."""
+        times = [
+            one.max_time
+            for one in (self._facts.partitions[self._partition], qualities(self._facts)[self._qos])
+            if one.max_time is not None
+        ]
+        least = min((math.ceil(one.value) for one in times), default=0)
+        return {"activeDeadlineSeconds": least} if least else {}
+
+    def _job(self, command: list[str], subdomain: str) -> dict[str, Json]:
+        template = self._pod(command)
+        if subdomain:
+            template["spec"]["subdomain"] = subdomain
+        return {
+            "completions": self._nodes,
+            "parallelism": self._nodes,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            **self._deadline(),
+            "template": template,
+        }
+
+    def _environment(self) -> dict[str, str]:
+        """Return the fabric's settings; what goes before an image's own value stands alone here."""
+        given = self._access.environment
+        return {name.removesuffix("+"): value for name, value in given.items()}
+
+    def _pod(self, command: list[str]) -> dict[str, Json]:
+        """Return the template of a pod that takes a whole node."""
+        wanted = dict(self._access.resources)
+        if self._resource is not None:
+            wanted[self._resource] = str(self._gpus)
+        huge = any(name.startswith("hugepages-") for name in wanted)
+        limits = wanted | ({"memory": "64Gi"} if huge else {})
+        container: dict[str, Json] = {
+            "name": "main",
+            "image": IMAGE,
+            "command": command,
+            "env": [{"name": name, "value": value} for name, value in self._environment().items()],
+            "resources": {"requests": {"cpu": "1", "memory": "8Gi", **wanted}, "limits": limits},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "runAsNonRoot": True,
+                "runAsUser": self._uid(),
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "volumeMounts": [
+                {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108  # of the pod
+                *(_mount(one) for one in self._access.folders if not one.of_daemon),
+            ],
+        }
+        volumes: list[Json] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+        volumes += [
+            {"name": one.name, "persistentVolumeClaim": {"claimName": one.name}}
+            for one in self._access.folders
+        ]
+        spec: dict[str, Json] = {
+            "restartPolicy": "Never",
+            "priorityClassName": self._qos,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+            "volumes": volumes,
+        }
+        if not self._facts.scheduler.kueue:
+            spec["nodeSelector"] = {f"{PARTITION_DOMAIN}/{self._partition}": "true"}
+        if self._access.daemon:
+            mounts = [_mount(one) | {"readOnly": True} for one in self._access.folders]
+            spec["initContainers"] = [daemon_container(self._access.daemon, mounts)]
+        notes = self._access.annotations
+        return {"metadata": {"annotations": notes} if notes else {}, "spec": spec}
+
+    def _uid(self) -> int:
+        """Return who the containers are: the account's first user, who owns files of theirs."""
+        users = {user.name: user.uid for user in self._facts.spec.local_users}
+        known = [users[name] for name in self._facts.accounts[self._account].users if name in users]
+        return known[0] if known else _UID
+
+
+def _mount(folder: HostFolder) -> dict[str, Json]:
+    mount: dict[str, Json] = {"name": folder.name, "mountPath": folder.at}
+    return mount if folder.writable else mount | {"readOnly": True}

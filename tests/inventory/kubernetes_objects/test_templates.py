@@ -1,0 +1,98 @@
+"""Templates of jobs: the API server's rules take them, and they have what their fabric needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from gcluster.inventory.compile.kubernetes_objects.devices.fabric import fabric_access
+
+from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
+from .strict import mistakes
+from .test_rules import refusals
+
+
+def templates_of(case: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (partition, object) for all templates of a case."""
+    for name, text in files_of(case).items():
+        if name.startswith("templates/"):
+            for made in yaml.safe_load_all(text):
+                yield name.split("/")[1], made
+
+
+def pods_of(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the templates of a job's pods."""
+    spec = made["spec"]
+    if made["kind"] == "JobSet":
+        return [one["template"]["spec"]["template"] for one in spec["replicatedJobs"]]
+    if made["kind"] == "MPIJob":
+        return [one["template"] for one in spec["mpiReplicaSpecs"].values()]
+    return [spec["template"]] if made["kind"] == "Job" else []
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_every_rule_of_the_cluster_takes_every_template(case: str) -> None:
+    policies = [one["metadata"]["name"] for one in of_kind(case, "ValidatingAdmissionPolicy")]
+    said: list[str] = []
+    for _, made in templates_of(case):
+        account, kind = made["metadata"]["namespace"], made["kind"]
+        if kind in {"JobSet", "MPIJob", "Job"}:
+            wholes = {"gcluster-queues", "gcluster-job-limits"}
+            if kind == "Job":
+                wholes |= {
+                    "gcluster-confined-jobs",
+                    "gcluster-restricted-jobs",
+                    "gcluster-whole-jobs",
+                }
+            for policy in wholes.intersection(policies):
+                said += refusals(case, policy, account, made, kind=kind)
+        of_pods = {name for name in policies if name.endswith("-pods")}
+        of_pods |= {"gcluster-qos", "gcluster-partitions"}.intersection(policies)
+        for pod in pods_of(made):
+            for policy in of_pods:
+                said += refusals(case, policy, account, pod, kind="Pod")
+    assert said == []
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_a_template_takes_whole_nodes_and_has_its_fabrics_settings(case: str) -> None:
+    facts = facts_of(spec_of(case))
+    for partition, made in templates_of(case):
+        access = fabric_access(facts, facts.partitions[partition].pools[0])
+        for pod in pods_of(made)[-1:]:
+            (container,) = pod["spec"]["containers"]
+            environment = {one["name"]: one["value"] for one in container["env"]}
+            assert environment == {n.removesuffix("+"): v for n, v in access.environment.items()}
+            limits = container["resources"]["limits"]
+            assert access.resources.items() <= limits.items()
+            assert pod["metadata"].get("annotations", {}) == access.annotations
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_templates_of_built_in_kinds_fit_the_schema(case: str) -> None:
+    release = facts_of(spec_of(case)).release
+    found = [mistakes(made, release) for _, made in templates_of(case) if made["kind"] == "Job"]
+    assert [wrong for wrong in found if wrong] == []
+
+
+def test_torchrun_knows_its_rank_and_finds_the_first_pod() -> None:
+    (job,) = [made for _, made in templates_of("cloud") if made["kind"] == "Job"]
+    pod = job["spec"]["template"]["spec"]
+    command = pod["containers"][0]["command"]
+    assert command[:3] == ["torchrun", "--nnodes=2", "--nproc-per-node=56"]
+    assert "--node-rank=$(JOB_COMPLETION_INDEX)" in command
+    assert "--master-addr=torchrun-0.torchrun" in command
+    assert (pod["subdomain"], job["spec"]["completionMode"]) == ("torchrun", "Indexed")
+    (service,) = [made for _, made in templates_of("cloud") if made["kind"] == "Service"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert pod["containers"][0]["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
+
+
+def test_jobs_of_other_kinds_are_there_where_their_add_ons_are() -> None:
+    kinds = {made["kind"] for _, made in templates_of("campus")}
+    named = set(spec_of("campus").scheduler.addons)  # type: ignore[union-attr]  # Kubernetes'
+    assert ("JobSet" in kinds, "MPIJob" in kinds) == ("jobset" in named, "mpi-operator" in named)
+    assert {made["kind"] for _, made in templates_of("cloud")} == {"Service", "Job"}
