@@ -80,7 +80,7 @@ def of_kind(case: str, kind: str) -> list[Object]:
 
 
 def _holds_no_objects(name: str) -> bool:
-    is_values = name.startswith("addons/")
+    is_values = name.startswith(("addons/", "templates/"))
     return is_values or name in _NO_OBJECTS or name.endswith("kustomization.yaml")
 
 

@@ -75,7 +75,8 @@ class _Template:
     def torchrun(self) -> list[Object]:
         """Return an Indexed Job with the service by which its pods find the first one."""
         name = "torchrun"
-        service = {"clusterIP": "None", "selector": {"job-name": name}}
+        found = {"selector": {"job-name": name}, "publishNotReadyAddresses": True}
+        service = {"clusterIP": "None", **found}
         return [
             new("v1", "Service", name, namespace=self._account, spec=service),
             new(
