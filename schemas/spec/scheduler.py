@@ -93,7 +93,7 @@ class Partition(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         in_place="pools default max_time default_time max_nodes qos accounts tier spill exclusive "
-        "hidden"
+        "hidden memory_per_cpu memory_per_gpu memory_per_node"
     )
 
     pools: Annotated[list[PoolName], Meta(min_length=1)]
@@ -116,6 +116,13 @@ class Partition(SpecModel, frozen=True):
     """Jobs get whole nodes (OverSubscribe=EXCLUSIVE; Slurm)."""
     hidden: bool = False
     """Not shown to people who don't ask for it (Slurm)."""
+    memory_per_cpu: ByteSize | None = None
+    """Memory of a job that asks for none, for each of its CPUs (DefMemPerCPU, Slurm); default: a
+    CPU's share of the smallest node, or what `scheduler.settings` says for all partitions."""
+    memory_per_gpu: ByteSize | None = None
+    """The same for each of its GPUs (DefMemPerGPU), instead."""
+    memory_per_node: ByteSize | None = None
+    """The same for each of its nodes (DefMemPerNode), instead."""
     spill: Spill | None = None
     """Where jobs go that wait too long."""
 

@@ -142,7 +142,7 @@ class Firmware(SpecModel, frozen=True):
 class Boot(SpecModel, frozen=True):
     """The kernel's parameters, from the next start on; nothing in service restarts unasked."""
 
-    UPDATES: ClassVar = updates(none="reboot", rolling="parameters hugepages")
+    UPDATES: ClassVar = updates(none="reboot", rolling="parameters hugepages smt")
 
     parameters: list[
         Annotated[str, Meta(pattern=r"^[^\s\"'\\$`]+$(?!\n)", examples=["pci=realloc=off"])]
@@ -150,6 +150,8 @@ class Boot(SpecModel, frozen=True):
     """Kernel parameters in addition to the distribution's and the GPUs' own."""
     hugepages: ByteSize | None = None
     """Memory of a node kept in pages of 1 GiB; default: none."""
+    smt: bool = True
+    """Every thread of a core works; false: one of each (nosmt), and jobs count cores."""
     reboot: Literal["auto", "never", "when-drained"] = "auto"
     """Whether `up` may restart a node whose kernel, parameters, driver or GPU modes need it. auto:
     one on which no scheduler and nothing on a GPU runs yet; when-drained: also one in service,

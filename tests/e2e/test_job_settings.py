@@ -120,7 +120,7 @@ def hooked(cluster: Site) -> Iterator[Site]:
     assert "run-prologs" not in cluster.head("scontrol show config")
 
 
-def test_roles_scripts_and_programs_of_the_user_run_where_the_spec_says(hooked: Site) -> None:
+def test_roles_scripts_and_programs_of_hooks_run_where_the_spec_says(hooked: Site) -> None:
     """A role on every node, a script on compute nodes, programs around jobs and of the health."""
     assert "gpu001 is a compute node" in hooked.live.on("gpu001", "cat /etc/motd")
     assert "head is a controller node" in hooked.head("cat /etc/motd")
@@ -129,7 +129,8 @@ def test_roles_scripts_and_programs_of_the_user_run_where_the_spec_says(hooked: 
     assert hooked.head(f"ls -d {cache} 2>/dev/null || true") == ""
 
     job = "srun --nodes=1 --nodelist=gpu002 --time=1"
-    seen = hooked.head(f"cd /tmp && runuser -u ada -- {job} stat -c '%U %n' {cache}/*")
+    look = f"sh -c 'stat -c \"%U %n\" {cache}/job-*'"
+    seen = hooked.head(f"cd /tmp && runuser -u ada -- {job} {look}")
     assert re.fullmatch(rf"ada {cache}/job-\d+", seen)
     until(lambda: hooked.live.on("gpu002", f"ls {cache}").strip() == "")
 

@@ -36,6 +36,7 @@ from .packages import install_variables
 from .scheduling import (
     JWT_SECRET,
     connection_variables,
+    default_memory,
     has_rest_api,
     has_windows,
     partition_limits,
@@ -261,7 +262,9 @@ def _partitions(
             "nodes": fold(host for pool in partition.pools for host in names[pool]),
             "default": partition.default or only,
             "max_time_minutes": whole_minutes(partition.max_time) or 0,
-            "mem_per_cpu_mib": min(mem_per_cpu_mib(machine, reserved) for machine in machines),
+            **default_memory(
+                spec, partition, min(mem_per_cpu_mib(machine, reserved) for machine in machines)
+            ),
             "cpus_per_gpu": min(map(cpus_per_gpu, machines)),
             **partition_limits(partition),
             **access.get(name, {}),

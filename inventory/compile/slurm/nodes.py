@@ -21,6 +21,8 @@ node reports about 2,014 GiB), and Slurm drains a node that reports less than it
 ParallelCluster takes the same share (aws-samples/aws-eda-slurm-cluster#283, 2024-11)."""
 
 MIB_PER_GIB = 1024
+SMT_THREADS = 2
+"""Threads of a core where a cloud's vCPU is a thread, as on all x86 machines of the catalog."""
 
 GPU_FILES = {"nvidia": "/dev/nvidia", "amd": "/dev/gcluster/amd-gpu"}
 """GPU vendor -> stem of the device files, from 0: as the driver names them, or role amd_gpu in PCI
@@ -45,9 +47,22 @@ def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
             # The catalog's sockets are those of its own processors.
             gpu = msgspec.structs.replace(machine.gpu, sockets=sockets)
             machine = msgspec.structs.replace(machine, gpu=gpu)
+    if not pool_spec.boot.smt:
+        machine = msgspec.structs.replace(machine, cpu=_cores_alone(machine.cpu))
     if pool_spec.memory is not None:
         machine = msgspec.structs.replace(machine, memory_gib=pool_spec.memory.value / 2**30)
     return machine
+
+
+def _cores_alone(cpu: Cpu) -> Cpu:
+    """Return processors of which one thread of each core works.
+
+    Where a cloud says vCPUs alone, two of them are a core unless it says otherwise.
+    """
+    unsaid = SMT_THREADS if cpu.vcpus and cpu.architecture == "x86_64" else 1
+    threads = cpu.threads_per_core or unsaid
+    vcpus = None if cpu.vcpus is None else max(1, cpu.vcpus // threads)
+    return msgspec.structs.replace(cpu, threads_per_core=1, vcpus=vcpus)
 
 
 def node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:

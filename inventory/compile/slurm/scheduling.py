@@ -117,6 +117,26 @@ def partition_limits(partition: Partition) -> dict[str, Json]:
     return limits
 
 
+def default_memory(spec: ClusterSpec, partition: Partition, share_mib: int) -> dict[str, Json]:
+    """Return the memory of jobs that ask for none: as written, else a CPU's share.
+
+    Slurm takes one of the three (slurm.conf(5): "mutually exclusive"). One that is set for all
+    partitions would be hidden by a partition's own, so that says nothing then.
+    """
+    written = {
+        "mem_per_cpu_mib": partition.memory_per_cpu,
+        "mem_per_gpu_mib": partition.memory_per_gpu,
+        "mem_per_node_mib": partition.memory_per_node,
+    }
+    for variable, size in written.items():
+        if size is not None:
+            return {"mem_per_cpu_mib": 0, variable: int(size.value // 2**20)}
+    slurm = spec.scheduler
+    settings = slurm.settings.slurm if isinstance(slurm, SlurmScheduler) else {}
+    is_for_all = any(name.startswith("DefMemPer") for name in settings)
+    return {"mem_per_cpu_mib": 0 if is_for_all else share_mib}
+
+
 JWT_SECRET = "slurm-jwt"  # noqa: S105  # the secret's name
 """Name of the secret that holds the key of the tokens of slurmrestd's clients."""
 

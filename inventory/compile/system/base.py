@@ -76,6 +76,7 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
         "kernel_boot_parameters": [
             *(GPU_BOOT_PARAMETERS if own_hardware else ()),
             *(AMD_BOOT_PARAMETERS if own_hardware and node.has_gpu_of("amd") else ()),
+            *(() if boot.smt else ("nosmt",)),
             *boot.parameters,
         ],
         "kernel_hugepages_gib": 0 if boot.hugepages is None else int(boot.hugepages.value // 2**30),

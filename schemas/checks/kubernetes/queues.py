@@ -114,6 +114,9 @@ _PARTITION_WORDS: tuple[tuple[str, str], ...] = (
     ("default_time", "jobs that say no time have none"),
     ("exclusive", "nodes are shared by what fits on them"),
     ("hidden", "queues are shown to everybody of an account"),
+    ("memory_per_cpu", "pods that ask for no memory have no share of it"),
+    ("memory_per_gpu", "pods that ask for no memory have no share of it"),
+    ("memory_per_node", "pods that ask for no memory have no share of it"),
     ("spill", "jobs don't spill to other pools"),
 )
 

@@ -43,6 +43,36 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+_DEFAULT_MEMORY = ("memory_per_cpu", "memory_per_gpu", "memory_per_node")
+
+
+@check("GC558", summary="A partition says twice what memory jobs get that ask for none.")
+def default_memory_ambiguous(context: CheckContext) -> Iterator[Finding]:
+    """Slurm takes one of DefMemPerCPU, DefMemPerGPU and DefMemPerNode (slurm.conf(5)).
+
+    They are a partition's `memory_per_cpu`, `memory_per_gpu` and `memory_per_node`, or one of them
+    under `scheduler.settings.slurm` for all partitions that say none.
+    """
+    for name, partition in _partitions(context).items():
+        said = [key for key in _DEFAULT_MEMORY if getattr(partition, key) is not None]
+        for key in said[1:]:
+            yield Finding(
+                summary=f'partition "{name}" says {listing(said)}: Slurm takes one of them',
+                path=("scheduler", "partitions", name, key),
+                at_key=True,
+                hint=f"keep {said[0]} or {key}",
+            )
+    settings = () if context.slurm is None else context.slurm.settings.slurm
+    named = [name for name in settings if name.startswith("DefMemPer")]
+    for each in named[1:]:
+        yield Finding(
+            summary=f"{listing(named)}: Slurm takes one of them",
+            path=("scheduler", "settings", "slurm", each),
+            at_key=True,
+            hint=f"keep {named[0]} or {each}",
+        )
+
+
 @check("GC553", summary="A partition has a name that Slurm takes for something else.")
 def partition_name_reserved(context: CheckContext) -> Iterator[Finding]:
     """No partition is called `default`, in any case.

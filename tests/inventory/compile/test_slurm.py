@@ -13,13 +13,15 @@ from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.schemas.catalog import Catalog, Cpu, Gpu, Machine
 from gcluster.schemas.spec import (
     BareMetalSite,
+    Boot,
     ClusterSpec,
     Partition,
     Pool,
     SlurmScheduler,
     Ssh,
 )
-from gcluster.schemas.spec.units import Duration
+from gcluster.schemas.spec.scheduler import SlurmSettings
+from gcluster.schemas.spec.units import ByteSize, Duration
 
 FULL = Machine(
     name="full",
@@ -37,20 +39,28 @@ BARE = Machine(
     date="2026-11",
     cpu=Cpu(architecture="x86_64"),
 )
-CATALOG = Catalog(machines={"full": FULL, "bare": BARE})
+CLOUD = msgspec.structs.replace(FULL, name="cloud", cpu=Cpu(architecture="x86_64", vcpus=192))
+CATALOG = Catalog(machines={"full": FULL, "bare": BARE, "cloud": CLOUD})
 
 
 def answer(
-    partitions: dict[str, Partition] | None = None, machine: str | None = "full"
+    partitions: dict[str, Partition] | None = None,
+    machine: str | None = "full",
+    *,
+    smt: bool = True,
+    settings: SlurmSettings | None = None,
 ) -> dict[str, Any]:
     """Return the variables of a cluster with two pools of one host each."""
-    pools = {name: Pool(site="s", machine=machine, hosts=f"{name}1") for name in ("b", "a")}
+    boot = Boot(smt=smt)
+    pools = {
+        name: Pool(site="s", machine=machine, hosts=f"{name}1", boot=boot) for name in ("b", "a")
+    }
     spec = ClusterSpec(
         api_version="gcluster/v1",
         name="demo",
         sites={"s": BareMetalSite(ssh=Ssh(user="ops"))},
         pools=pools,
-        scheduler=SlurmScheduler(partitions=partitions or {}),
+        scheduler=SlurmScheduler(partitions=partitions or {}, settings=settings or SlurmSettings()),
     )
     hosts = {
         name: (
@@ -106,6 +116,29 @@ def test_a_job_that_says_nothing_gets_its_share_of_the_node() -> None:
 def test_no_share_is_claimed_of_what_the_catalog_doesn_t_know() -> None:
     (main,) = answer(machine="bare")["slurm_partitions"]
     assert (main["cpus_per_gpu"], main["mem_per_cpu_mib"]) == (0, 0)
+
+
+def test_a_partition_says_itself_what_a_job_gets_that_says_nothing() -> None:
+    """By CPU, by GPU or by node: Slurm takes one of the three (slurm.conf(5))."""
+    size = ByteSize.parse("200 GiB")
+    by_gpu = answer({"only": Partition(pools=["a"], memory_per_gpu=size)})["slurm_partitions"][0]
+    assert (by_gpu["mem_per_gpu_mib"], by_gpu["mem_per_cpu_mib"]) == (204_800, 0)
+    by_cpu = answer({"only": Partition(pools=["a"], memory_per_cpu=size)})["slurm_partitions"][0]
+    assert by_cpu["mem_per_cpu_mib"] == 204_800
+
+
+def test_what_is_said_for_all_partitions_is_not_hidden_by_the_share() -> None:
+    settings = SlurmSettings(slurm={"DefMemPerGPU": 65_536})
+    (main,) = answer(settings=settings)["slurm_partitions"]
+    assert main["mem_per_cpu_mib"] == 0
+
+
+def test_without_smt_jobs_count_cores() -> None:
+    line = answer(smt=False)["slurm_nodes"][0]
+    assert (line["sockets"], line["cores"], line["threads"]) == (2, 56, 1)
+    (main,) = answer(smt=False)["slurm_partitions"]
+    assert main["cpus_per_gpu"] == 112 // 8
+    assert answer(machine="cloud", smt=False)["slurm_nodes"][0]["cpus"] == 192 // 2
 
 
 def test_a_lone_partition_is_the_default_one() -> None:
