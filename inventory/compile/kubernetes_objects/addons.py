@@ -48,7 +48,7 @@ ORDER = (
     "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
-    "jobset", "mpi-operator", "kueue",
+    "metrics-server", "jobset", "mpi-operator", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
