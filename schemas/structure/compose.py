@@ -197,6 +197,7 @@ class _Composer:
         """Read keys and values until the mapping ends; the first of two equal keys counts."""
         entries: dict[str, Any] = {}
         marks = self.marks[id(entries)] = dict[str, int]()
+        merged: list[Any] = []
         path = self.path
         path.append("")
         while type(event := self.next()) is not MappingEndEvent:
@@ -207,10 +208,17 @@ class _Composer:
                 self.duplicate(key, marks[key], key_start, key_end)
             path[-1] = key
             value, start, end = self.node(self.next())
-            if not repeated:
+            if key == "<<":
+                merged += value if isinstance(value, list) else [value]
+            elif not repeated:
                 entries[key] = value
                 marks[key] = pack(start, end, key_start, key_end)
         path.pop()
+        for part in merged:  # refused; but what they stand for isn't missing besides
+            for key in part if isinstance(part, dict) else ():
+                if key not in entries:
+                    entries[key] = part[key]
+                    marks[key] = self.marks[id(part)][key]
         return entries, _offsets(event)[1]
 
     def key(self, event: Event, start: int, end: int) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
+from msgspec import structs
 
 from ..diagnostics import PathTuple, closest, listing
 from ..spec.model import NAME_RULES, SECRET_PATTERN
@@ -17,6 +18,7 @@ from ..spec.units import ByteSize, Duration, Quantity
 from .fix.edits import Fix
 from .fix.structural import branches_of, fix_of, quantity_of
 from .json_schema import Fits, Schema, fitting
+from .source import look_alike
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +66,12 @@ def explain(error: ValidationError, path: PathTuple) -> Wording:
         error: what the walker found.
         path: where, from the root.
     """
-    writer = _WRITERS.get(str(error.validator), _other)
-    return writer(error, dotted(path))
+    wording = _WRITERS.get(str(error.validator), _other)(error, dotted(path))
+    odd = look_alike(error.instance) if isinstance(error.instance, str) else ""
+    if odd:
+        hint = f"{odd}; {wording.hint}" if wording.hint else odd
+        return structs.replace(wording, hint=hint)
+    return wording
 
 
 def _unknown(error: ValidationError, _where: str) -> Wording:
@@ -398,6 +404,8 @@ def _translated(error: ValidationError) -> StructureError:
     spoils = path
     if error.validator == "unknown" and wording.suggestion is not None:
         spoils = (*path[:-1], wording.suggestion)
+    # A key with a colon in it holds its value too: another word would lose that.
+    holds_value = error.validator == "unknown" and ":" in str(error.instance)
     if error.validator == "missing":
         spoils = (*path, str(error.validator_value))
     return StructureError(
@@ -405,7 +413,7 @@ def _translated(error: ValidationError) -> StructureError:
         spoils=spoils,
         at_key=error.validator in {"unknown", "missing", "name", "tag"},
         wording=wording,
-        fix=fix_of(error, path, wording.suggestion),
+        fix=fix_of(error, path, None if holds_value else wording.suggestion),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -211,3 +212,29 @@ def report_character(result: Composed, text: str) -> None:
         place + 1,
         "is this the right file? A spec is text in UTF-8",
     )
+
+
+_LIKE_LATIN = dict(
+    zip(
+        "аеорсухіјѕАВЕКМНОРСТХІЈЅοΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",  # noqa: RUF001  # Cyrillic and Greek
+        "aeopcyxijsABEKMHOPCTXIJSoABEZHIKMNOPTYX",
+        strict=True,
+    )
+)
+"""Letters that fonts draw as those of Latin: of Unicode's confusables (UTS 39) those that keyboards
+have."""
+_INVISIBLE = frozenset({"Zs", "Cf"})
+"""Categories of spaces other than the usual one, and of marks that nothing is drawn for."""
+
+
+def look_alike(text: str) -> str:
+    """Return a sentence that names the first character which is not what it looks like; else ""."""
+    for character in text:
+        if character.isascii():
+            continue
+        name = f"a {unicodedata.name(character, 'character').lower()} (U+{ord(character):04X})"
+        if character in _LIKE_LATIN:
+            return f'it has {name} for "{_LIKE_LATIN[character]}"'
+        if unicodedata.category(character) in _INVISIBLE:
+            return f"it has {name}: write a space, or nothing"
+    return ""
