@@ -177,13 +177,6 @@ class Draft:
         """Say whether the catalog has a machine type of this name."""
         return machine in load_catalog().machines
 
-    def single_threaded(self, machine: str) -> dict[str, int] | None:
-        """Return a machine's processors with one thread a core; None: they aren't known."""
-        known = load_catalog().machines.get(machine)
-        if known is None or known.cpu.sockets is None or known.cpu.cores is None:
-            return None
-        return {"sockets": known.cpu.sockets, "cores": known.cpu.cores, "threads_per_core": 1}
-
     def carry(self, settings: int) -> None:
         """Count settings that the spec says; those of a `Source` are counted by `settle`."""
         self._count["carried"] += settings

@@ -21,7 +21,6 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("ExecutionRole", "identities with least rights are made: roles of the site", "replaced"),
     ("DeepHealthChecks", "gcluster acceptance tests nodes", "replaced"),
     ("NodeRecovery", "gcluster repair replaces nodes that are broken", "replaced"),
-    ("ThreadsPerCore", "boot: {parameters: [nosmt]}, and cpu of the pool", "lost"),
     ("EbsVolumeConfig", "disk: of the pool is its boot disk; no second one is made", "lost"),
     ("TrainingPlanArn", "a training plan is SageMaker's: reserve capacity in EC2", "lost"),
     ("ClusterArn", "the control plane is made anew", "replaced"),
@@ -110,12 +109,8 @@ def _pool(group: Source, own: str, role: str, draft: Draft) -> str:
     if count is not None and not (role == "controller" and count == 1):
         entry["count"] = count
     threads = group.number("ThreadsPerCore")
-    cpu = draft.single_threaded(machine) if threads == 1 else None
-    if cpu:
-        entry |= {"cpu": cpu, "boot": {"parameters": ["nosmt"]}}
-    elif threads == 1:
-        why = "boot: {parameters: [nosmt]}, and cpu of the pool with one thread a core"
-        group.leave(why, "ThreadsPerCore")
+    if threads == 1:
+        entry["boot"] = {"smt": False}
     draft.pools[name] = entry
     return name
 

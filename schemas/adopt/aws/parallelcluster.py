@@ -242,14 +242,12 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
         what = "machines of a capacity block stand close together already"
         draft.leave(f"{where}: PlacementGroup", what, "replaced")
     _disk(queue.part("ComputeSettings"), entry)
-    _node_words(resource, queue, machine, entry, draft)
+    _node_words(resource, queue, entry)
     draft.pools[pool] = entry
     return pool
 
 
-def _node_words(
-    resource: Source, queue: Source, machine: str, entry: dict[str, Any], draft: Draft
-) -> None:
+def _node_words(resource: Source, queue: Source, entry: dict[str, Any]) -> None:
     """Write tags, Slurm's words of nodes, and threads."""
     tags = {
         each.text("Key"): each.text("Value")
@@ -266,13 +264,7 @@ def _node_words(
     if any(features):
         entry["features"] = [each for each in features if each]
     if resource.take("DisableSimultaneousMultithreading") is True:
-        cpu = draft.single_threaded(machine)
-        if cpu:
-            entry["cpu"] = cpu
-            entry["boot"] = {"parameters": ["nosmt"]}
-        else:
-            why = "boot: {parameters: [nosmt]}, and cpu of the pool with one thread a core"
-            resource.leave(why, "DisableSimultaneousMultithreading")
+        entry["boot"] = {"smt": False}
 
 
 def _market(resource: Source, queue: Source, where: str, draft: Draft) -> list[Any]:

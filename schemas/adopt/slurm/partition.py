@@ -44,6 +44,11 @@ USUAL = {
 """What a partition says that was set up with nothing; it needs no word."""
 _UNLIMITED = frozenset({"UNLIMITED", "INFINITE", "NONE"})
 _TIMES = (("MaxTime", "max_time"), ("DefaultTime", "default_time"))
+_MEMORY = {
+    "DefMemPerCPU": "memory_per_cpu", "DefMemPerGPU": "memory_per_gpu",
+    "DefMemPerNode": "memory_per_node",
+}  # fmt: skip
+"""Slurm writes these in MiB (slurm.conf(5)); of several the first is written."""
 _WHY = {
     "AllowAccounts": "accounts of the partition, once accounts of the scheduler has them",
     "AllowQos": "qos of the partition, once qos of the scheduler has them",
@@ -69,7 +74,10 @@ def partition_words(partition: Record) -> tuple[dict[str, Any], dict[str, str]]:
         said["exclusive"] = True
     if partition.get("Hidden", "").upper() == "YES":
         said["hidden"] = True
-    words = {"OverSubscribe": "exclusive", "Hidden": "hidden", "PriorityTier": "tier"}
+    for key, field in _MEMORY.items():
+        if partition.get(key, "").isdecimal() and not said.keys() & set(_MEMORY.values()):
+            said[field] = f"{partition[key]} MiB"
+    words = {"OverSubscribe": "exclusive", "Hidden": "hidden", "PriorityTier": "tier", **_MEMORY}
     for key, value in partition.items():
         if key in _SAID_ELSEWHERE or key in dict(_TIMES) or words.get(key) in said:
             continue

@@ -305,3 +305,10 @@ def test_pools_of_gke_keep_taints_bounds_and_the_pool_of_system_pods() -> None:
         "site": "gcp", "machine": "e2-standard-4", "count": {"min": 2, "max": 10},
         "kubernetes": {"system": True},
     }  # fmt: skip
+
+
+def test_memory_of_a_partitions_jobs_and_one_thread_a_core_are_carried() -> None:
+    found = slurm("NodeName=n1 CPUs=8", "PartitionName=p Nodes=n1 DefMemPerGPU=64000")
+    assert found.spec["scheduler"]["partitions"]["p"]["memory_per_gpu"] == "64000 MiB"
+    off = pcluster(resource(DisableSimultaneousMultithreading=True))
+    assert off.spec["pools"]["q"]["boot"] == {"smt": False}
