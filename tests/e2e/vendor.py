@@ -34,15 +34,33 @@ NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.
 ? 9
 """
 LOAD = f"""#!/bin/sh
-# Stands for modprobe: the driver that runs is the one that is installed when modules are loaded.
+# Stands for modprobe: a module is a folder; the driver that runs is the one installed by then.
+cd /srv/sys/module
+for module in $(echo "$@" | tr - _); do
+    mkdir -p nvidia/holders "$module/holders"
+    [ "$module" = nvidia ] || touch "nvidia/holders/$module"
+done
 version='${{source:Upstream-Version}}\\n'
 dpkg-query --show --showformat "$version" nvidia-kernel-open-dkms > {RECORDINGS}/case
 """
-KERNEL_STARTED = """
-mkdir -p /srv/proc /etc/default/grub.d
-echo 'root=/dev/sda1 ro iommu=pt' > /srv/proc/cmdline
-echo GCLUSTER_PROC=/srv/proc >> /etc/environment
+UNLOAD = """#!/bin/sh
+# Stands for rmmod: a module that another one holds can't be taken out.
+cd /srv/sys/module
+[ -d "$1" ] || { echo "rmmod: ERROR: Module $1 is not currently loaded"; exit 1; }
+[ -z "$(ls "$1/holders")" ] || { echo "rmmod: ERROR: Module $1 is in use"; exit 1; }
+rm -r "$1"; rm -f ./*/holders/"$1"
 """
+KERNEL_STARTED = """
+mkdir -p /srv/proc/sys/kernel /srv/sys/module /etc/default/grub.d
+mkdir -p /srv/sys/kernel/mm/transparent_hugepage
+for path in etc var run dev usr opt sys/class sys/block sys/fs; do ln -s "/$path" "/srv/$path"; done
+echo 'root=/dev/sda1 ro iommu=pt' > /srv/proc/cmdline
+echo 1 > /srv/proc/sys/kernel/numa_balancing
+echo '[always] madvise never' > /srv/sys/kernel/mm/transparent_hugepage/enabled
+printf '%s\\n' GCLUSTER_PROC=/srv/proc GCLUSTER_NODE_ROOT=/srv >> /etc/environment
+systemctl set-environment GCLUSTER_NODE_ROOT=/srv
+"""
+"""A container has its host's kernel: files stand for its modules, settings and command line."""
 GPU_FILES = "for n in 0 1 2 3 4 5 6 7; do mknod -m 666 /dev/nvidia$n c 195 $n; done\n"
 
 
@@ -54,7 +72,7 @@ class Vendors:
         self._room, self._host = room, host
         self.url = f"http://{room.address(host)}:{PORT}"
 
-    def serve(self, roles: Iterable[str]) -> dict[str, dict[str, str]]:
+    def serve(self, roles: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Make the roles' packages, serve them, and return what a spec's `software.sources` says.
 
         Vendors have a folder for each distribution: here each is the same flat repository.
@@ -70,7 +88,7 @@ class Vendors:
             f"systemd-run --unit=vendors python3 -m http.server {PORT} --directory /srv/packages"
         )
         fingerprint = self._on("cat /srv/packages/fingerprint")
-        sources = {}
+        sources: dict[str, dict[str, Any]] = {}
         for name, paths in _paths(packages).items():
             for path in paths:
                 folder = f"/srv/packages/{name}/{path}"
@@ -80,7 +98,16 @@ class Vendors:
                 "key_url": f"{self.url}/key.asc",
                 "key_fingerprint": fingerprint,
             }
-        return sources
+        return sources | self._nccl_tests()
+
+    def _nccl_tests(self) -> dict[str, dict[str, Any]]:
+        """Serve the tests' source that the scenario of the role nccl has, by the tag's name."""
+        written = yaml.safe_load((ROOT / "molecule/nccl/prepare.yml").read_text(encoding="utf-8"))
+        (tasks,) = (play["tasks"] for play in written if "tarball" in play["name"])
+        said = self._on("bash", stdin=tasks[0]["ansible.builtin.shell"]["cmd"])
+        tarball = "v2.17.6.tar.gz"
+        checksums = {tarball: f"sha256:{said.splitlines()[-1]}"}
+        return {"nccl-tests": {"url": f"{self.url}/nccl-tests", "checksums": checksums}}
 
     def equip(self, hosts: Iterable[str], roles: Iterable[str]) -> None:
         """Give nodes the recorded tools of the roles, and devices to be seen."""
@@ -88,12 +115,14 @@ class Vendors:
         player = (DOUBLES / "play-recording").read_text(encoding="utf-8")
         gate = (Path(__file__).parent / "all_reduce_perf").read_text(encoding="utf-8")
         files = {f"{BIN}/{tool}": player for tool in tools} | _grub()
-        files |= {f"{BIN}/modprobe": LOAD, f"{BIN}/all_reduce_perf": gate}
+        files |= {f"{BIN}/modprobe": LOAD, f"{BIN}/rmmod": UNLOAD, f"{BIN}/all_reduce_perf": gate}
         files[f"{RECORDINGS}/case"] = f"{NOT_LOADED}\n"
-        for case in (NOT_LOADED, *DRIVERS):
-            silent = {"nvidia-smi": NO_DRIVER} if case == NOT_LOADED else {}
-            for tool, text in (tools | silent).items():
-                files[f"{RECORDINGS}/{case}/{tool}"] = _of_driver(text, case)
+        silent = tools | {"nvidia-smi": NO_DRIVER}
+        for tool in silent:
+            files[f"{RECORDINGS}/{tool}"] = "".join(
+                f"== {case}\n{_of_driver((silent if case == NOT_LOADED else tools)[tool], case)}"
+                for case in (NOT_LOADED, *DRIVERS)
+            )
         for host in hosts:
             self._put(files, host)
             self._on(KERNEL_STARTED + GPU_FILES, host=host)
