@@ -103,7 +103,8 @@ class Stack:
         """Return the driver of each GPU node, as its (recorded) GPUs say."""
         ask = (
             "nvidia-smi --query-gpu=index,driver_version,persistence_mode,"
-            "ecc.mode.current,mig.mode.current --format=csv,noheader | head -1 | cut -d, -f2"
+            "ecc.mode.current,ecc.mode.pending,mig.mode.current,mig.mode.pending"
+            " --format=csv,noheader | head -1 | cut -d, -f2"
         )
         return [self.on(name, ask).strip() for name in GPUS]
 
