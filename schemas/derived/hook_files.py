@@ -65,8 +65,8 @@ def with_hooks(
                 continue
             at = ("hooks", name, "path")
             read = _read(hook, folder / Path(hook.path).expanduser())
-        except _UnusableError as why:
-            found.append(_wrong(document, at, str(why), spec))
+        except _UnusableError as unusable:
+            found.append(_wrong(document, at, str(unusable), spec))
             continue
         hooks[name] = msgspec.structs.replace(hook, path=None, **read)
         place = place_of(document, at)

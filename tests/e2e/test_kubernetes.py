@@ -123,7 +123,7 @@ def test_the_api_server_is_closed_and_kubelets_serve_by_signed_certificates(
     ):
         assert flag in manifests, flag
     spaces = live.get("namespace", "physics")["metadata"]["labels"]
-    assert spaces["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert spaces["pod-security.kubernetes.io/enforce"] == "restricted"
     assert live.get("limitrange", "containers", "--namespace=physics")["spec"]["limits"]
     other = (
         "kubectl --kubeconfig=/etc/kubernetes/kubelet.conf label node head mine=true 2>&1 || true"

@@ -51,7 +51,8 @@ def _refusals(
         return
     managed = getattr(context.kubernetes, "control_plane", "self")
     pulls = context.converge == "pull" and isinstance(hook, StageHook)
-    listed = list(enumerate(hook.pools)) or [(None, pool) for pool in context.pools]
+    listed: list[tuple[int | None, str]] = [*enumerate(hook.pools)]
+    listed = listed or [(None, pool) for pool in context.pools]
     for index, pool_name in listed:
         pool = context.pools.get(pool_name)
         if pool is None:
