@@ -85,7 +85,7 @@ RUNS = {
     "compile demo.yaml -o tree --format json": 0,
     JUDGE: 0,
     f"{JUDGE} --format json": 0,
-    "adopt slurm scontrol.txt -o adopted.yaml": 0,
+    "adopt slurm scontrol.txt --gpu H100 -o adopted.yaml": 0,
     "burst simulate burst.yaml day.swf": 0,
     "bundle --check tree": 4,
     "doctor --permissions aws": 0,
