@@ -57,10 +57,13 @@ for path in etc var run dev usr opt sys/class sys/block sys/fs; do ln -s "/$path
 echo 'root=/dev/sda1 ro iommu=pt' > /srv/proc/cmdline
 echo 1 > /srv/proc/sys/kernel/numa_balancing
 echo '[always] madvise never' > /srv/sys/kernel/mm/transparent_hugepage/enabled
-printf '%s\\n' GCLUSTER_PROC=/srv/proc GCLUSTER_NODE_ROOT=/srv >> /etc/environment
-systemctl set-environment GCLUSTER_NODE_ROOT=/srv
+echo 'import os; os.environ.update(GCLUSTER_PROC="/srv/proc", GCLUSTER_NODE_ROOT="/srv")' \\
+    >> /usr/lib/python3.13/sitecustomize.py
 """
-"""A container has its host's kernel: files stand for its modules, settings and command line."""
+"""A container has its host's kernel: files stand for its modules, settings and command line.
+
+Every Python of the node is told, as nodes that converge themselves clear their environment.
+"""
 GPU_FILES = "for n in 0 1 2 3 4 5 6 7; do mknod -m 666 /dev/nvidia$n c 195 $n; done\n"
 
 
