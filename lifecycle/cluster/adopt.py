@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -134,10 +135,12 @@ def ansible_inventory(path: Path) -> dict[str, Any]:
 def read_yaml(path: Path) -> Any:
     """Return a YAML file's data. Raises LifecycleError (GC1142): it can't be read."""
     try:
-        return yaml.safe_load(read(path))
+        data = yaml.safe_load(read(path))
+        json.dumps(data, default=str, skipkeys=True)  # ValueError: a value is within itself
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise _nothing(f"{path} is no YAML: {message}") from error
+    return data
 
 
 def read(path: Path) -> str:

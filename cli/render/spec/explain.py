@@ -35,7 +35,9 @@ def shown_example(code: str) -> Shown | None:
         return None
     with TemporaryDirectory() as folder:
         for name, text in example.fails.files.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
         fails = load_text(example.fails.spec, file=_FILE, folder=Path(folder))
         found = (replace(d, file=d.file.removeprefix(f"{folder}/")) for d in fails.diagnostics)
         fails = replace(fails, diagnostics=tuple(found))

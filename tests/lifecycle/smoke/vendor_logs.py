@@ -94,6 +94,14 @@ SETUPS = {
         said=("NET/gIB : Initializing gIB v1.1.0",),
         floor=280.0,
     ),  # a table
+    "gib-metal": Setup(
+        "a4x-maxgpu-4g-metal",
+        "NET/gIB/0/GDRDMA",
+        "NET/IB/0/GDRDMA",
+        kubectl,
+        said=("NET/gIB : Initializing gIB v1.1.0",),
+        floor=280.0,
+    ),  # a table
     "gpudirect-tcpx": Setup(
         "a3-highgpu-8g", "NET/GPUDirectTCPX_v7/0", "NET/Socket/0", kubectl, floor=50.0
     ),
