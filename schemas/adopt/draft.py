@@ -15,7 +15,7 @@ import yaml
 from ..catalog import load_catalog
 from ..catalog.model.machine import Machine
 from ..structure.decoding import decode_yaml
-from .source import ORDER, Kind, Path, Source, shown
+from .source import ORDER, Kind, Path, Source, shown, words
 
 _WIDTH = 100
 _ARCHITECTURES = FilePath(__file__).with_name("architectures.yaml")
@@ -27,6 +27,24 @@ _HEADS: dict[Kind, str] = {
     "lost": "Not carried over; look at each before the first `gcluster up`:",
     "replaced": "Not carried over, since gcluster does it in its own way:",
 }
+
+
+def reasons(table: Iterable[tuple[str, str, Kind]]) -> Why:
+    """Return what says why a setting isn't carried, by the first word that stands in its path.
+
+    Args:
+        table: word, why and kind; ".word" is the beginning of a key. The path is written as `words`
+            writes it, after a dot.
+    """
+    rows = tuple(table)
+
+    def why(path: Path, value: Any) -> tuple[str, Kind]:
+        del value
+        text = f".{words(path)}"
+        found = ((why, kind) for word, why, kind in rows if word in text)
+        return next(found, ("the spec has no word for it", "lost"))
+
+    return why
 
 
 def spec_text(adopted: Adopted, origin: str) -> str:
@@ -176,6 +194,12 @@ class Draft:
     def knows(self, machine: str) -> bool:
         """Say whether the catalog has a machine type of this name."""
         return machine in load_catalog().machines
+
+    def leave_image(self, control_plane: str) -> None:
+        """List the image of the AllReduce, which a cloud's Kubernetes needs and no source has."""
+        cloud = control_plane.upper()
+        why = f"smoke: {{allreduce: {{image: ...}}}}: nodes of {cloud} have no programs of ours"
+        self.leave("the image of the AllReduce", why, "unfinished")
 
     def carry(self, settings: int) -> None:
         """Count settings that the spec says; those of a `Source` are counted by `settle`."""

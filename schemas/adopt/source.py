@@ -68,7 +68,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """A mapping of a file; `take` reads a value and marks it, `rest` gives what nobody took."""
+    """A mapping of a file; `take` reads a value and marks it, `not_carried` gives the others."""
 
     def __init__(self, data: Any, path: Path = (), marks: _Marks | None = None) -> None:
         """Hold data; parts made by `part` and `each` share what was read."""
@@ -109,6 +109,13 @@ class Source:
         if any(isinstance(item, dict | list) for item in found):
             return []
         return [str(item) for item in self.take(*keys) or () if item is not None]
+
+    def pairs(self, *keys: str) -> dict[str, str]:
+        """Return a mapping of labels or tags as texts; {} where there is none."""
+        found = self.take(*keys)
+        if not isinstance(found, dict):
+            return {}
+        return {str(key): str(value) for key, value in found.items()}
 
     def number(self, *keys: str) -> int | None:
         """Return a whole number; None where there is none, unread where it is something else."""
@@ -173,11 +180,6 @@ class Source:
     def total(self) -> int:
         """Return how many settings the mapping has; a part that was left as a whole is one."""
         return sum(1 for _ in self._settings())
-
-    def rest(self) -> Iterator[tuple[Path, Any]]:
-        """Yield the path and value of each setting below this mapping that is not carried."""
-        for each in self.not_carried():
-            yield each.path, each.value
 
     def not_carried(self) -> Iterator[Setting]:
         """Yield each setting below this mapping that is not carried, with why as far as said."""

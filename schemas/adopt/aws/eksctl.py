@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt, taints
-from ..source import Kind, Path, Source, filled, words
+from ..draft import Adopted, Draft, NothingToAdopt, reasons, taints
+from ..source import Kind, Source, filled
 from .place import SITE, AwsPlace, aws_site, bought, efa_facts
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
@@ -73,9 +73,9 @@ def adopt_eksctl(data: Any, *, name: str, origin: str, date: str, place: AwsPlac
     version = source.text("metadata", "version")
     if version:
         draft.more["software"] = {"kubernetes": version}
-    tags = source.take("metadata", "tags")
-    if isinstance(tags, dict) and tags:
-        draft.more["tags"] = {str(key): str(value) for key, value in tags.items()}
+    tags = source.pairs("metadata", "tags")
+    if tags:
+        draft.more["tags"] = tags
     _network(source.part("vpc"), site)
     for group in chain(source.each("managedNodeGroups"), source.each("nodeGroups")):
         _pool(group, draft)
@@ -87,19 +87,9 @@ def adopt_eksctl(data: Any, *, name: str, origin: str, date: str, place: AwsPlac
             addon.leave("addons of the catalog; CloudWatch is none of them")
     if not draft.pools:
         raise NothingToAdopt("it has no managedNodeGroups and no nodeGroups")
-    why = "smoke: {allreduce: {image: ...}}: nodes of EKS have no programs of ours"
-    draft.leave("the image of the AllReduce", why, "unfinished")
-    draft.settle(source, _why)
+    draft.leave_image("eks")
+    draft.settle(source, reasons(_REASONS))
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"
 
 
 def _network(vpc: Source, site: dict[str, Any]) -> None:
@@ -170,9 +160,9 @@ def _labels(group: Source) -> dict[str, Any]:
     """Return what nodes and machines are marked with, and how many pods they take."""
     found: dict[str, Any] = {}
     kubernetes: dict[str, Any] = {}
-    labels, pods, tags = group.take("labels"), group.number("maxPodsPerNode"), group.take("tags")
-    if isinstance(labels, dict) and labels:
-        kubernetes["labels"] = {str(key): str(value) for key, value in labels.items()}
+    labels, pods, tags = group.pairs("labels"), group.number("maxPodsPerNode"), group.pairs("tags")
+    if labels:
+        kubernetes["labels"] = labels
     if pods:
         kubernetes["max_pods"] = pods
     marks = taints(group.each("taints"))
@@ -180,8 +170,8 @@ def _labels(group: Source) -> dict[str, Any]:
         kubernetes["taints"] = marks
     if kubernetes:
         found["kubernetes"] = kubernetes
-    if isinstance(tags, dict) and tags:
-        found["tags"] = {str(key): str(value) for key, value in tags.items()}
+    if tags:
+        found["tags"] = tags
     return found
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
-from ..source import Kind, Path, Source, filled, words
-from .place import SITE, AwsPlace, Subnet, aws_network, aws_site
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
+from ..source import Kind, Source, filled
+from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, aws_tags
 
 _LUSTRE_MOUNT, _ZFS_MOUNT, _ZFS_EXPORT = "/fsx", "/home", "/fsx"
 """Where lifecycle_script.py mounts FSx; mount_fsx_openzfs.sh takes :/fsx of the server."""
@@ -58,8 +58,7 @@ def adopt_hyperpod(  # what the command was given
     kubernetes = source.has("Orchestrator", "Eks")
     if kubernetes:
         draft.scheduler = {"type": "kubernetes", "control_plane": "eks"}
-        why = "smoke: {allreduce: {image: ...}}: nodes of EKS have no programs of ours"
-        draft.leave("the image of the AllReduce", why, "unfinished")
+        draft.leave_image("eks")
     elif not said.has("controller_group"):
         raise NothingToAdopt("which group is the controller is not said: --provisioning FILE")
     else:
@@ -72,19 +71,10 @@ def adopt_hyperpod(  # what the command was given
         pools[own] = _pool(group, own, roles.get(own, "") if own else "", draft)
     if not kubernetes:
         _slurm(said, pools, draft)
-    _tags(source, draft)
-    draft.settle(source, _why)
-    draft.settle(said, _why)
+    aws_tags(source, draft)
+    draft.settle(source, reasons(_REASONS))
+    draft.settle(said, reasons(_REASONS))
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"
 
 
 def _network(source: Source, groups: list[Source], site: dict[str, Any], place: AwsPlace) -> None:
@@ -143,9 +133,3 @@ def _slurm(said: Source, pools: dict[str, str], draft: Draft) -> None:
         }  # fmt: skip
     if not zfs:
         draft.leave("/home", "nothing shares it: storage with mount: /home before `up`")
-
-
-def _tags(source: Source, draft: Draft) -> None:
-    tags = {each.text("Key"): each.text("Value") for each in source.each("Tags")}
-    if tags:
-        draft.more["tags"] = tags

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
 from ..slurm.partition import partition_words
 from ..slurm.settings import carry_named
-from ..source import Kind, Path, Source, filled, words
+from ..source import Kind, Source, filled
 from .parallelcluster_storage import shared_storage
-from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, bought, efa_facts
+from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, aws_tags, bought, efa_facts
 
 _SYSTEMS = {
     "ubuntu2204": "ubuntu-22.04", "ubuntu2404": "ubuntu-24.04",
@@ -83,20 +83,9 @@ def adopt_parallelcluster(
     shared_storage(source, site.get("region", ""), draft)
     _scheduler(source, draft)
     _people(source, draft)
-    tags = {each.text("Key"): each.text("Value") for each in source.each("Tags")}
-    if tags:
-        draft.more["tags"] = tags
-    draft.settle(source, _why)
+    aws_tags(source, draft)
+    draft.settle(source, reasons(_REASONS))
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"
 
 
 def _networks(source: Source, site: dict[str, Any], place: AwsPlace) -> None:

@@ -104,3 +104,10 @@ def bought(reservation: str, *, block: bool) -> list[dict[str, str]]:
     if not reservation:
         return []
     return [{"capacity_block" if block else "reservation": reservation}]
+
+
+def aws_tags(source: Source, draft: Draft) -> None:
+    """Write tags that stand as a list of Key and Value."""
+    tags = {each.text("Key"): each.text("Value") for each in source.each("Tags")}
+    if tags:
+        draft.more["tags"] = tags

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
-from ..source import Kind, Path, Source, filled, words
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
+from ..source import Kind, Source, filled
 from .machines import PROVIDERS, cloud_site, machine_by_gpu
 
 _RANGE = re.compile(r"^(\d+)\.\.(\d*)$")
@@ -57,20 +57,11 @@ def adopt_dstack(
         source.agrees("placement", value="cluster")
     else:
         _cloud_fleet(source, given, draft)
-    tags = source.take("tags")
-    if isinstance(tags, dict) and tags:
-        draft.more["tags"] = {str(key): str(value) for key, value in tags.items()}
-    draft.settle(source, _why)
+    tags = source.pairs("tags")
+    if tags:
+        draft.more["tags"] = tags
+    draft.settle(source, reasons(_REASONS))
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"
 
 
 def _ssh_fleet(config: Source, draft: Draft) -> None:

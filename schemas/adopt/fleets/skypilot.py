@@ -8,29 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
-from ..source import Kind, Path, Source, filled, words
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
+from ..source import Kind, Source, filled
 from .machines import PROVIDERS, bucket_storage, cloud_site, machine_by_gpu
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     (
-        "setup",
+        ".setup",
         "your commands don't run: software of the spec, and what the job itself does",
         "lost",
     ),
-    ("run", "a job is no part of a cluster: sbatch", "replaced"),
-    ("envs", "a job's environment is no part of a cluster", "replaced"),
-    ("secrets", "a job's secrets are no part of a cluster", "replaced"),
-    ("workdir", "files of this machine are not copied: storage", "lost"),
-    ("ports", "no port is opened to the outside", "lost"),
-    ("image_id", "image: of the pool", "lost"),
-    ("any_of", "a pool has one machine type; options of one: market", "lost"),
-    ("ordered", "a pool has one machine type; options of one: market", "lost"),
-    ("job_recovery", "qos with preemptible: requeue", "lost"),
-    ("autostop", "budget: {idle_shutdown}", "lost"),
-    ("cpus", "the machine type says it", "replaced"),
-    ("memory", "the machine type says it", "replaced"),
-    ("disk_tier", "gcluster chooses the disk's type", "replaced"),
+    (".run", "a job is no part of a cluster: sbatch", "replaced"),
+    (".envs", "a job's environment is no part of a cluster", "replaced"),
+    (".secrets", "a job's secrets are no part of a cluster", "replaced"),
+    (".workdir", "files of this machine are not copied: storage", "lost"),
+    (".ports", "no port is opened to the outside", "lost"),
+    (".image_id", "image: of the pool", "lost"),
+    (".any_of", "a pool has one machine type; options of one: market", "lost"),
+    (".ordered", "a pool has one machine type; options of one: market", "lost"),
+    (".job_recovery", "qos with preemptible: requeue", "lost"),
+    (".autostop", "budget: {idle_shutdown}", "lost"),
+    (".cpus", "the machine type says it", "replaced"),
+    (".memory", "the machine type says it", "replaced"),
+    (".disk_tier", "gcluster chooses the disk's type", "replaced"),
 )
 
 
@@ -74,15 +74,15 @@ def adopt_skypilot(
         entry["disk"] = f"{size} GB"
     if resources.agrees("network_tier", value="best"):
         pass  # the fabric of a machine type is used where it has one
-    labels = resources.take("labels")
-    if isinstance(labels, dict) and labels:
-        entry["tags"] = {str(key): str(value) for key, value in labels.items()}
+    labels = resources.pairs("labels")
+    if labels:
+        entry["tags"] = labels
     idle = resources.number("autostop", "idle_minutes")
     if idle:
         draft.more["budget"] = {"idle_shutdown": f"{idle}m"}
     draft.pools["nodes"] = entry
     bucket_storage(source.part("file_mounts"), site, draft)
-    draft.settle(source, _why)
+    draft.settle(source, reasons(_REASONS))
     return draft.finished()
 
 
@@ -99,12 +99,3 @@ def _machine(resources: Source, cloud: str, draft: Draft) -> str:
     why = "no machine type of the catalog has these in that cloud: machine of pool nodes"
     draft.leave(f"resources.accelerators: {wanted}", why, "unfinished")
     return ""
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if text.startswith(word) or f".{word}" in text:
-            return why, kind
-    return "the spec has no word for it", "lost"

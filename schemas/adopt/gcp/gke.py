@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from ...catalog import load_catalog
-from ..draft import Adopted, Draft, NothingToAdopt, taints
-from ..source import Kind, Path, Source
+from ..draft import Adopted, Draft, NothingToAdopt, reasons, taints
+from ..source import Kind, Source
 from .blueprint import SITE, Blueprint, Module, site_of
 from .file_systems import networks_and_storage
 from .settling import settle_modules
@@ -18,26 +18,26 @@ from .settling import settle_modules
 _NODES, _CLUSTER, _APPLY = "gke-node-pool", "gke-cluster", "kubectl-apply"
 _SYSTEM_MACHINE, _SYSTEM_NODES = "e2-standard-4", (2, 10)
 """The pool of system pods of a cluster that says nothing (gke-cluster/variables.tf)."""
-_REASONS: dict[str, tuple[str, Kind]] = {
-    "system_node_pool": ("gcluster chooses it for the pool of system pods", "replaced"),
-    "additional_networks": ("gcluster makes the networks of the fabric", "replaced"),
-    "k8s_network_names": ("gcluster names the networks of pods", "replaced"),
-    "csi": ("storage of the spec brings the drivers that it needs", "replaced"),
-    "display_name": ("a network needs no name", "replaced"),
-    "workload_identity": ("the spec has no identity of pods", "lost"),
-    "configure_workload_identity_sa": ("the spec has no identity of pods", "lost"),
-    "maintenance": ("GKE's own windows hold", "lost"),
-    "release_channel": ("GKE's regular channel", "replaced"),
-    "auto_upgrade": ("GKE's own upgrades of nodes hold", "lost"),
-    "manifests": ("your manifests are not applied", "lost"),
-    "gib": ("the plugin of NCCL comes with the fabric", "replaced"),
-    "kueue": ("kueue: gcluster writes queues of its own", "replaced"),
-    "workload": ("your manifests are not applied", "lost"),
-    "install_gpu_direct_manifests": ("the plugin of NCCL comes with the fabric", "replaced"),
-    "template_vars": ("your manifests are not applied", "lost"),
-    "dcgm": ("monitoring: {prometheus: true}", "replaced"),
-    "local_mount": ("pods claim storage; nodes mount nothing", "lost"),
-}
+_REASONS: tuple[tuple[str, str, Kind], ...] = (
+    ("system_node_pool", "gcluster chooses it for the pool of system pods", "replaced"),
+    ("additional_networks", "gcluster makes the networks of the fabric", "replaced"),
+    ("k8s_network_names", "gcluster names the networks of pods", "replaced"),
+    ("csi", "storage of the spec brings the drivers that it needs", "replaced"),
+    ("display_name", "a network needs no name", "replaced"),
+    ("workload_identity", "the spec has no identity of pods", "lost"),
+    ("configure_workload_identity_sa", "the spec has no identity of pods", "lost"),
+    ("maintenance", "GKE's own windows hold", "lost"),
+    ("release_channel", "GKE's regular channel", "replaced"),
+    ("auto_upgrade", "GKE's own upgrades of nodes hold", "lost"),
+    ("manifests", "your manifests are not applied", "lost"),
+    ("gib", "the plugin of NCCL comes with the fabric", "replaced"),
+    ("kueue", "kueue: gcluster writes queues of its own", "replaced"),
+    ("workload", "your manifests are not applied", "lost"),
+    ("install_gpu_direct_manifests", "the plugin of NCCL comes with the fabric", "replaced"),
+    ("template_vars", "your manifests are not applied", "lost"),
+    ("dcgm", "monitoring: {prometheus: true}", "replaced"),
+    ("local_mount", "pods claim storage; nodes mount nothing", "lost"),
+)
 
 
 def is_gke(blueprint: Blueprint) -> bool:
@@ -63,19 +63,9 @@ def adopt_gke(blueprint: Blueprint, draft: Draft) -> Adopted:
         _applied(module.settings, draft)
     read = networks_and_storage(blueprint, pools, "", draft)
     read |= {m.key for m in blueprint.modules if m.kind in {_NODES, _CLUSTER, _APPLY}}
-    why = "smoke: {allreduce: {image: ...}}: nodes of GKE have no programs of ours"
-    draft.leave("the image of the AllReduce", why, "unfinished")
-    settle_modules(blueprint, read, draft, _why)
+    draft.leave_image("gke")
+    settle_modules(blueprint, read, draft, reasons(_REASONS))
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = ".".join(str(step) for step in path)
-    for word, reason in _REASONS.items():
-        if word in text:
-            return reason
-    return "the spec has no word for it", "lost"
 
 
 def _node_pool(module: Module, draft: Draft) -> str:
@@ -101,9 +91,9 @@ def _node_pool(module: Module, draft: Draft) -> str:
         entry["placement"] = "cluster"
     _accelerators(settings, machine)
     kubernetes: dict[str, Any] = {}
-    labels, pods = settings.take("kubernetes_labels"), settings.number("max_pods_per_node")
-    if isinstance(labels, dict) and labels:
-        kubernetes["labels"] = {str(key): str(value) for key, value in labels.items()}
+    labels, pods = settings.pairs("kubernetes_labels"), settings.number("max_pods_per_node")
+    if labels:
+        kubernetes["labels"] = labels
     if pods:
         kubernetes["max_pods"] = pods
     marks = taints(settings.each("taints"))

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...catalog import load_catalog
-from ..draft import Adopted, Draft, NothingToAdopt, Why
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
 from ..slurm.partition import partition_words
 from ..slurm.settings import carry_named
-from ..source import Kind, Path, Source
+from ..source import Kind, Source
 from .blueprint import SITE, Blueprint, Module, read_blueprint, site_of
 from .file_systems import networks_and_storage
 from .gke import adopt_gke, is_gke
@@ -35,30 +35,30 @@ _CLOUD = {
     "topology_param": "TopologyParam",
 }  # fmt: skip
 """Parameters of the controller -> what they are called in slurm.conf."""
-_REASONS: Mapping[str, tuple[str, Kind]] = {
-    "startup_script": ("the module's scripts are listed one by one", "replaced"),
-    "runners": ("your scripts don't run: software of the spec", "lost"),
-    "prolog": ("your scripts don't run on gcluster's nodes", "lost"),
-    "epilog": ("your scripts don't run on gcluster's nodes", "lost"),
-    "instance_image": ("images of the Toolkit have its Slurm in them; gcluster bakes", "replaced"),
-    "additional_networks": ("gcluster makes the networks of the fabric", "replaced"),
-    "docker": ("containers: pyxis runs images of jobs", "replaced"),
-    "public_ips": ("one logs in through a tunnel: public_address and admin_cidrs", "replaced"),
-    "disk_type": ("gcluster chooses the disk's type", "replaced"),
-    "service_account": ("an identity with least rights is made: roles: {node}", "replaced"),
-    "labels": ("tags of the pool or spec", "lost"),
-    "cloudsql": ("accounting: {database, password}", "lost"),
-    "network_storage": ("storage of the spec", "lost"),
-    "login_nodes": ("pools of role login", "replaced"),
-    "install_ansible": ("gcluster brings Ansible itself", "replaced"),
-    "bandwidth_tier": ("machines have the network that their type has", "lost"),
-    "metadata": ("machines get gcluster's own metadata", "lost"),
-    "name_prefix": ("hosts are called as their pool", "replaced"),
-    "cleanup": ("down removes what up made", "replaced"),
-    "gpu_network_wait_online": ("nodes join when their fabric is up", "replaced"),
-    "ssh_host_patterns": ("host keys are known to the nodes", "replaced"),
-    "tls": ("Slurm's own traffic is signed by MUNGE", "lost"),
-}
+_REASONS: tuple[tuple[str, str, Kind], ...] = (
+    ("startup_script", "the module's scripts are listed one by one", "replaced"),
+    ("runners", "your scripts don't run: software of the spec", "lost"),
+    ("prolog", "your scripts don't run on gcluster's nodes", "lost"),
+    ("epilog", "your scripts don't run on gcluster's nodes", "lost"),
+    ("instance_image", "images of the Toolkit have its Slurm in them; gcluster bakes", "replaced"),
+    ("additional_networks", "gcluster makes the networks of the fabric", "replaced"),
+    ("docker", "containers: pyxis runs images of jobs", "replaced"),
+    ("public_ips", "one logs in through a tunnel: public_address and admin_cidrs", "replaced"),
+    ("disk_type", "gcluster chooses the disk's type", "replaced"),
+    ("service_account", "an identity with least rights is made: roles: {node}", "replaced"),
+    ("labels", "tags of the pool or spec", "lost"),
+    ("cloudsql", "accounting: {database, password}", "lost"),
+    ("network_storage", "storage of the spec", "lost"),
+    ("login_nodes", "pools of role login", "replaced"),
+    ("install_ansible", "gcluster brings Ansible itself", "replaced"),
+    ("bandwidth_tier", "machines have the network that their type has", "lost"),
+    ("metadata", "machines get gcluster's own metadata", "lost"),
+    ("name_prefix", "hosts are called as their pool", "replaced"),
+    ("cleanup", "down removes what up made", "replaced"),
+    ("gpu_network_wait_online", "nodes join when their fabric is up", "replaced"),
+    ("ssh_host_patterns", "host keys are known to the nodes", "replaced"),
+    ("tls", "Slurm's own traffic is signed by MUNGE", "lost"),
+)
 
 
 def adopt_toolkit(
@@ -95,20 +95,8 @@ def adopt_toolkit(
     _home(blueprint, draft)
     kinds = {_NODESET, _PARTITION, _CONTROLLER, _LOGIN}
     read |= {module.key for module in blueprint.modules if module.kind in kinds}
-    settle_modules(blueprint, read, draft, _why())
+    settle_modules(blueprint, read, draft, reasons(_REASONS))
     return draft.finished()
-
-
-def _why() -> Why:
-    def why(path: Path, value: Any) -> tuple[str, Kind]:
-        del value
-        text = ".".join(str(step) for step in path)
-        for word, reason in _REASONS.items():
-            if word in text:
-                return reason
-        return "the spec has no word for it", "lost"
-
-    return why
 
 
 def _nodeset(module: Module, draft: Draft) -> str:
@@ -142,9 +130,9 @@ def _nodeset(module: Module, draft: Draft) -> str:
     settings.agrees("bandwidth_tier", value="gvnic_enabled")
     if known is not None and known.gpu is not None:
         settings.agrees("on_host_maintenance", value="TERMINATE")
-    labels = settings.take("labels")
-    if isinstance(labels, dict) and labels:
-        entry["tags"] = {str(key): str(value) for key, value in labels.items()}
+    labels = settings.pairs("labels")
+    if labels:
+        entry["tags"] = labels
     draft.pools[name] = entry
     return name
 

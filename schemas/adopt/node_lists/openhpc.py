@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
 from ..slurm.hardware import hardware_of
 from ..slurm.output import record_of
-from ..source import Kind, Path, Source, words
+from ..source import Kind, Source
 from .pools import SITE, ListedNode, begin, write_pool
 
 _LINE = re.compile(r'^\s*(?:export\s+)?(\w+)(?:\[(\d+)\])?=(?:"([^"]*)"|(\S*))', re.MULTILINE)
@@ -108,7 +108,7 @@ def adopt_openhpc(text: str, *, name: str, user: str, origin: str, date: str) ->
             source.agrees(key, value="0")
     source.take("enable_lustre_client")
     source.leave("PMIx comes with the cluster", "enable_pmix", kind="replaced")
-    draft.settle(source, _why)
+    draft.settle(source, reasons(_REASONS))
     return draft.finished()
 
 
@@ -120,12 +120,3 @@ def _lustre(source: Source, draft: Draft) -> None:
         draft.storage["lustre"] = {
             "type": "lustre", "mount": "/mnt/lustre", "site": SITE, "mgs": server, "fsname": path,
         }  # fmt: skip
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from ..draft import Adopted, Draft, NothingToAdopt
-from ..source import Kind, Path, Source, words
+from ..draft import Adopted, Draft, NothingToAdopt, reasons
+from ..source import Kind, Source
 from .pools import SITE, ListedNode, begin, write_pool
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
@@ -75,19 +75,10 @@ def adopt_warewulf(  # what the command was given
         more = {"boot": {"parameters": boot}} if boot else {}
         write_pool(draft, "-".join(own) or "nodes", listed, **more)
     draft.carry(len(nodes.names()))
-    draft.settle(source, _why)
+    draft.settle(source, reasons(_REASONS))
     draft.leave("partitions", "one, with all pools: nothing says them", "guess")
     draft.leave("users and Slurm", "nodes.conf doesn't say them")
     return draft.finished()
-
-
-def _why(path: Path, value: Any) -> tuple[str, Kind]:
-    del value
-    text = words(path)
-    for word, why, kind in _REASONS:
-        if word in text:
-            return why, kind
-    return "the spec has no word for it", "lost"
 
 
 def _address(node: Source) -> str:
