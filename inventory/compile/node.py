@@ -151,6 +151,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """URL of that bundle as its nodes see it."""
     cluster: ClusterFacts = ClusterFacts()
     """The other hosts; of nodes that are looked at alone nothing is known of others."""
+    sources: tuple[str, ...] = ()
+    """Artefact sources of all roles that its nodes run, for the role that reads them."""
 
     @property
     def provider(self) -> str:

@@ -7,10 +7,12 @@ here: a new role needs no line in any other module. `compile_cluster` calls all 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from .node import NodeFacts
 from .steps import Stage, Step
@@ -44,6 +46,8 @@ class RoleCompiler(NamedTuple):
     """Role compilers whose steps come before its own within a stage."""
     removed: bool = False
     """Hosts whose spec no longer asks for the role run its phase `remove`."""
+    reads_sources: bool = False
+    """It is compiled after all others, to nodes that know the artefact sources of those."""
 
     def sources_of(self, node: NodeFacts) -> tuple[str, ...]:
         """Return the artefact sources that a pool's nodes take for this role."""
@@ -63,6 +67,7 @@ def role_compiler(  # one argument for each thing that a role may declare
     plugins: tuple[str, ...] = (),
     after: tuple[str, ...] = (),
     removed: bool = False,
+    reads_sources: bool = False,
 ) -> Callable[[Compile], Compile]:
     """Register the function below as what compiles a role; the arguments are `RoleCompiler`'s.
 
@@ -74,7 +79,7 @@ def role_compiler(  # one argument for each thing that a role may declare
         if name in _registered:
             raise ValueError(name)
         _registered[name] = RoleCompiler(
-            name, steps, sources, chosen, components, storage, plugins, after, removed
+            name, steps, sources, chosen, components, storage, plugins, after, removed, reads_sources
         )
         return steps
 
@@ -104,7 +109,13 @@ def node_steps(node: NodeFacts) -> tuple[Step, ...]:
 
     Steps of hooks stand before or after all others of their stage.
     """
-    steps = (step for role in role_compilers() for step in role.steps(node))
+    compiled = {role: role.steps(node) for role in role_compilers() if not role.reads_sources}
+    node = msgspec.structs.replace(node, sources=_sources(node, compiled))
+    steps = [
+        step
+        for role in role_compilers()
+        for step in (role.steps(node) if role.reads_sources else compiled[role])
+    ]
     return tuple(sorted(steps, key=lambda step: (_STAGES.index(step.stage), step.order)))
 
 
@@ -148,15 +159,17 @@ def must_remove(step: Step, compiled: Collection[str], stamped: Collection[str])
     return step.role not in compiled and f"{step.role}.configure" in stamped
 
 
-def needed_sources(node: NodeFacts) -> Iterable[str]:
-    """Return the artefact sources of all roles that a pool's nodes run, each once, by stage."""
+def _sources(
+    node: NodeFacts, compiled: Mapping[RoleCompiler, Sequence[Step]]
+) -> tuple[str, ...]:
+    """Return the artefact sources of the roles that have steps, each once, by stage."""
     found = [
         (_STAGES.index(steps[0].stage), role)
-        for role in role_compilers()
-        if role.sources and (steps := role.steps(node))
+        for role, steps in compiled.items()
+        if role.sources and steps
     ]
     found.sort(key=lambda item: item[0])
-    return dict.fromkeys(source for _, role in found for source in role.sources_of(node))
+    return tuple(dict.fromkeys(source for _, role in found for source in role.sources_of(node)))
 
 
 def _place(role: RoleCompiler) -> tuple[str, int]:

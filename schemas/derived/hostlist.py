@@ -65,7 +65,7 @@ def fold(names: Iterable[str]) -> str:
     Numbers fold from the last dimension to the first; `expand(fold(names))` gives the names back
     in `host_order`, so only neighbours in that order are merged.
     """
-    rows = [_dimensions(name) for name in sorted(set(names), key=host_order)]
+    rows = sorted({_dimensions(name) for name in names}, key=_order)
     items: list[str] = []
     start = 0
     for end in range(1, len(rows) + 1):
@@ -80,8 +80,14 @@ def fold(names: Iterable[str]) -> str:
 
 def host_order(name: str) -> tuple[tuple[str, ...], tuple[tuple[int, str], ...]]:
     """Sort key of host names: by their letters, then by each number (short numbers first)."""
-    skeleton, numbers = _dimensions(name)
-    return skeleton, tuple((len(number[0]), number[0]) for number in numbers)
+    return _order(_dimensions(name))
+
+
+def _order(
+    dimensions: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]],
+) -> tuple[tuple[str, ...], tuple[tuple[int, str], ...]]:
+    skeleton, numbers = dimensions
+    return skeleton, tuple((len(number), number) for (number,) in numbers)
 
 
 def _dimensions(name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

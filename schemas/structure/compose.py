@@ -322,9 +322,10 @@ def _number(text: str) -> Scalar:
         if not -_INT64 <= whole < _INT64:
             raise ValueError("a whole number beyond 64 bits")
         return whole
-    if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not _is_finite(text)):
+    is_float = _FLOAT.fullmatch(text) is not None
+    if _NOT_FINITE.fullmatch(text) or (is_float and not _is_finite(text)):
         raise ValueError("not a finite number")
-    return float(text) if _FLOAT.fullmatch(text) else text
+    return float(text) if is_float else text
 
 
 def _fits(text: str) -> bool:

@@ -8,14 +8,14 @@ from ....schemas.catalog.model.source import ArtefactSource, Repository
 from ....schemas.spec.software import SourceRedirect
 from ....schemas.stack.bundle import BundleManifest
 from ..node import NodeFacts
-from ..roles import needed_sources, role_compiler
+from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 
 _OF_VERSION = frozenset({"version", "minor"})
 """What a path may name of the version: whole, or its first two numbers."""
 
 
-@role_compiler("package_sources", after=("site_routes",))
+@role_compiler("package_sources", after=("site_routes",), reads_sources=True)
 def package_sources_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_sources; none where no source has a repository.
 
@@ -26,7 +26,7 @@ def package_sources_steps(node: NodeFacts) -> list[Step]:
         return []
     found = [
         line
-        for name in needed_sources(node)
+        for name in node.sources
         for line in _package_sources_repositories(node, node.catalog.sources[name])
     ]
     if not found:
