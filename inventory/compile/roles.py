@@ -79,7 +79,16 @@ def role_compiler(  # one argument for each thing that a role may declare
         if name in _registered:
             raise ValueError(name)
         _registered[name] = RoleCompiler(
-            name, steps, sources, chosen, components, storage, plugins, after, removed, reads_sources
+            name,
+            steps,
+            sources,
+            chosen,
+            components,
+            storage,
+            plugins,
+            after,
+            removed,
+            reads_sources,
         )
         return steps
 
@@ -159,9 +168,7 @@ def must_remove(step: Step, compiled: Collection[str], stamped: Collection[str])
     return step.role not in compiled and f"{step.role}.configure" in stamped
 
 
-def _sources(
-    node: NodeFacts, compiled: Mapping[RoleCompiler, Sequence[Step]]
-) -> tuple[str, ...]:
+def _sources(node: NodeFacts, compiled: Mapping[RoleCompiler, Sequence[Step]]) -> tuple[str, ...]:
     """Return the artefact sources of the roles that have steps, each once, by stage."""
     found = [
         (_STAGES.index(steps[0].stage), role)
