@@ -152,7 +152,13 @@ def test_a_resumed_node_is_in_service(controller: Controller) -> None:
 
 
 def test_a_node_that_is_down_is_not_in_service_by_being_resumed(controller: Controller) -> None:
-    result = resume(HOSTS, Slurm(controller, HEAD), ["gpu003"])
+    waited = [0.0]
+
+    def sleep(seconds: float) -> None:
+        waited[0] += seconds
+
+    clock = Clock(lambda: waited[0], sleep)
+    result = resume(HOSTS, Slurm(controller, HEAD), ["gpu003"], clock)
     assert _one(result) == (False, False, "Not responding")
     assert result.exit_code is Exit.FAILED
 
