@@ -167,6 +167,34 @@ def test_a_killed_node_is_named_and_up_repairs_it(live: LiveCluster) -> None:
     assert all(condition["status"] == "true" for condition in status["conditions"])
 
 
+def test_a_node_that_is_back_before_it_is_missed_has_lost_its_jobs_and_that_is_known(
+    live: LiveCluster,
+) -> None:
+    """Slurm never sees it down: its start tells of it, to slurmctld and to whoever asks."""
+    send = "cd /tmp && runuser -u ada -- sbatch --parsable --output=/dev/null"
+    alone = live.on("head", f"{send} --nodelist=gpu003 --wrap='sleep 600'").strip()
+    wide = "--nodes=2 --nodelist=gpu001,gpu003"
+    part = live.on("head", f"{send} {wide} --wrap='srun sleep 600'").strip()
+    steps = "squeue --noheader --steps --format=%i"
+    until(lambda: f"{part}.0" in live.on("head", steps).split())
+    until(lambda: alone in live.on("head", "squeue --noheader --states=RUNNING --format=%i"))
+    container, since = f"gcluster-{live.name}-gpu003", live.on("head", "date +@%s").strip()
+    subprocess.run(["podman", "restart", "--time=0", container], check=True, capture_output=True)
+    status = live.json("status", str(live.spec), expect=1)
+    conditions = {each["name"]: each for each in status["conditions"]}
+    assert conditions["Converged"]["status"] == "false"
+    assert conditions["AllReducePassed"]["status"] == "unknown"
+    assert "gpu003: started again or replaced since" in conditions["AllReducePassed"]["reason"]
+    waiting = f"squeue --noheader --jobs={alone},{part} --format='%T %r'"
+    until(lambda: live.on("head", waiting).splitlines() == ["PENDING BeginTime"] * 2)
+    live.on("head", f"scancel {alone} {part}")
+    missed = "not responding, setting DOWN"
+    assert missed not in live.on("head", f"journalctl --unit=slurmctld --since={since}")
+    assert live.json("up", str(live.spec), "--yes")["verdict"]["verdict"] == "pass"
+    status = live.json("status", str(live.spec))
+    assert all(condition["status"] == "true" for condition in status["conditions"])
+
+
 def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     live: LiveCluster,
 ) -> None:

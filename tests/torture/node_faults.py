@@ -121,6 +121,7 @@ NODE_FAULTS: tuple[NodeFault, ...] = (
     NodeFault("container killed", "gpu001", _podman("kill"), _nothing),
     NodeFault("container removed", "gpu002", _podman("rm", "--force", "--volumes"), _nothing),
     NodeFault("controller killed", "head", _podman("kill"), _nothing),
+    NodeFault("node restarted, not missed", "gpu002", _podman("restart", "--time=0"), _nothing),
     NodeFault("slurmd stopped", "gpu001", _inside("systemctl stop slurmd"), _nothing),
     NodeFault("slurmctld stopped", "head", _inside("systemctl stop slurmctld"), _nothing),
     NodeFault("munge stopped", "gpu002", _inside("systemctl stop munge"), _nothing),

@@ -1,0 +1,152 @@
+"""Jobs that a node's restart ended are reported to slurmctld; Slurm is played by doubles."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-report-reboot.py"
+NODE = platform.node().partition(".")[0]
+BOOTED = 1_790_000_000
+UP_S = 40
+"""From the kernel's boot to the first process: what counts for a container is the latter."""
+STARTED = BOOTED + UP_S
+AHEAD_S = 3600
+"""slurmctld's clock is ahead of the node's."""
+
+
+class Controller:
+    """What slurmctld says of the node and its jobs, and what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        """The node is idle, slurmd began 20 s after the machine, and no job runs."""
+        self.folder = folder
+        (folder / "1").mkdir()
+        (folder / "stat").write_text(f"cpu 1 2\nbtime {BOOTED}\n")
+        ticks = UP_S * os.sysconf("SC_CLK_TCK")
+        (folder / "1/stat").write_text(f"1 (init (8)) S {'0 ' * 18}{ticks} 0\n")
+        self.told = folder / "told"
+        self.told.touch()
+        self.node(STARTED + 20)
+        self.jobs()
+
+    def node(self, slurmd_started: int, state: str = "MIXED", reason: str = "") -> None:
+        """Have slurmctld know a start of slurmd."""
+        told = f"Reason={reason} [root@1790000900]" if reason else ""
+        line = (
+            f"NodeName={NODE} State={state} BootTime={slurmd_started + AHEAD_S} "
+            f"SlurmdStartTime={slurmd_started} {told}"
+        )
+        (self.folder / "node").write_text(f"{line}\n")
+        self.program(
+            "scontrol",
+            f'[ "$1" = update ] || {{ [ "$SLURM_TIME_FORMAT" = %s ] && cat {self.folder}/node; '
+            f'exit; }}\necho "$*" >> {self.told}',
+        )
+
+    def jobs(self, *rows: str) -> None:
+        """Have jobs on the node: number, state, and start in seconds after the machine's."""
+        lines = []
+        for row in rows:
+            number, state, after = row.split()
+            lines.append(f"{state} {STARTED + AHEAD_S + int(after)} {number}\n")
+        (self.folder / "jobs").write_text("".join(lines))
+        self.program("squeue", f"cat {self.folder}/jobs")
+
+    def program(self, name: str, script: str) -> None:
+        """Put a double on the search path."""
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self) -> tuple[int, str, list[str]]:
+        """Run the program without its pauses; return its end, its words, and what it told."""
+        unpaused = "import runpy, time; time.sleep = lambda _: None"
+        run = f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{unpaused}; {run}"],
+            env={"PATH": f"{self.folder}:/usr/bin:/bin", "GCLUSTER_PROC": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr, self.told.read_text().splitlines()
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    """A controller of one node."""
+    return Controller(tmp_path)
+
+
+def test_jobs_from_before_the_restart_have_the_node_count_as_down_for_a_moment(
+    controller: Controller,
+) -> None:
+    controller.jobs("7 RUNNING -1", "8 SUSPENDED -900", "9 RUNNING 1")
+    code, said, told = controller.run()
+    assert (code, said) == (0, f"{NODE} was started again under 7, 8\n")
+    assert told == [
+        f"update NodeName={NODE} State=DOWN Reason=Node unexpectedly rebooted",
+        f"update NodeName={NODE} State=RESUME",
+    ]
+
+
+@pytest.mark.parametrize(
+    "job",
+    ["7 RUNNING 0", "7 RUNNING 15", "7 RUNNING 500", "7 CONFIGURING -60", "7 COMPLETING -60"],
+)
+def test_a_job_that_began_since_or_has_not_begun_is_none_of_its(
+    controller: Controller, job: str
+) -> None:
+    controller.jobs(job)
+    assert controller.run() == (0, "", [])
+
+
+def test_a_restart_of_slurmd_alone_ends_no_job(controller: Controller) -> None:
+    """As in the first run of a version that brings this program to nodes at work."""
+    controller.node(STARTED + 86_400)
+    controller.jobs("7 RUNNING 600")
+    assert controller.run() == (0, "", [])
+
+
+def test_a_node_that_is_drained_keeps_its_reason_and_stays_so(controller: Controller) -> None:
+    controller.node(STARTED + 20, "MIXED+DRAIN", "link 3 is off")
+    controller.jobs("7 RUNNING -60")
+    assert controller.run()[2] == [f"update NodeName={NODE} State=DOWN Reason=link 3 is off"]
+
+
+def test_a_node_that_comes_and_goes_is_left_alone(controller: Controller) -> None:
+    controller.node(STARTED + 20, "ALLOCATED+CLOUD")
+    controller.jobs("7 RUNNING -60")
+    assert controller.run() == (0, "", [])
+
+
+def test_before_slurmctld_has_heard_of_the_start_nothing_is_reported(
+    controller: Controller,
+) -> None:
+    """What it has is of the machine's last life."""
+    controller.node(STARTED - 5000)
+    controller.jobs("7 RUNNING -60")
+    code, said, told = controller.run()
+    assert (code, told) == (1, [])
+    assert "has not heard" in said
+
+
+def test_a_change_that_slurmctld_refuses_is_tried_again_by_the_unit(controller: Controller) -> None:
+    controller.jobs("7 RUNNING -60")
+    controller.program("scontrol", f'[ "$1" = update ] && exit 1; cat {controller.folder}/node')
+    code, said, _ = controller.run()
+    assert (code, "not reported" in said) == (1, True)
+
+
+def test_without_slurm_s_programs_it_ends_with_words(controller: Controller) -> None:
+    (controller.folder / "scontrol").unlink()
+    code, said, _ = controller.run()
+    assert code == 1
+    assert "Slurm gave no answer" in said
+    assert "Traceback" not in said
