@@ -15,6 +15,15 @@ import pytest
 from gcluster.cli.commands import SECTIONS
 
 SCRIPT = str(Path(sys.executable).with_name("gcluster"))
+SIMULATED = """\
+apiVersion: gcluster/v1
+name: closed
+sites: {lab: {provider: simulated}}
+pools:
+  head: {site: lab, role: controller}
+  gpu: {site: lab, machine: sim.h100x8, count: 2}
+scheduler: {type: slurm}
+"""
 
 
 def test_version_is_printed_and_ends_well(shell: Callable[..., Any]) -> None:
@@ -119,12 +128,20 @@ def test_output_survives_a_terminal_that_knows_only_ascii(
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("verb", ["validate", "plan"])
 def test_a_closed_stream_changes_no_exit_code_and_ends_in_no_traceback(
-    closed: str,
+    verb: str, closed: str, tmp_path: Path
 ) -> None:
-    example = Path(__file__).parents[2] / "examples" / "local.yaml"
-    command = f'"{SCRIPT}" validate "{example}" {closed}'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SIMULATED, encoding="utf-8")
+    command = f'"{SCRIPT}" {verb} "{spec}" {closed}'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
