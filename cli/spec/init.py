@@ -13,6 +13,8 @@ from ...schemas.spec.model import Name
 from ..console import can_ask, say
 from ..render.spec.starter import DEFAULTS, Wish, starter_spec
 
+NO_REGION = ("local", "bare-metal", "ssh-fleet")
+"""Providers whose machines are where they are."""
 MOST_NODES = 200
 """Of a first spec: the made-up addresses of hosts end there."""
 
@@ -87,8 +89,12 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     over. With --ci: pipelines that check and plan on pull requests, apply what was planned behind a
     gate, and look for drift at night.
     """
+    of_spec = {"--provider": provider, "--machine": machine, "--region": region}
+    of_pipelines = {"--specs": specs != "specs", "--branch": branch != "main", "--repo": repo}
     if ci is not None:
+        _refuse(of_spec, "is of a spec: leave it out, or leave out --ci")
         return _pipelines(path or Path(), ci, specs, branch, repo)
+    _refuse(of_pipelines, "goes with --ci")
     path = path or Path("cluster.yaml")
     _check_name(name)
     if provider is None and not machine and can_ask():
@@ -96,6 +102,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         machine = typer.prompt("machine type", default=DEFAULTS[provider])
         nodes = _number("nodes with GPUs", default=nodes, most=MOST_NODES)
     provider = provider or Provider.LOCAL
+    if provider in NO_REGION:
+        _refuse({"--region": region}, f"is of a cloud: {provider} has none")
     wish = Wish(provider=provider, name=name, machine=machine, nodes=nodes, region=region)
     text = starter_spec(wish)
     try:
@@ -109,6 +117,14 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         ) from None
     say(f"wrote {path}\n\n{_next_steps(path, provider)}")
     return Exit.OK
+
+
+def _refuse(given: dict[str, object], why: str) -> None:
+    """Raise LifecycleError (GC941) where one of these options was given."""
+    for option, value in given.items():
+        if value:
+            hint = "gcluster init --help"
+            raise failure("GC941", f"{option} {why}", hint=hint, exit_code=Exit.USAGE)
 
 
 def _choice(what: str, known: list[Provider], default: Provider) -> str:

@@ -59,6 +59,27 @@ def test_a_name_that_no_cluster_can_have_writes_nothing(
     assert not (tmp_path / "c.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--region", "eu-west-1"], "--region is of a cloud: local has none"),
+        (
+            ["--provider", "ssh-fleet", "--region", "x"],
+            "--region is of a cloud: ssh-fleet has none",
+        ),
+        (["--repo", "https://git.example/x"], "--repo goes with --ci"),
+        (["--ci", "github", "--machine", "p5.48xlarge"], "--machine is of a spec"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    run: Callable[..., Any], tmp_path: Path, words: list[str], said: str
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    result = run("init", str(path), *words)
+    assert (result.exit_code, path.exists()) == (64, False)
+    assert f"error[GC941]: {said}" in result.stderr
+
+
 def test_the_next_commands_are_reported(run: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     done = run("init", str(path))
