@@ -172,6 +172,16 @@ class ControlPlaneAt(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
 
 
+class SiteOutputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a site once it is made; what is not made yet is left out."""
+
+    file_systems: Mapping[str, str] = {}
+    """Storage -> what is mounted of it, of the file systems and volumes that the cloud runs."""
+    fabric_networks: Mapping[str, tuple[str, ...]] = {}
+    """Pool -> NETWORK/SUBNET of each interface of its nodes after the first; only where the
+    cloud's control plane gives these interfaces to pods."""
+
+
 class PurchaseOption(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a pool's fallback list: a way to buy, in a zone."""
 
@@ -376,26 +386,13 @@ class Provider(ABC):
         """
         return None
 
-    def file_systems(self, context: SiteContext) -> Mapping[str, str]:
-        """Return storage -> what is mounted of it, of the file systems that the site's cloud runs.
-
-        What is not made yet is left out. Changes nothing.
+    def outputs(self, context: SiteContext) -> SiteOutputs:
+        """Return what nodes are given of what the site's cloud made. Changes nothing.
 
         Raises:
             ProviderError: the stack can't be read, or the cloud can't be asked.
         """
-        return {}
-
-    def fabric_networks(self, context: SiteContext) -> Mapping[str, tuple[str, ...]]:
-        """Return pool -> NETWORK/SUBNET of each interface of its nodes after the first.
-
-        Only where pods are given these interfaces by the cloud's control plane. What is not made
-        yet is left out. Changes nothing.
-
-        Raises:
-            ProviderError: the stack can't be read.
-        """
-        return {}
+        return SiteOutputs()
 
     # Purchase options, where `has_purchase_options`.
 

@@ -12,7 +12,7 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.spec import ClusterSpec, Site
-from ...stacks.provider import Provider, SiteContext, SiteEvent
+from ...stacks.provider import Provider, SiteContext, SiteEvent, SiteOutputs
 from ...stacks.registry import provider
 from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, OptionOverrides
 from ..secrets.makers import make_passphrase, read_passphrase
@@ -142,36 +142,24 @@ def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[st
     return {name: future.result() for name, future in futures.items()}
 
 
-def file_systems(sites: Iterable[OpenSite]) -> dict[str, str]:
-    """Return storage -> what is mounted of it, of the file systems that clouds run."""
-    found = at_each(sites, lambda site: site.provider.file_systems(site.context))
-    return {name: device for devices in found.values() for name, device in devices.items()}
-
-
-def fabric_networks(sites: Iterable[OpenSite]) -> dict[str, tuple[str, ...]]:
-    """Return pool -> NETWORK/SUBNET of its nodes' interfaces, where clouds give these to pods."""
-    found = at_each(sites, lambda site: site.provider.fabric_networks(site.context))
-    return {pool: nics for pools in found.values() for pool, nics in pools.items()}
+def site_outputs(sites: Iterable[OpenSite]) -> tuple[SiteOutputs, ...]:
+    """Return what nodes are given of what the clouds of these sites made, each asked once."""
+    return tuple(at_each(sites, lambda site: site.provider.outputs(site.context)).values())
 
 
 def inventory(
-    spec: ClusterSpec,
-    hosts: Iterable[Host],
-    storage: Mapping[str, str] | None = None,
-    networks: Mapping[str, tuple[str, ...]] | None = None,
+    spec: ClusterSpec, hosts: Iterable[Host], outputs: Iterable[SiteOutputs] = ()
 ) -> ClusterInventory:
-    """Order hosts as the spec orders their pools, then by name.
-
-    `storage` is `file_systems`', `networks` are `fabric_networks`'.
-    """
+    """Order hosts as the spec orders their pools, then by name; `outputs` are all sites'."""
+    made = tuple(outputs)
     order = {pool: index for index, pool in enumerate(spec.pools)}
     known = [host for host in hosts if host.pool in order]
     known.sort(key=lambda host: (order[host.pool], host.name))
     return ClusterInventory(
         cluster=spec.name,
         hosts=tuple(known),
-        storage=dict(storage or {}),
-        networks=dict(networks or {}),
+        storage={n: device for site in made for n, device in site.file_systems.items()},
+        networks={pool: nics for site in made for pool, nics in site.fabric_networks.items()},
     )
 
 
@@ -186,7 +174,7 @@ def existing_hosts(cluster: Cluster, *, may_be_none: bool = False) -> ClusterInv
     per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
     found = [host for hosts in per_site.values() for host in hosts]
     everyone = [*found, *_managed(cluster, sites)]
-    hosts = inventory(cluster.spec, everyone, file_systems(sites), fabric_networks(sites))
+    hosts = inventory(cluster.spec, everyone, site_outputs(sites))
     if not hosts.hosts and not may_be_none:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)

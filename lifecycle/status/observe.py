@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 import msgspec
 
 from ...inventory.compile.node import pulls
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
-from ...stacks.provider import ProviderError, Resource, ResourceChange
+from ...stacks.provider import ProviderError, Resource, ResourceChange, SiteOutputs
 from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite, at_each, inventory
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
@@ -62,8 +61,7 @@ class _SiteView(msgspec.Struct, frozen=True):
     plan: SitePlan
     existing: tuple[Host, ...]
     planned: tuple[Host, ...]
-    storage: Mapping[str, str] = {}
-    networks: Mapping[str, tuple[str, ...]] = {}
+    outputs: SiteOutputs = SiteOutputs()
 
 
 def _observe_or_assume(site: OpenSite) -> _SiteView:
@@ -106,8 +104,7 @@ def _observe_site(site: OpenSite) -> _SiteView:
         plan=SitePlan(site=site.name, provider=site.provider.name, changes=changes),
         existing=site.provider.hosts(site.context),
         planned=site.provider.planned_hosts(site.context.spec, site.name),
-        storage=site.provider.file_systems(site.context),
-        networks=site.provider.fabric_networks(site.context),
+        outputs=site.provider.outputs(site.context),
     )
 
 
@@ -130,8 +127,7 @@ def observe(
             for plans that nobody acts on.
     """
     views = at_each(sites, _observe_or_assume if guess else _observe_site)
-    storage = {n: device for v in views.values() for n, device in v.storage.items()}
-    networks = {pool: nics for v in views.values() for pool, nics in v.networks.items()}
+    outputs = tuple(view.outputs for view in views.values())
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     seen = _seen(cluster, sites, guess=guess)
@@ -162,9 +158,9 @@ def observe(
     return Observation(
         sites=tuple(_with_missing(cluster, site, views[site.name].plan) for site in sites),
         existing=inventory(
-            cluster.spec, (h for h in existing.values() if h.name in wanted), storage, networks
+            cluster.spec, (h for h in existing.values() if h.name in wanted), outputs
         ),
-        desired=inventory(cluster.spec, desired, storage, networks),
+        desired=inventory(cluster.spec, desired, outputs),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         last_lines={h.name: h.last_lines for h in existing.values() if h.last_lines},

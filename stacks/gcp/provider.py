@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...schemas.spec import ClusterSpec, Pool
-from ..provider import Purchase, PurchaseOption, SiteContext
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
 from .plan.layout import login_user
 from .plan.pools import machine_of
@@ -50,11 +49,6 @@ class GcpProvider(CloudProvider):
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the machines and queued requests of the program buy."""
         return purchases(spec, site)
-
-    def fabric_networks(self, context: SiteContext) -> Mapping[str, tuple[str, ...]]:
-        """Return what the stack says of the networks that GKE's pods get interfaces in."""
-        session = self._session_type()(context, self._catalog(), self._api)
-        return session.fabric_networks()
 
     def _session_type(self) -> type[Session]:
         from .session import Session  # noqa: PLC0415  # it brings Google's API

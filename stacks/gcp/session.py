@@ -10,7 +10,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
-from ..pulumi.names import FABRIC_NETWORKS, label_value
+from ..pulumi.names import label_value
 from ..pulumi.plan import data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api
@@ -47,19 +47,6 @@ class Session(ListingSession[Instance]):
     def api(self) -> Api:
         """Google, in the site's project."""
         return self._given or Api(self.plan.project)
-
-    def fabric_networks(self) -> dict[str, tuple[str, ...]]:
-        """Return what the stack says of the networks of GKE's nodes; {} before they are made."""
-        plan = self.plan
-        if plan.control_plane is None or not plan.fabric_networks or not self.has_stack:
-            return {}
-        known = self._bare_engine().outputs().get(FABRIC_NETWORKS)
-        pools = known.items() if isinstance(known, dict) else ()
-        return {
-            str(pool): tuple(str(nic) for nic in nics)
-            for pool, nics in pools
-            if isinstance(nics, list)
-        }
 
     def preflight(self) -> tuple[Diagnostic, ...]:
         """Ask Google what stands in the way of `up`."""
@@ -129,6 +116,9 @@ class Session(ListingSession[Instance]):
         plan = self.plan
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets if b.create)
         return data_names(plan, lustre=lustre, buckets=buckets)
+
+    def _gives_pods_networks(self) -> bool:
+        return self.plan.control_plane is not None and bool(self.plan.fabric_networks)
 
     def _existing_device(self, identifier: str) -> str:
         return self.api.ask(_FileSystem, identifier, service="lustre").mount_point

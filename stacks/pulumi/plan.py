@@ -312,6 +312,15 @@ def volume_plans(spec: ClusterSpec, site: str) -> tuple[VolumePlan, ...]:
     return tuple(found)
 
 
+def managed_lustre(spec: ClusterSpec, site: str) -> dict[str, LustreStorage]:
+    """Return the file systems that the site's cloud runs, made by us or there already."""
+    return {
+        name: storage
+        for name, storage in spec.storage.items()
+        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_managed
+    }
+
+
 class BucketPlan(Plan, frozen=True):
     """A bucket to make."""
 

@@ -31,6 +31,7 @@ from ..provider import (
     ResourceChange,
     ResourceGraph,
     SiteContext,
+    SiteOutputs,
     provider_error,
 )
 from .engine.command import equip, require
@@ -175,9 +176,9 @@ class CloudProvider(Provider):
         site = context.spec.sites[context.site]
         return self._session(context).control_plane(str(getattr(site, "region", "")))
 
-    def file_systems(self, context: SiteContext) -> Mapping[str, str]:
-        """Return what the stack made of the site's Lustre, and what its cloud says of the rest."""
-        return self._session(context).file_systems()
+    def outputs(self, context: SiteContext) -> SiteOutputs:
+        """Return what the stack says, and of file systems that exist what their cloud says."""
+        return self._session(context).outputs()
 
     def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Let the engine read back what is there, and say what differs from the stack."""

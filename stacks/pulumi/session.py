@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import CloudSite, LustreStorage
+from ...schemas.spec import CloudSite
 from ..io.ssh import (
     HostKeys,
     Waiting,
@@ -31,6 +31,7 @@ from ..provider import (
     ResourceGraph,
     SiteContext,
     SiteEvent,
+    SiteOutputs,
 )
 from .engine.checkpoint import (
     TYPES,
@@ -42,12 +43,12 @@ from .engine.checkpoint import (
     known_ids,
     mark_protected,
     owners,
+    read_made,
     read_output,
     resources,
 )
 from .hosts import Machine, MachineT, to_hosts
-from .names import FILE_SYSTEMS
-from .plan import CloudPlan, volume_plans
+from .plan import CloudPlan, managed_lustre, volume_plans
 from .recording.graph import RecordedGraph
 
 if TYPE_CHECKING:
@@ -194,21 +195,21 @@ class SiteSession(ABC):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         """Return name of a resource or component -> the storage that it is made for."""
 
-    def file_systems(self) -> dict[str, str]:
-        """Return storage -> what is mounted of it; of what isn't made yet nothing is known."""
+    def outputs(self) -> SiteOutputs:
+        """Return what the stack says, read once, and what the cloud says of what exists."""
         spec, site = self._context.spec, self._context.site
-        mine = {
-            name: storage
-            for name, storage in spec.storage.items()
-            if isinstance(storage, LustreStorage) and storage.site == site and storage.is_managed
-        }
+        mine = managed_lustre(spec, site)
         made = [name for name, storage in mine.items() if storage.is_made]
         made += [plan.storage for plan in volume_plans(spec, site)]
-        answer = self._bare_engine().outputs() if made and self.has_stack else {}
-        known = answer.get(FILE_SYSTEMS)
-        found = {n: str(known[n]) for n in made if isinstance(known, dict) and known.get(n)}
+        asks = bool(made) or self._gives_pods_networks()
+        answer = self._bare_engine().outputs() if asks and self.has_stack else {}
         there = {n: storage.existing for n, storage in mine.items() if storage.existing}
-        return found | {name: self._existing_device(id_) for name, id_ in there.items()}
+        devices = {name: self._existing_device(id_) for name, id_ in there.items()}
+        return read_made(answer, made, devices)
+
+    def _gives_pods_networks(self) -> bool:
+        """Say whether the cloud's control plane gives pods the interfaces of a fabric."""
+        return False
 
     @abstractmethod
     def _existing_device(self, identifier: str) -> str:

@@ -36,6 +36,7 @@ from gcluster.stacks.provider import (
     ResourceChange,
     ResourceGraph,
     SiteContext,
+    SiteOutputs,
 )
 from gcluster.stacks.pulumi.engine.events import translate
 from gcluster.stacks.simulated import stamps
@@ -131,9 +132,9 @@ class CloudDouble(Provider):
         """Return what the spec asks for, whatever can be had."""
         return tuple(_simulated(host) for host in self._aws.planned_hosts(spec, site))
 
-    def file_systems(self, _: SiteContext) -> Mapping[str, str]:
+    def outputs(self, _: SiteContext) -> SiteOutputs:
         """Return what was made with the machines."""
-        return self.systems if self.machines else {}
+        return SiteOutputs(file_systems=self.systems if self.machines else {})
 
     def preflight(self, _: SiteContext) -> tuple[()]:
         """Find nothing."""

@@ -7,7 +7,6 @@ double in tests/stacks/pulumi/test_double_run.py, whole runs on doubles are in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec, LustreStorage
 from gcluster.schemas.spec.software import SourceRedirect
-from gcluster.stacks.provider import Provider, Resource, SiteContext
+from gcluster.stacks.provider import Provider, Resource, SiteContext, SiteOutputs
 from gcluster.stacks.pulumi.plan import volume_plans
 from gcluster.stacks.registry import clouds, provider
 
@@ -59,7 +58,7 @@ class InventedSite(CloudDouble):
         self._aws = real  # type: ignore[assignment]
         self.has_purchase_options = real.has_purchase_options  # type: ignore[misc]
 
-    def file_systems(self, context: SiteContext) -> Mapping[str, str]:
+    def outputs(self, context: SiteContext) -> SiteOutputs:
         """Return what is mounted of each managed file system and volume of the site."""
         spec, site = context.spec, context.site
         made = {
@@ -67,7 +66,8 @@ class InventedSite(CloudDouble):
         }
         if self._aws.name in clouds():
             made |= {plan.storage for plan in volume_plans(spec, site)}
-        return {name: f"/dev/disk/by-id/{name}" for name in made if self.machines}
+        there = {name: f"/dev/disk/by-id/{name}" for name in made if self.machines}
+        return SiteOutputs(file_systems=there)
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return what exists, each with an address."""

@@ -124,9 +124,9 @@ def test_what_a_stack_made_is_read_from_it_and_nothing_is_known_before(
     stacks = Engines()
     monkeypatch.setattr("gcluster.stacks.pulumi.engine.automation.Engine", stacks)
     session = SESSIONS[cloud](context_of(cloud, CLOUDS[cloud][2], tmp_path), CATALOG)
-    assert session.file_systems() == {}
+    assert session.outputs().file_systems == {}
     stacks.outputs = {"file-systems": {"fast": MOUNTED[cloud], "of-another-spec": "x"}}
-    assert session.file_systems() == {"fast": MOUNTED[cloud]}
+    assert session.outputs().file_systems == {"fast": MOUNTED[cloud]}
 
 
 @pytest.fixture
@@ -149,20 +149,22 @@ def test_aws_is_asked_for_a_file_system_that_exists(api: Recorded, tmp_path: Pat
     found["LustreConfiguration"] = {"MountName": "xyzabcdb"}
     says.say("fsx", "DescribeFileSystems", json.dumps({"FileSystems": [found]}).encode())
     context = context_of("aws", f"existing: {IDS['aws']}", tmp_path)
-    assert AwsSession(context, CATALOG, api).file_systems() == {"fast": MOUNTED["aws"]}
+    assert AwsSession(context, CATALOG, api).outputs().file_systems == {"fast": MOUNTED["aws"]}
 
 
 def test_google_is_asked_for_a_file_system_that_exists(google: Google, tmp_path: Path) -> None:
     google.fixed[f"/lustre/{IDS['gcp']}"] = (200, {"mountPoint": MOUNTED["gcp"]})
     context = context_of("gcp", f"existing: {IDS['gcp']}", tmp_path)
-    assert GcpSession(context, CATALOG, google.api()).file_systems() == {"fast": MOUNTED["gcp"]}
+    found = GcpSession(context, CATALOG, google.api()).outputs()
+    assert found.file_systems == {"fast": MOUNTED["gcp"]}
 
 
 def test_azure_is_asked_for_a_file_system_that_exists(tmp_path: Path) -> None:
     azure = AzureDouble()
     azure.answers[IDS["azure"]] = {"properties": {"clientInfo": {"mgsAddress": "10.60.2.4"}}}
     context = context_of("azure", f"existing: {IDS['azure']}", tmp_path)
-    assert AzureSession(context, CATALOG, azure.api()).file_systems() == {"fast": MOUNTED["azure"]}
+    found = AzureSession(context, CATALOG, azure.api()).outputs()
+    assert found.file_systems == {"fast": MOUNTED["azure"]}
 
 
 def test_oci_is_asked_for_a_file_system_that_exists(oracle: Oracle, tmp_path: Path) -> None:
@@ -172,4 +174,5 @@ def test_oci_is_asked_for_a_file_system_that_exists(oracle: Oracle, tmp_path: Pa
         "fileSystemName": "shared",
     }
     context = context_of("oci", f"existing: {IDS['oci']}", tmp_path)
-    assert OciSession(context, CATALOG, oracle.api()).file_systems() == {"fast": MOUNTED["oci"]}
+    found = OciSession(context, CATALOG, oracle.api()).outputs()
+    assert found.file_systems == {"fast": MOUNTED["oci"]}

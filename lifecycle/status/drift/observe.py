@@ -17,14 +17,7 @@ from ....schemas.derived.control_planes import managed_by
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
 from ...cluster.outcome import failure
-from ...cluster.sites import (
-    OpenSite,
-    at_each,
-    fabric_networks,
-    file_systems,
-    inventory,
-    open_sites,
-)
+from ...cluster.sites import OpenSite, at_each, inventory, open_sites, site_outputs
 from ...kubernetes.managed import nodes
 from ...kubernetes.managed.login import run_shell
 from ...nodes.converge.stamps import kept_stamps
@@ -120,8 +113,7 @@ class _Hosts:
         self._desired: ClusterInventory = inventory(
             cluster.spec,
             (existing.get(host.name, host) for host in planned),
-            file_systems(sites),
-            fabric_networks(sites),
+            site_outputs(sites),
         )
         self._asked = [
             host

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ....schemas.structure.decoding import decode_json
-from ...provider import ControlPlaneAt, Leftover
+from ...provider import ControlPlaneAt, Leftover, SiteOutputs
+from ..names import FABRIC_NETWORKS, FILE_SYSTEMS
 from ..recording.graph import RecordedGraph, RecordedResource
 
 _STACK = "pulumi:pulumi:Stack"
@@ -270,3 +271,26 @@ def read_output(outputs: Mapping[str, Any], region: str) -> ControlPlaneAt | Non
     # Google tells an address where the others tell a URL.
     url = endpoint if endpoint.startswith("https://") else f"https://{endpoint}"
     return ControlPlaneAt(name=name, endpoint=url, authority=authority, region=region)
+
+
+def read_made(
+    outputs: Mapping[str, Any], storage: Iterable[str], existing: Mapping[str, str]
+) -> SiteOutputs:
+    """Read what nodes are given out of a stack's outputs; what is not there yet is left out.
+
+    Args:
+        outputs: the stack's.
+        storage: names of the spec's storage that the stack makes.
+        existing: storage that the stack does not make -> what is mounted of it.
+    """
+    devices, pools = outputs.get(FILE_SYSTEMS), outputs.get(FABRIC_NETWORKS)
+    made = devices if isinstance(devices, dict) else {}
+    networks = pools if isinstance(pools, dict) else {}
+    return SiteOutputs(
+        file_systems={name: str(made[name]) for name in storage if made.get(name)} | {**existing},
+        fabric_networks={
+            str(pool): tuple(str(nic) for nic in nics)
+            for pool, nics in networks.items()
+            if isinstance(nics, list)
+        },
+    )

@@ -10,7 +10,7 @@ from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp.session import Session
-from gcluster.stacks.provider import SiteContext
+from gcluster.stacks.provider import SiteContext, SiteOutputs
 
 from ..engine_double import Engines
 from ..graph_comparison import agrees
@@ -82,10 +82,11 @@ def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
     assert node["labels"] == {"gcluster.local/pool": "train"}
 
 
-def test_the_stack_tells_which_networks_pods_get_interfaces_in(
+def test_the_stack_tells_which_networks_pods_get_interfaces_in_and_is_read_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    spec = spec_from(GKE)
+    lustre = "{type: lustre, mount: /fast, site: here, capacity: 18 TiB}"
+    spec = spec_from(f"{GKE}storage: {{fast: {lustre}}}\n")
     told = recorded(spec).outputs["fabric-networks"]
     assert [len(nics) for nics in told.values()] == [8]
     names = [str(nic).split("/") for nic in told["train"]]
@@ -105,9 +106,17 @@ def test_the_stack_tells_which_networks_pods_get_interfaces_in(
         passphrase=lambda: "a secret",
     )
     session = Session(context, load_catalog())
-    assert session.fabric_networks() == {}
-    stacks.outputs = {"fabric-networks": {"train": ["net-1/sub-1", "net-2/sub-2"]}}
-    assert session.fabric_networks() == {"train": ("net-1/sub-1", "net-2/sub-2")}
+    assert session.outputs() == SiteOutputs()
+    stacks.outputs = {
+        "fabric-networks": {"train": ["net-1/sub-1", "net-2/sub-2"]},
+        "file-systems": {"fast": "10.90.0.2@tcp:/fast"},
+    }
+    stacks.calls.clear()
+    assert session.outputs() == SiteOutputs(
+        file_systems={"fast": "10.90.0.2@tcp:/fast"},
+        fabric_networks={"train": ("net-1/sub-1", "net-2/sub-2")},
+    )
+    assert stacks.calls == ["outputs"]
 
 
 def test_an_elastic_pool_is_gke_s_autoscaler_s_to_size() -> None:

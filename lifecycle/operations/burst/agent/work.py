@@ -15,7 +15,7 @@ from .....stacks.provider import ProviderError
 from ....cluster.cluster import Cluster
 from ....cluster.outcome import LifecycleError
 from ....cluster.progress import silent
-from ....cluster.sites import OpenSite, at_each, file_systems, inventory
+from ....cluster.sites import OpenSite, at_each, inventory, site_outputs
 from ....nodes.converge.pending import pending_steps, refuse_unknown_addresses
 from ....nodes.converge.run import converge, keep_stamps
 from ....nodes.converge.stamps import read_stamps
@@ -155,7 +155,7 @@ class ProviderWork:
         }
         planned = (h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name))
         everyone = (there.get(host.name, host) for host in planned)
-        hosts = inventory(cluster.spec, everyone, file_systems(sites))
+        hosts = inventory(cluster.spec, everyone, site_outputs(sites))
         return compile_cluster(
             cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
         )
