@@ -133,7 +133,7 @@ class CloudDouble:
     def goes_down_in_spite_of_kills(self) -> None:
         """Kill `down` twice; then it must leave nothing in the cloud, and no machine."""
         for _ in range(2):
-            self.killed_by_engine("down", moment="deleted", number=3)
+            self.killed_by_engine("down", {"moment": "deleted", "number": 3})
         self.live.gcluster("down", str(self.live.spec), "--yes")
         assert self.existing() == []
         assert self.machines.existing() == {}
@@ -150,12 +150,17 @@ class CloudDouble:
             start_new_session=True,
         )
 
-    def killed_by_engine(self, verb: str, **fault: Any) -> None:
-        """Run a command whose whole process group is killed at a moment of the engine."""
-        self.engine.plant({**fault, "do": "kill-group"})
-        running = self.begun(verb)
-        _, said = running.communicate(timeout=600)
-        assert running.returncode == -signal.SIGKILL, said
+    def killed_by_engine(self, verb: str, *faults: dict[str, Any]) -> None:
+        """Run a command until its process group was killed at each of these moments of the engine.
+
+        What is made side by side may come in any order, so the faults do too.
+        """
+        ended = len(self.engine.struck()) + len(faults)
+        self.engine.plant(*({**fault, "do": "kill-group"} for fault in faults))
+        while len(self.engine.struck()) < ended:
+            running = self.begun(verb)
+            _, said = running.communicate(timeout=600)
+            assert running.returncode == -signal.SIGKILL, said
 
     def killed_at(self, stage: str, done: int) -> None:
         """Run `up` and kill it when so much of a stage is done; 0: it has begun."""

@@ -78,10 +78,13 @@ INSTANCE = "instance:Instance::.*"
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(amazon: Amazon) -> None:
-    amazon.killed_by_engine("up", number=6)
-    amazon.killed_by_engine("up", number=17)
-    amazon.killed_by_engine("up", match=INSTANCE + "door")
-    amazon.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
+    amazon.killed_by_engine(
+        "up",
+        {"number": 6},
+        {"number": 17},
+        {"match": INSTANCE + "door"},
+        {"moment": "made", "match": INSTANCE + "train002"},
+    )
     amazon.comes_up_in_spite_of_kills()
     existing = Counter(line.split()[0] for line in amazon.existing())
     assert (existing["InstanceId"], existing["VpcId"], existing["NatGatewayId"]) == (5, 1, 1)

@@ -71,10 +71,13 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(azure: Azure) -> None:
-    azure.killed_by_engine("up", moment="made", match="network:Subnet::.*egress")
-    azure.killed_by_engine("up", moment="made", match=SCALE_SET + "train")
-    azure.killed_by_engine("up", match=MACHINE + "door")
-    azure.killed_by_engine("up", moment="made", match=MACHINE + "head")
+    azure.killed_by_engine(
+        "up",
+        {"moment": "made", "match": "network:Subnet::.*egress"},
+        {"moment": "made", "match": SCALE_SET + "train"},
+        {"match": MACHINE + "door"},
+        {"moment": "made", "match": MACHINE + "head"},
+    )
     azure.comes_up_in_spite_of_kills()
     existing = Counter(path.split("/")[-2] for path in azure.existing())
     assert (existing["virtualMachines"], existing["virtualMachineScaleSets"]) == (2, 1)

@@ -65,10 +65,13 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Google]:
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google) -> None:
-    google.killed_by_engine("up", number=6)
-    google.killed_by_engine("up", moment="made", match="Account::")
-    google.killed_by_engine("up", match=INSTANCE + "door")
-    google.killed_by_engine("up", moment="made", match=INSTANCE + "train002")
+    google.killed_by_engine(
+        "up",
+        {"number": 6},
+        {"moment": "made", "match": "Account::"},
+        {"match": INSTANCE + "door"},
+        {"moment": "made", "match": INSTANCE + "train002"},
+    )
     google.comes_up_in_spite_of_kills()
     existing = Counter(path.split("/")[-2] for path in google.existing() if path[0] == "c")
     assert (existing["instances"], existing["networks"], existing["routers"]) == (5, 9, 1)

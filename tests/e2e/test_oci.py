@@ -65,10 +65,13 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
 
 
 def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(oracle: Oracle) -> None:
-    oracle.killed_by_engine("up", number=6)
-    oracle.killed_by_engine("up", match=INSTANCE + "door")
-    oracle.killed_by_engine("up", moment="made", match=INSTANCE + "head")
-    oracle.killed_by_engine("up", moment="made", match="ClusterNetwork")
+    oracle.killed_by_engine(
+        "up",
+        {"number": 6},
+        {"match": INSTANCE + "door"},
+        {"moment": "made", "match": INSTANCE + "head"},
+        {"moment": "made", "match": "ClusterNetwork"},
+    )
     oracle.comes_up_in_spite_of_kills()
     existing = Counter(name.split(".")[1] for name in oracle.existing())
     assert (existing["instance"], existing["clusternetwork"], existing["vcn"]) == (5, 1, 1)
