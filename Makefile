@@ -290,6 +290,10 @@ sbom: environment ## write the bill of materials of what an installation brings 
 bench: environment ## measure what the README claims about speed (RATIOS=1: only what holds on any machine)
 	@python -m bench.run $(if $(RATIOS),--ratios)
 
+.PHONY: size-accuracy
+size-accuracy: environment ## show how far `gcluster size` is from published runs
+	@python -m bench.size.accuracy
+
 .PHONY: bench-write
 bench-write: environment ## measure, with local nodes too, and write the figures into README and docs
 	@python -m bench.run --nodes --write

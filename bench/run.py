@@ -24,6 +24,7 @@ QUICK = (
     "spec.scale",
     "smoke_log",
     "burst_simulate",
+    "size.speed",
     "simulated.up",
 )
 WITH_NODES = ("nodes.local_up", "nodes.join", "nodes.drift")

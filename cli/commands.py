@@ -23,6 +23,7 @@ class Verb(NamedTuple):
 
 
 VERBS = (
+    Verb("size", "Spec", "Size machines for a model: fit, time, cost, failures."),
     Verb("init", "Spec", "Write a commented spec to start from, for any provider."),
     Verb("adopt", "Spec", "Write a spec of an existing cluster, and list gaps."),
     Verb("validate", "Spec", "Check specs and show all findings."),

@@ -79,6 +79,7 @@ PLACES: dict[str, Callable[[Path], None]] = {
 
 VERBS: dict[str, tuple[str, ...]] = {
     "init": (),
+    "size train --model": ("--machine", "dgx-h100"),
     "adopt slurm": (),
     "adopt ansible": (),
     "adopt parallelcluster": (),

@@ -1,0 +1,279 @@
+"""`gcluster size`: which machines a model needs, before there is a spec."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from ...inventory.size.constants import constants
+from ...inventory.size.explanation import explanation
+from ...inventory.size.hugging_face import ConfigError, read_config
+from ...inventory.size.model import Model, presets
+from ...inventory.size.training import BATCH_TOKENS, MARGIN, Plan, Workload, plan
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
+from ...schemas.cost.bill import bill
+from ...schemas.diagnostics import closest, listing
+from ...schemas.load import load_text
+from ...schemas.spec.units import Duration, Percent
+from ..app import group
+from ..console import emit, say, stdout
+from ..options import Format, OutputFormat
+from ..render.document import document
+from ..render.spec.size import Answer, answer_text, plan_document
+from ..render.spec.starter import Wish, starter_spec
+
+app = group("size")
+
+PrecisionWord: TypeAlias = Literal["bf16", "fp8"]
+MethodWord: TypeAlias = Literal["full", "lora"]
+_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMGBT]?)")
+_FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_MOST_HOSTS = 200
+"""Of a spec for machines that exist: its made-up addresses end there."""
+_MOST_TOKENS = 1e16
+_MOST_SEQUENCE = 2**24
+_MOST_MODEL_BYTES = 2**20
+_CLOUDS = frozenset({"aws", "gcp", "azure", "oci"})
+
+
+@app.callback()
+def size() -> None:
+    """Size machines for a model: fit, time, cost, failures."""
+
+
+@app.command("train")
+def train(  # noqa: PLR0917  # typer reads the options from the parameters
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="MODEL", help="A model by name, or the path of its config.json."
+        ),
+    ],
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine", metavar="TYPES", help="Machine types, with commas between: dgx-h100."
+        ),
+    ],
+    tokens: Annotated[
+        str, typer.Option("--tokens", metavar="COUNT", help="Tokens of the run: 1.4T, 500B.")
+    ] = "",
+    deadline: Annotated[
+        str, typer.Option("--deadline", metavar="TIME", help="How long it may take: 30d.")
+    ] = "",
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=1, max=16384, help="Machines; default: as few as fit, in time."
+        ),
+    ] = None,
+    sequence: Annotated[
+        str,
+        typer.Option(
+            "--sequence", metavar="TOKENS", help="Tokens of a sequence; default: 8192, or fewer."
+        ),
+    ] = "",
+    batch: Annotated[
+        str,
+        typer.Option("--batch", metavar="TOKENS", help="Tokens of a step; default: 4194304."),
+    ] = "",
+    precision: Annotated[
+        PrecisionWord, typer.Option("--precision", help="What linear layers compute in.")
+    ] = "bf16",
+    method: Annotated[
+        MethodWord, typer.Option("--method", help="Train all weights, or LoRA adapters.")
+    ] = "full",
+    lora_rank: Annotated[
+        int, typer.Option("--lora-rank", min=1, max=4096, help="Rank of the adapters.")
+    ] = 16,
+    margin: Annotated[
+        str, typer.Option("--margin", metavar="SHARE", help="GPU memory to leave free.")
+    ] = f"{MARGIN:.0%}",
+    region: Annotated[
+        str, typer.Option("--region", metavar="REGION", help="Region whose prices count.")
+    ] = "",
+    catalog: Annotated[
+        list[Path] | None,
+        typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Each figure with its formula and source."),
+    ] = False,
+    spec: Annotated[
+        Path | None,
+        typer.Option("--spec", metavar="FILE", help="Write a spec of the first machines listed."),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="With --spec: name of the cluster.")
+    ] = "train",
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Size a training run: layout, memory, time and cost.
+
+    Nothing is looked up or made. Exit code 1 when the model fits on none of the machines.
+    """
+    known = _catalog(catalog or [])
+    wanted = [_machine(known, word.strip()) for word in machine.split(",")]
+    shape = _model(model)
+    length = int(_count("--sequence", sequence, _MOST_SEQUENCE) or min(shape.sequence, 8192))
+    work = Workload(
+        model=shape,
+        sequence=length,
+        batch_tokens=int(_count("--batch", batch, _MOST_TOKENS) or BATCH_TOKENS),
+        tokens=_count("--tokens", tokens, _MOST_TOKENS),
+        deadline_s=_deadline(deadline, tokens),
+        precision=precision,
+        method=method,
+        lora_rank=lora_rank,
+        margin=_share(margin),
+    )
+    fitted = constants()
+    plans = ranked(
+        [plan(work, each, fitted, nodes=nodes, region=region or None) for each in wanted]
+    )
+    whys = {
+        each.machine: explanation(work, known.machines[each.machine], each, fitted)
+        for each in plans
+        if explain
+    }
+    written = None
+    if spec is not None and plans[0].best is not None:
+        written = _write(spec, name, plans[0], known)
+    answer = Answer(work=work, plans=plans, constants=fitted, explained=whys, written=written)
+    if fmt is Format.JSON:
+        emit(document(plan_document(answer)))
+    else:
+        say(answer_text(answer, stdout()))
+    return Exit.OK if any(each.best for each in plans) else Exit.FAILED
+
+
+def ranked(plans: list[Plan]) -> list[Plan]:
+    """Return plans in the order of their worth: in time, then by cost, then by days."""
+
+    def worth(each: Plan) -> tuple[bool, bool, float, float]:
+        run = each.run
+        late = run is not None and run.meets_deadline is False
+        cost = run.usd if run is not None else each.usd_per_hour
+        days = run.days if run is not None else -(each.best.tokens_per_s if each.best else 0.0)
+        return each.best is None, late, float("inf") if cost is None else cost, days
+
+    return sorted(plans, key=worth)
+
+
+def _write(path: Path, name: str, best: Plan, catalog: Catalog) -> dict[str, Any]:
+    """Write the spec of a plan; return what it costs, as `gcluster cost` says."""
+    provider = catalog.machines[best.machine].sites[0]
+    if provider not in _CLOUDS and best.nodes > _MOST_HOSTS:
+        raise _usage(
+            f"--spec: {best.nodes:,} hosts are more than the {_MOST_HOSTS} that a first spec lists",
+            "gcluster init --provider bare-metal writes one to extend",
+        )
+    region = (best.price.region if best.price else None) or ""
+    text = starter_spec(
+        Wish(provider=provider, name=name, machine=best.machine, nodes=best.nodes, region=region)
+    )
+    loaded = load_text(text, file=str(path))
+    errors = [each for each in loaded.diagnostics if each.is_error]
+    if loaded.spec is None or errors:
+        raise LifecycleError(*errors, exit_code=Exit.SPEC)
+    costs = bill(loaded.spec, catalog)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise failure(
+            "GC945",
+            f"{path} exists already and was left as it is",
+            hint="give another path: --spec FILE",
+        ) from None
+    return {
+        "path": str(path),
+        "usd_per_hour": costs.totals.hour.usd,
+        "pool_usd_per_hour": next(
+            (pool.usd_per_hour for pool in costs.pools if pool.machine == best.machine), None
+        ),
+    }
+
+
+def _catalog(files: list[Path]) -> Catalog:
+    try:
+        return load_catalog(files)
+    except CatalogError as error:
+        raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
+
+
+def _machine(catalog: Catalog, name: str) -> Machine:
+    if name in catalog.machines:
+        return catalog.machines[name]
+    near = closest(name, catalog.machines)
+    hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
+    raise _usage(f'no machine type is called "{name}"', hint)
+
+
+def _model(word: str) -> Model:
+    """Return a model by its name, or from a config.json."""
+    known = presets()
+    if word in known:
+        return known[word]
+    path = Path(word)
+    if not path.suffix and "/" not in word:
+        near = closest(word, known)
+        hint = f'did you mean "{near}"? ' if near else ""
+        raise _usage(
+            f'no model is called "{word}"',
+            f"{hint}known: {listing(known, limit=40)}; or the path of a config.json",
+        )
+    try:
+        with path.open("rb") as file:
+            content = file.read(
+                _MOST_MODEL_BYTES
+            )  # a longer one ends in the middle, and is refused
+        return read_config(content, path.parent.name or path.stem)
+    except (OSError, ConfigError) as error:
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise _usage(
+            f"{word} can't be read as a model: {why}",
+            "a config.json as Hugging Face has it: hidden_size, num_hidden_layers, ...",
+        ) from error
+
+
+def _count(option: str, text: str, most: float) -> float | None:
+    """Read "1.4T", "500B" or 8192; None where nothing is said."""
+    if not text:
+        return None
+    found = _COUNT.fullmatch(text.strip())
+    value = float(found[1]) * _FACTORS[found[2]] if found else 0.0
+    if not 1 <= value <= most:
+        raise _usage(f'{option} "{text}" is no count of tokens', "such as 1.4T, 500B, 4M or 8192")
+    return value
+
+
+def _deadline(text: str, tokens: str) -> float | None:
+    if not text:
+        return None
+    if not tokens:
+        raise _usage("--deadline needs --tokens: how much is to be done by then", "--tokens 1.4T")
+    try:
+        seconds = float(Duration.parse(text).value)
+    except ValueError as error:
+        raise _usage(f'--deadline "{text}" is no length of time', "such as 30d or 12h") from error
+    if seconds <= 0:
+        raise _usage(f'--deadline "{text}" is over at once', "such as 30d or 12h")
+    return seconds
+
+
+def _share(text: str) -> float:
+    try:
+        share = Percent.parse(text).value if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise _usage(f'--margin "{text}" is no part of a GPU\'s memory', "such as 5% or 0.05")
+    return share
+
+
+def _usage(summary: str, hint: str) -> LifecycleError:
+    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

@@ -1,0 +1,92 @@
+"""What published runs say of the step-time model: fitted numbers, and how far off it then is."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from ...schemas.catalog.model.machine import Date
+from ...schemas.spec.model import SpecModel
+from ...schemas.structure.compose import compose
+from ...schemas.structure.decoding import convert
+from .accelerator import Precision
+
+_FILE = Path(__file__).parent / "data" / "constants.yaml"
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Efficiency(SpecModel, frozen=True):
+    """What large matrices reach of a GPU's peak."""
+
+    generation: str
+    precision: Precision
+    share: Annotated[float, Meta(gt=0, le=1)]
+    runs: Annotated[int, Meta(ge=0)]
+    """Published runs that it was fitted on; 0: there are none, and it is fp8's."""
+
+
+class Fitted(SpecModel, frozen=True, kw_only=True):
+    """The numbers of the model that were fitted; each without a unit unless it says so."""
+
+    efficiencies: list[Efficiency]
+    half_width: Annotated[float, Meta(ge=0)]
+    """Mean width of a matrix product at which half of that is reached."""
+    attention: dict[str, Annotated[float, Meta(gt=0, le=1)]]
+    """Generation -> what attention reaches of the peak in bf16."""
+    traffic: Annotated[float, Meta(ge=0)]
+    """Times that what a layer leaves for the backward pass goes through memory."""
+    exposed_nvlink: Share
+    """Part of the collectives inside an NVLink domain that no computation hides."""
+    exposed_network: Share
+    """Part of what goes between nodes that no computation hides, though there is enough of it."""
+    exposed_sharded: Share
+    """The same of what FSDP gathers and reduces in every micro-batch."""
+    jitter: Annotated[float, Meta(ge=0)]
+    """What each doubling of the nodes adds to a step."""
+    expert_s: Annotated[float, Meta(ge=0)]
+    """Seconds that a layer with experts takes however few tokens there are: routing, sorting and
+    many small kernels, forward and backward."""
+    experts: Annotated[float, Meta(gt=0)]
+    """Share of that efficiency that the many small products of experts reach."""
+
+    def efficiency(self, generation: str, precision: Precision) -> Efficiency | None:
+        """Return that of GPUs in a precision; None: nothing is known."""
+        for each in self.efficiencies:
+            if (each.generation, each.precision) == (generation, precision):
+                return each
+        return None
+
+
+class Accuracy(SpecModel, frozen=True, kw_only=True):
+    """How far predicted step times are from those of runs that no number was fitted on."""
+
+    runs: int
+    median: float
+    """Of |predicted / published - 1|."""
+    worst: float
+    slow: float
+    """In nine of ten runs a step took at most predicted / slow."""
+    fast: float
+    """In nine of ten runs a step took at least predicted / fast."""
+
+
+class Constants(SpecModel, frozen=True, kw_only=True):
+    """The file: what `python -m bench.size.fit --write` found."""
+
+    date: Date
+    source: str
+    fitted: Fitted
+    dense: Accuracy
+    """Dense models, runs set apart."""
+    experts: Accuracy
+    """Mixtures of experts, runs set apart."""
+
+
+@lru_cache(maxsize=1)
+def constants() -> Constants:
+    """Return the numbers that come with gcluster."""
+    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
+    return convert(None if document is None else document.data, Constants)

@@ -1,0 +1,303 @@
+"""Which layouts of a model fit on machines, how fast each is, and how many machines a run takes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ...schemas.catalog import Machine, Price
+from .accelerator import Accelerator, Precision, accelerator
+from .constants import Accuracy, Constants
+from .layout import Layout, layouts
+from .memory import Memory, memory
+from .model import Model
+from .reliability import Reliability, reliability
+from .step_time import StepTime, step_time
+
+Method: TypeAlias = Literal["full", "lora"]
+"""full: all weights are trained. lora: adapters beside them are, the weights are frozen."""
+MARGIN = 0.05
+"""Part of a GPU's memory that is left: CUDA's context, NCCL's buffers, fragmentation. An
+assumption; with it nine of ten published runs (bench/size) fit that did run."""
+BATCH_TOKENS = 4 * 2**20
+"""Tokens of a step by default: what Llama 3 begins with (arXiv 2407.21783, section 3.4.1)."""
+MOST_GPUS = 131_072
+"""More aren't tried: no published run says how a job of that size scales."""
+_MOST_SHOWN = 5
+_PER_DOUBLING = 8
+"""Numbers of machines that are tried between one and its double."""
+_DAY = 86_400.0
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """What is trained, and how."""
+
+    model: Model
+    sequence: int
+    """Tokens of a sequence."""
+    batch_tokens: int = BATCH_TOKENS
+    """Tokens of a step, about: as a whole number of sequences for each member of DP."""
+    tokens: float | None = None
+    """Tokens of the run; None: time and cost of a run aren't asked."""
+    deadline_s: float | None = None
+    """How long it may take."""
+    precision: Precision = "bf16"
+    method: Method = "full"
+    lora_rank: int = 16
+    margin: float = MARGIN
+    """Part of the memory that stays free."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A layout that fits."""
+
+    layout: Layout
+    memory: Memory
+    time: StepTime
+    tokens_per_s: float
+    """Of all GPUs."""
+    mfu: float
+    """Model FLOP (causal attention, no recomputation) against the GPUs' peak in the precision."""
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """The layout that lacks least memory."""
+
+    layout: Layout
+    memory: Memory
+    lacks: float
+    """Bytes on each GPU."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run, failures included.
+
+    The range of days holds for eight of ten runs that no number was fitted on, widened to what is
+    predicted where those all took longer.
+    """
+
+    days: float
+    days_at_most: float
+    days_at_least: float
+    usd: float | None
+    """None: the catalog has no price of the machine."""
+    meets_deadline: bool | None
+    """None: there is none. By the expected days, not by the range."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine type and a number of them."""
+
+    machine: str
+    nodes: int
+    gpus: int
+    tried: int
+    """Layouts."""
+    fitting: tuple[Candidate, ...] = ()
+    """The fastest that fit, the fastest first."""
+    fits: int = 0
+    """Layouts that fit."""
+    closest: Misfit | None = None
+    """Where none fits."""
+    why_not: str = ""
+    """Where nothing can be said of the machine."""
+    run: Run | None = None
+    reliability: Reliability | None = None
+    price: Price | None = None
+    """On demand, of a node."""
+    usd_per_hour: float | None = None
+
+    @property
+    def best(self) -> Candidate | None:
+        """The fastest layout."""
+        return self.fitting[0] if self.fitting else None
+
+
+def plan(
+    work: Workload,
+    machine: Machine,
+    constants: Constants,
+    *,
+    nodes: int | None = None,
+    region: str | None = None,
+) -> Plan:
+    """Return the layouts on a number of machines.
+
+    Args:
+        work: what is trained.
+        machine: a machine type of the catalog.
+        constants: of the step-time model.
+        nodes: how many; None: as few as fit, and as meet the deadline where there is one.
+        region: whose price counts; None: the first that the catalog has.
+    """
+    gpu = accelerator(machine)
+    if isinstance(gpu, str):
+        return Plan(machine=machine.name, nodes=0, gpus=0, tried=0, why_not=gpu)
+    price = price_of(machine, region)
+    if nodes is not None:
+        return _planned(work, machine, gpu, constants, nodes=nodes, price=price)
+    counts = [*_counts(gpu)]
+    enough = 0  # in doublings first, then what lies between the last two
+    while True:
+        found = _planned(work, machine, gpu, constants, nodes=counts[enough], price=price)
+        if _is_answer(found) or enough == len(counts) - 1:
+            break
+        enough = min(enough + _PER_DOUBLING, len(counts) - 1)
+    if found.why_not:
+        return found
+    for count in counts[max(0, enough - _PER_DOUBLING + 1) : enough]:
+        fewer = _planned(work, machine, gpu, constants, nodes=count, price=price)
+        if _is_answer(fewer):
+            return fewer
+    return found
+
+
+def _is_answer(found: Plan) -> bool:
+    """Say whether more machines need not be tried: it fits in time, or nothing can be said."""
+    late = found.run is not None and found.run.meets_deadline is False
+    return bool(found.why_not) or (found.best is not None and not late)
+
+
+def price_of(machine: Machine, region: str | None) -> Price | None:
+    """Return the price of a node on demand, in a region or in the first that has one."""
+    if region is not None:
+        return machine.price(region=region)
+    return next((price for price in machine.prices if price.market == "on-demand"), None)
+
+
+def accuracy(model: Model, constants: Constants) -> Accuracy:
+    """Return how far step times of such a model are off."""
+    return constants.experts if model.experts else constants.dense
+
+
+def _counts(gpu: Accelerator) -> Iterator[int]:
+    """Yield numbers of machines: all up to 16, then eight in each doubling."""
+    count = 1
+    while count * gpu.per_node <= MOST_GPUS:
+        yield count
+        count += max(1, 2 ** (count.bit_length() - 4))
+
+
+def _planned(
+    work: Workload,
+    machine: Machine,
+    gpu: Accelerator,
+    constants: Constants,
+    *,
+    nodes: int,
+    price: Price | None,
+) -> Plan:
+    gpus = nodes * gpu.per_node
+    usd = None if price is None else price.usd_per_hour * nodes
+    none = Plan(
+        machine=machine.name, nodes=nodes, gpus=gpus, tried=0, price=price, usd_per_hour=usd
+    )
+    peak = gpu.peak(work.precision)
+    if peak is None:
+        return msgspec.structs.replace(
+            none, why_not=f"a {gpu.gpu} has no units for {work.precision}"
+        )
+    if nodes > 1 and gpu.nic is None and gpus > gpu.domain:
+        why = f"the speed of the NICs of {machine.name} is not known: only one node can be sized"
+        return msgspec.structs.replace(none, why_not=why)
+    room = gpu.memory * (1 - work.margin)
+    rank = work.lora_rank if work.method == "lora" else 0
+    tried, closest = 0, None
+    fitting: list[Candidate] = []
+    for layout in layouts(
+        work.model,
+        gpus=gpus,
+        domain=gpu.domain,
+        sequence=work.sequence,
+        sequences=max(1, round(work.batch_tokens / work.sequence)),
+    ):
+        tried += 1
+        needed = memory(work.model, layout, work.sequence, lora_rank=rank)
+        lacks = needed.total - room
+        if lacks > 0:
+            if closest is None or lacks < closest.lacks:
+                closest = Misfit(layout=layout, memory=needed, lacks=lacks)
+            continue
+        found = _candidate(work, layout, needed, gpu, constants, peak=peak)
+        if isinstance(found, str):
+            return msgspec.structs.replace(none, why_not=found)
+        fitting.append(found)
+    best = heapq.nlargest(_MOST_SHOWN, fitting, key=lambda each: each.tokens_per_s)
+    risk = run = None
+    if best:
+        saved = work.model.lora_parameters(rank) if rank else work.model.parameters
+        risk = reliability(saved, gpus, gpu.per_node)
+        run = _run(work, best[0], risk, constants, usd)
+    return msgspec.structs.replace(
+        none,
+        tried=tried,
+        fits=len(fitting),
+        fitting=tuple(best),
+        closest=None if fitting else closest,
+        run=run,
+        reliability=risk,
+    )
+
+
+def _candidate(
+    work: Workload,
+    layout: Layout,
+    needed: Memory,
+    gpu: Accelerator,
+    constants: Constants,
+    *,
+    peak: float,
+) -> Candidate | str:
+    trained = work.method == "full"
+    time = step_time(
+        work.model,
+        layout,
+        gpu,
+        constants.fitted,
+        sequence=work.sequence,
+        precision=work.precision,
+        trained=trained,
+    )
+    if isinstance(time, str):
+        return time
+    tokens_per_s = layout.sequences * work.sequence / time.total
+    flops = work.model.flops_per_token(work.sequence, trained=trained)
+    return Candidate(
+        layout=layout,
+        memory=needed,
+        time=time,
+        tokens_per_s=tokens_per_s,
+        mfu=tokens_per_s * flops / (layout.gpus * peak),
+    )
+
+
+def _run(
+    work: Workload,
+    best: Candidate,
+    risk: Reliability,
+    constants: Constants,
+    usd_per_hour: float | None,
+) -> Run | None:
+    if work.tokens is None:
+        return None
+    seconds = work.tokens / best.tokens_per_s / risk.goodput
+    off = accuracy(work.model, constants)
+    deadline = work.deadline_s
+    return Run(
+        days=seconds / _DAY,
+        days_at_least=seconds / max(1.0, off.fast) / _DAY,
+        days_at_most=seconds / min(1.0, off.slow) / _DAY,
+        usd=None if usd_per_hour is None else usd_per_hour * seconds / 3600,
+        meets_deadline=None if deadline is None else seconds <= deadline,
+    )
+
+
+def steps(work: Workload, best: Candidate) -> int | None:
+    """Return the steps of the run; None: its tokens aren't said."""
+    if work.tokens is None:
+        return None
+    return math.ceil(work.tokens / (best.layout.sequences * work.sequence))

@@ -1,0 +1,54 @@
+"""The step-time model is fitted to published runs, and off by what it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from bench.size.accuracy import fitting, summary
+from bench.size.fit import accuracy, fit
+from bench.size.runs import errors, runs
+
+from gcluster.inventory.size.constants import constants
+
+RUNS = runs()
+APART = [run for run in RUNS if run.is_apart]
+
+
+def test_there_are_forty_runs_and_more_each_with_a_source() -> None:
+    assert len(RUNS) >= 40
+    assert all(run.source for run in RUNS)
+
+
+def test_half_of_the_runs_is_set_apart_and_no_group_is_in_both_halves() -> None:
+    halves = Counter(run.is_apart for run in RUNS)
+    assert 0.4 <= halves[True] / len(RUNS) <= 0.6
+    groups = {(run.source.split(" ")[0], run.gpu.gpu, run.model.name, run.is_apart) for run in RUNS}
+    assert len(groups) == len({group[:3] for group in groups})
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_stated_error_is_that_of_the_runs_set_apart(dense: bool) -> None:
+    stated = constants().dense if dense else constants().experts
+    found = [run for run in APART if run.is_dense is dense]
+    assert accuracy(found, constants().fitted) == stated
+
+
+def test_dense_models_on_a100_and_h100_are_within_what_the_docs_say() -> None:
+    found = summary(APART)
+    assert float(str(found["median"])) <= 0.15
+    assert float(str(found["within_30_percent"])) >= 0.95
+
+
+def test_a_fit_ends_and_is_no_worse_on_its_own_runs_than_the_written_numbers() -> None:
+    few = [run for run in RUNS if not run.is_apart and run.is_dense][::10]
+    few += [run for run in RUNS if not run.is_apart and not run.is_dense]
+    found = fit(few)
+    by_own = sum(abs(error) for error, _ in errors(few, found))
+    by_written = sum(abs(error) for error, _ in errors(few, constants().fitted))
+    assert by_own <= by_written * 1.05
+
+
+def test_runs_whose_source_says_what_is_recomputed_fit_as_they_did() -> None:
+    stated = [run for run in RUNS if run.source.startswith(("Narayanan", "mosaicml"))]
+    assert fitting(stated) >= 0.95
