@@ -11,7 +11,7 @@ import msgspec
 from ..cluster.outcome import Exit, LifecycleError
 from .events import PREFIX as EVENTS
 from .events import EventLog, event_key
-from .journal import applied_number, newest_applied, refuse_lost_spec
+from .journal import applied_number, lost_specs, newest_applied, refuse_lost_spec
 from .lock import epoch_key, last_event, lock_states
 from .store import (
     ASIDE,
@@ -39,11 +39,12 @@ class Kind(NamedTuple):
     """What brings its content back; TARGET stands for the cluster."""
 
 
+APPLIED = "applied spec"
 KINDS = (
     Kind(FORMAT_KEY, "version of the layout", "rebuilt", "it is written again"),
     Kind(IDENTITY_KEY, "identity", "rebuilt", "events, this machine or the sites have the id"),
     Kind(f"{EVENTS}/", "event", "accepted", "the ledger is compared with the sites"),
-    Kind("applied/", "applied spec", "rebuilt", "from the spec file"),
+    Kind("applied/", APPLIED, "rebuilt", "from the spec file"),
     Kind("lock/", "lock", "unlocked", "gcluster unlock TARGET --lock SITE/EPOCH"),
     Kind("keyring/", "data key", "restored", "without it the secrets can't be read"),
     Kind("secrets/", "secret", "restored", "or set it aside, and up makes another"),
@@ -62,6 +63,8 @@ ENCRYPTED = re.compile(r"(secrets|queue|etcd)/.+\.(?P<key>\d{6})\.(age|json)")
 """What is encrypted for a data key, and the key's number."""
 _ENGINES = ("pulumi/", f"{ASIDE}/")
 """Written by others, or damaged on purpose: no hash of ours is in there."""
+
+_TOLD = "it is missing, and events tell of it"
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +134,13 @@ def check_state(store: StateStore) -> StateCheck:
             ask()
         except DamagedObjectError as error:
             note(error)
-    found |= _lost_locks(log) | _lost_keys(keys)
+    # One that was replaced since stops nobody, but it was what the cluster was brought to.
+    found = dict.fromkeys(lost_specs(log), _TOLD) | found | _lost_locks(log) | _lost_keys(keys)
     held = {epoch_key(one.site, one.epoch) for one in lock_states(store).values() if one.held}
-    damaged = (damage_of(key, why, store.target, held) for key, why in sorted(found.items()))
+    newest = max((key for key in {*keys, *found} if kind_of(key).what == APPLIED), default="")
+    damaged = (
+        damage_of(key, why, store.target, held, newest) for key, why in sorted(found.items())
+    )
     return StateCheck(
         target=store.target, state=store.url, objects=len(keys), damage=tuple(damaged)
     )
@@ -169,8 +176,7 @@ def _least(store: StateStore) -> int:
 
 
 def _lost_locks(log: EventLog) -> dict[str, str]:
-    problem = "it is missing, and events tell of it"
-    return {epoch_key(site, epoch): problem for site, epoch in lost_epochs(log).items()}
+    return {epoch_key(site, epoch): _TOLD for site, epoch in lost_epochs(log).items()}
 
 
 def _lost_keys(keys: Iterable[str]) -> dict[str, str]:
@@ -197,7 +203,9 @@ def lost_epochs(log: EventLog) -> dict[str, int]:
     return {site: epoch for site, epoch in newest.items() if there.get(site, 0) < epoch}
 
 
-def damage_of(key: str, problem: str, target: str, held: Container[str] = ()) -> Damage:
+def damage_of(
+    key: str, problem: str, target: str, held: Container[str] = (), newest_spec: str = ""
+) -> Damage:
     """Return what is said of a damaged object, and what is done about it.
 
     Args:
@@ -205,6 +213,7 @@ def damage_of(key: str, problem: str, target: str, held: Container[str] = ()) ->
         problem: what is wrong with it.
         target: the cluster, as commands name it.
         held: keys of the locks that are held.
+        newest_spec: key of the spec that was applied last.
     """
     kind = kind_of(key)
     remedy, then = kind.remedy, kind.then
@@ -213,6 +222,8 @@ def damage_of(key: str, problem: str, target: str, held: Container[str] = ()) ->
         then = then.replace("SITE/EPOCH", f"{site}/{int(epoch)}")
     elif remedy == "unlocked":
         remedy, then = "rebuilt", "the lock has ended: its number is kept"
+    elif kind.what == APPLIED and key < newest_spec:
+        remedy, then = "accepted", "nothing: another was applied since"
     return Damage(
         key=key,
         what=kind.what,

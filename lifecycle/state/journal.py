@@ -11,6 +11,7 @@ from ..cluster.outcome import Exit, failure
 from .bucket import AlreadyExists
 from .event_types import (
     Built,
+    DamageAccepted,
     RunFinished,
     RunOutcome,
     RunStarted,
@@ -163,6 +164,8 @@ def _started(event: Event, body: RunStarted) -> RunRecord:
 
 
 PREFIX = "applied"
+REWRITTEN = "written again"
+"""How what a repair did about an object begins, where that is there again."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +212,18 @@ def refuse_lost_spec(log: EventLog) -> None:
         content = log.store.get(key)
         if content is not None and digest(key, content) != stored.sha256:
             raise log.store.damaged(key, "events tell of another one")
+
+
+def lost_specs(log: EventLog) -> set[str]:
+    """Return the keys of specs that events tell of, that are gone and that nobody gave up."""
+    told: set[str] = set()
+    for event in log.read():
+        match event.body:
+            case SpecStored(number=number):
+                told.add(applied_key(number))
+            case DamageAccepted(objects=objects):
+                told -= {key for key, done in objects.items() if not done.startswith(REWRITTEN)}
+    return told - set(log.store.list(PREFIX))
 
 
 def applied_number(store: StateStore) -> int:

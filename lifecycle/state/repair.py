@@ -24,7 +24,7 @@ from ..secrets.ciphertexts import SEALED
 from .check import ENCRYPTED, Damage, check_state, damage_of, lost_epochs
 from .event_types import DamageAccepted
 from .events import EventLog, event_key, event_number
-from .journal import Applied, Journal, applied_key, applied_number, store_applied
+from .journal import REWRITTEN, Applied, Journal, applied_key, applied_number, store_applied
 from .lock import RELEASED, acquire, epoch_key, lock_state, restore_epoch, write_end_again
 from .store import FORMAT_KEY, IDENTITY_KEY, ClusterIdentity, DamagedObjectError, StateStore, digest
 
@@ -257,8 +257,8 @@ class _Repair:
         """Store the spec again where the newest is gone, once all sites of the ledger are in it."""
         lost = self._lacks_spec()
         for key in [key for key in self.damage if key.startswith("applied/")]:
-            if key in self._store.list("applied"):
-                self._note(key, f"moved to {self._store.set_aside(key)}")
+            is_there = key in self._store.list("applied")
+            self._note(key, f"moved to {self._store.set_aside(key)}" if is_there else "given up")
         may_be_lost = any(key == IDENTITY_KEY or key.startswith("events/") for key in self.damage)
         if not lost and (self._applied is not None or not may_be_lost):
             return
@@ -279,7 +279,7 @@ class _Repair:
         key = applied_key(applied_number(self._store))
         source = cluster.spec_path if self._place.loaded is not None else "an earlier one"
         how = "what was applied last" if is_same else "which may differ from what was applied last"
-        self._note(key, f"written again from {source}, {how}")
+        self._note(key, f"{REWRITTEN} from {source}, {how}")
 
     def _accept(self) -> None:
         """Let the log go on without the events that are lost."""

@@ -93,6 +93,25 @@ def test_what_is_hurt_is_named_and_rebuilt_and_nothing_that_runs_is_called_nothi
     assert running.in_the_provider() == {}
 
 
+@WAYS
+def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_word_of_it_again(
+    running: SampleCluster, hurt: Callable[[Path], None]
+) -> None:
+    running.write(count=5)
+    running.up()
+    key = "applied/000001.json"
+    hurt(running.state / key)
+    (found,) = check_state(StateStore.open(f"file://{running.state}")).damage
+    assert (found.key, found.remedy) == (key, "accepted")
+    assert found.then == "nothing: another was applied since"
+    assert running.up().exit_code == 0  # no run needs it
+    repaired = _repair(running)
+    assert (repaired.left, list(repaired.done)) == ((), [key])
+    assert _damaged(running) == []
+    hurt(running.state / "applied/000002.json")
+    assert _damaged(running) == ["applied/000002.json"]
+
+
 @pytest.mark.parametrize("lost", ["applied", "events", "lock", "applied events", ".", ". index"])
 def test_a_part_of_the_state_that_is_lost_is_no_reason_to_forget_nodes(
     running: SampleCluster, lost: str
