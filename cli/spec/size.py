@@ -10,6 +10,7 @@ from ...inventory.size.constants import constants
 from ...inventory.size.explanation import explanation
 from ...inventory.size.hugging_face import ConfigError, read_config
 from ...inventory.size.model import Model, presets
+from ...inventory.size.power import Hall, Power, power
 from ...inventory.size.training import BATCH_TOKENS, MARGIN, Plan, Workload, plan
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
@@ -94,6 +95,20 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     region: Annotated[
         str, typer.Option("--region", metavar="REGION", help="Region whose prices count.")
     ] = "",
+    pue: Annotated[
+        float | None,
+        typer.Option(
+            "--pue", min=1, max=5, help="Power of the hall / of its machines; default: known."
+        ),
+    ] = None,
+    rack_kw: Annotated[
+        float | None,
+        typer.Option("--rack-kw", min=1, max=1000, help="Power that a rack gets; default: 40."),
+    ] = None,
+    co2: Annotated[
+        float | None,
+        typer.Option("--co2", min=0, max=5, help="kg CO2e of a kWh; default: the region's."),
+    ] = None,
     catalog: Annotated[
         list[Path] | None,
         typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
@@ -139,10 +154,14 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
         for each in plans
         if explain
     }
+    hall = Hall(pue=pue, rack_kw=rack_kw, kg_co2_per_kwh=co2)
+    drawn = {each.machine: _power(known, each, hall) for each in plans if each.best}
     written = None
     if spec is not None and plans[0].best is not None:
         written = _write(spec, name, plans[0], known)
-    answer = Answer(work=work, plans=plans, constants=fitted, explained=whys, written=written)
+    answer = Answer(
+        work=work, plans=plans, constants=fitted, explained=whys, power=drawn, written=written
+    )
     if fmt is Format.JSON:
         emit(document(plan_document(answer)))
     else:
@@ -161,6 +180,19 @@ def ranked(plans: list[Plan]) -> list[Plan]:
         return each.best is None, late, float("inf") if cost is None else cost, days
 
     return sorted(plans, key=worth)
+
+
+def _power(catalog: Catalog, best: Plan, hall: Hall) -> Power | None:
+    """Return what a plan draws, at the place of its price."""
+    machine = catalog.machines[best.machine]
+    return power(
+        machine,
+        best.nodes,
+        hall=hall,
+        days=None if best.run is None else best.run.days,
+        facts=catalog.providers.get(machine.sites[0]),
+        region=best.price.region if best.price else None,
+    )
 
 
 def _write(path: Path, name: str, best: Plan, catalog: Catalog) -> dict[str, Any]:

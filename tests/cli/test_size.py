@@ -52,6 +52,16 @@ def test_what_does_not_fit_is_said_in_gb_and_ends_with_exit_code_1(run: Run) -> 
     assert "lacks 62.8 GB" in done.stdout
 
 
+def test_power_follows_from_the_machines_and_what_is_said_of_the_hall(run: Run) -> None:
+    words = ("--machine", "dgx-h100", "--nodes", "4", "--pue", "1.2", "--co2", "0.4")
+    found = _json(run, *EIGHT_B, *words)["plans"][0]
+    assert found["power"]["hall_kw"] == pytest.approx(4 * 10.2 * 1.2)
+    assert found["power"]["kg_co2"] == pytest.approx(found["power"]["kwh"] * 0.4)
+    text = run(*EIGHT_B, *words, "--explain").stdout
+    assert "40.8 kW rated" in text
+    assert "arXiv 2412.08602" in text
+
+
 def test_explain_shows_a_formula_and_a_source_for_each_figure(run: Run) -> None:
     done = run(*EIGHT_B, "--machine", "p5.48xlarge", "--explain")
     for what in ("arXiv 2205.05198", "Daly", "6 N + 6 L h s", "step: compute", "karpenter"):

@@ -9,6 +9,7 @@ import msgspec
 
 from ....inventory.size.constants import Constants
 from ....inventory.size.explanation import MOVES, Explained, bottleneck
+from ....inventory.size.power import Power
 from ....inventory.size.training import Candidate, Plan, Workload, accuracy
 from ...console import Console, printable, wrap
 from ..quantities import bandwidth, duration
@@ -62,6 +63,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     constants: Constants
     explained: dict[str, list[Explained]] = msgspec.field(default_factory=dict)
     """Machine -> its figures, where they were asked for."""
+    power: dict[str, Power | None] = msgspec.field(default_factory=dict)
+    """Machine -> what the machines of its plan draw."""
     written: dict[str, Any] | None = None
     """The spec that was written, and its cost."""
 
@@ -76,6 +79,10 @@ def answer_text(answer: Answer, console: Console) -> str:
             lines += ["", *about]
     notes = [*_notes(answer, console)]
     lines += ["", *notes] if notes else []
+    for machine, drawn in answer.power.items():
+        if drawn is not None and machine in answer.explained:
+            sources = "; ".join(map(printable, drawn.sources))
+            lines += ["", *_folded(f"power of {printable(machine)}: {sources}", console)]
     for machine, rows in answer.explained.items():
         if rows:
             lines += ["", console.paint("strong", f"{printable(machine)}, figure by figure:")]
@@ -95,7 +102,9 @@ def plan_document(answer: Answer) -> dict[str, Any]:
         "flops_per_token": answer.work.model.flops_per_token(
             answer.work.sequence, trained=answer.work.method == "full"
         ),
-        "plans": [_plan_json(plan) for plan in answer.plans],
+        "plans": [
+            {**_plan_json(plan), "power": answer.power.get(plan.machine)} for plan in answer.plans
+        ],
         "accuracy": off,
         "explanation": answer.explained or None,
         "spec": answer.written,
@@ -192,6 +201,36 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
             console,
             indent=2,
         )
+    drawn = answer.power.get(plan.machine)
+    yield from _folded("power: not known" if drawn is None else _power(drawn), console, indent=2)
+
+
+_BASES = {
+    "catalog": "",
+    "similar": ", as the vendor's own node with these GPUs",
+    "gpus": ", the GPUs alone: the rest of a node is not known",
+}
+
+
+def _power(found: Power) -> str:
+    """Return "power: 734 kW rated (GPUs 403 kW), ..."."""
+    gpus = "" if found.gpus_kw is None else f" (GPUs {_kw(found.gpus_kw)})"
+    text = (
+        f"power: {_kw(found.rated_kw)} rated{_BASES[found.basis]}{gpus}, about "
+        f"{_kw(found.drawn_kw)} while training; {_kw(found.hall_kw)} for the hall at PUE "
+        f"{found.pue:g}; {found.btu_per_h:,.0f} BTU/h; {found.racks:,} rack"
+        f"{'' if found.racks == 1 else 's'} of {found.nodes_a_rack} node"
+        f"{'' if found.nodes_a_rack == 1 else 's'}, {found.rack_kw:.1f} kW each: {found.cooling}"
+    )
+    if found.kwh is not None:
+        text += f"; {found.kwh / 1000:,.3g} MWh for the run"
+        co2 = found.kg_co2
+        text += ", CO2e unknown (--co2)" if co2 is None else f", {co2 / 1000:,.3g} t CO2e"
+    return text
+
+
+def _kw(value: float) -> str:
+    return f"{value / 1000:.3g} MW" if value >= 1000 else f"{value:.3g} kW"  # noqa: PLR2004  # k
 
 
 def _layout(each: Candidate) -> list[str]:
