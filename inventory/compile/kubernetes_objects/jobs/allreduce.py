@@ -3,6 +3,10 @@
 The pods run the nodes' own programs: role mpi's mpirun, and the payload or nccl-tests, which the
 Slurm gate starts too. So the image is one with nothing in it, and what is tested is what is there.
 Nodes that a cloud runs have none of these: there the spec names an image that has.
+
+They are pods of an ordinary user without any right, as those of accounts are: IPC_LOCK would pin
+memory for root alone (a user other than root has no capability that a pod adds), and so a gate
+with it passes where the jobs of users fall back to TCP (NVIDIA/nvidia-container-toolkit#2037).
 """
 
 from __future__ import annotations
@@ -27,9 +31,16 @@ KEPT_S = 1800
 """Seconds after its end when it removes itself, should nobody be left to read its log."""
 NODE_PATHS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt"),
-    *("/etc/alternatives", "/etc/group", "/etc/ld.so.cache", "/etc/nsswitch.conf", "/etc/passwd"),
+    *("/etc/alternatives", "/etc/ld.so.cache", "/etc/nsswitch.conf"),
 )
 """What the programs need of the node, read-only. The rest of /etc is the pod's own: its hosts."""
+USER = 65534
+"""Who the ranks are, and their group: `nobody`, as in the gate under Slurm."""
+_ACCOUNTS = {
+    "passwd": f"root:x:0:0::/:/usr/sbin/nologin\nnobody:x:{USER}:{USER}::/tmp:/bin/sh\n",
+    "group": f"root:x:0:\nnogroup:x:{USER}:\n",
+}
+"""Files of /etc in every pod: sshd lets in who has a shell, which `nobody` of a node has not."""
 SCRIPT = Path(__file__).with_name("allreduce.sh")
 RUN = "gcluster.local/allreduce"
 """Label of a run's pods."""
@@ -92,7 +103,7 @@ def companions(run: AllReduceRun) -> list[Object]:
             run.name,
             namespace=SYSTEM_NAMESPACE,
             labels=labels,
-            data={"allreduce.sh": SCRIPT.read_text(encoding="utf-8")},
+            data={"allreduce.sh": SCRIPT.read_text(encoding="utf-8"), **_ACCOUNTS},
         ),
     ]
     if run.claimed is not None:
@@ -161,14 +172,22 @@ def pod_template(
     run: AllReduceRun, command: list[str], environment: dict[str, str]
 ) -> dict[str, Json]:
     """Return a pod that has a whole node: its GPUs, its fabric, its programs."""
+    variables = {"HOME": "/tmp", **environment}  # noqa: S108  # of the pod
     container: dict[str, Json] = {
         "name": "ranks",
         "image": run.image,
         "imagePullPolicy": "IfNotPresent",
         "command": command,
-        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": _resources(run),
-        "securityContext": {"capabilities": {"add": _RIGHTS}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "volumeMounts": [mount for mount, _ in _volumes(run) if mount],
     }
     spec: dict[str, Json] = {
@@ -178,9 +197,10 @@ def pod_template(
         "terminationGracePeriodSeconds": 5,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        "securityContext": {"fsGroup": USER},
         "affinity": _affinity(run),
         "containers": [container],
-        "volumes": [volume for _, volume in _volumes(run)],
+        "volumes": [volume for _, volume in _volumes(run) if volume],
     }
     if run.tolerated:
         spec["tolerations"] = run.tolerated
@@ -201,8 +221,6 @@ _FAILS_AS_A_WHOLE: list[Json] = [
     {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
 ]
 """The job then says which pod it was: with `backoffLimit` alone it doesn't."""
-_RIGHTS = ["IPC_LOCK", "SYS_CHROOT", "AUDIT_WRITE"]
-"""Pinned memory for RDMA; sshd's sandbox, and its log of logins."""
 
 
 def _resources(run: AllReduceRun) -> dict[str, Json]:
@@ -237,7 +255,7 @@ def _affinity(run: AllReduceRun) -> dict[str, Json]:
 def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]:
     """Return mounts with their volumes: script, keys, the node's programs, the fabric's folders.
 
-    A folder that only the receive daemon sees has no mount here.
+    A folder that only the receive daemon sees has no mount here, a second mount has no volume.
     """
     found: list[tuple[dict[str, Json], dict[str, Json]]] = [
         (
@@ -246,7 +264,7 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
         ),
         (
             {"name": "ssh", "mountPath": "/ssh"},
-            {"name": "ssh", "secret": {"secretName": run.name, "defaultMode": 0o400}},
+            {"name": "ssh", "secret": {"secretName": run.name, "defaultMode": 0o440}},
         ),
         ({"name": "run", "mountPath": "/run"}, {"name": "run", "emptyDir": {}}),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),  # noqa: S108  # of the pod
@@ -255,6 +273,9 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ),
     ]
+    for file in _ACCOUNTS:
+        at = {"name": "script", "mountPath": f"/etc/{file}", "subPath": file, "readOnly": True}
+        found.append((at, {}))
     for path in () if run.own_programs else NODE_PATHS:
         name = _volume_name(path)
         mount: dict[str, Json] = {"name": name, "mountPath": path, "readOnly": True}
@@ -281,7 +302,7 @@ _SSH = "/usr/sbin/sshd"
 _PORT = "2222"
 """Above 1023, which no right is needed for."""
 _SERVE = (
-    f"mkdir -p /run/sshd; exec {_SSH} -D -e -p {_PORT} -f /dev/null -h /ssh/host_key"
+    f"exec {_SSH} -D -e -p {_PORT} -f /dev/null -h /ssh/host_key"
     " -o AuthorizedKeysFile=/ssh/authorized_keys -o StrictModes=no -o UsePAM=no"
     " -o PasswordAuthentication=no -o PidFile=none"
 )
@@ -358,8 +379,7 @@ def mpijob_objects(run: AllReduceRun) -> list[Object]:
         labels={RUN: run.name},
         spec=spec,
     )
-    claims = [one for one in companions(run) if one["kind"] == "ResourceClaimTemplate"]
-    return [*claims, made]
+    return [*(one for one in companions(run) if one["kind"] != "Service"), made]
 
 
 _FOR_SCRIPT = frozenset({"FORWARD", "PREPEND"})
@@ -373,7 +393,7 @@ def _launch(run: AllReduceRun, environment: dict[str, str]) -> str:
     ]
     forwarded = [word for name in environment["FORWARD"].split() for word in ("-x", name)]
     words = [
-        *("mpirun", "--allow-run-as-root", "--mca", "plm_rsh_args", _LOGIN),
+        *("mpirun", "--mca", "plm_rsh_args", _LOGIN),
         *("-np", str(run.nodes * run.slots), "--map-by", f"ppr:{run.slots}:node"),
         *("--bind-to", "none"),
         *(*forwarded, *run.program),
@@ -385,7 +405,6 @@ def _leave_to_the_operator(template: dict[str, Json]) -> None:
     """Take out what the operator itself gives a pod, its name, and the script that it needs not."""
     spec = template["spec"]
     del spec["subdomain"]
-    spec["volumes"] = [one for one in spec["volumes"] if one["name"] != "script"]
     container = spec["containers"][0]
     mounts = container["volumeMounts"]
-    container["volumeMounts"] = [one for one in mounts if one["name"] != "script"]
+    container["volumeMounts"] = [one for one in mounts if one["mountPath"] != "/script"]

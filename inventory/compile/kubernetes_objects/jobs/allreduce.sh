@@ -6,7 +6,7 @@
 set -eu
 
 port=2222
-mkdir -p /run/sshd /run/allreduce /root
+mkdir -p /run/allreduce
 agent="ssh -p $port -i /ssh/key -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/ssh/known_hosts"
 agent="$agent -o HostKeyAlias=allreduce -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR"
 
@@ -45,7 +45,7 @@ done
 set -- ${prefix:+--prefix "$prefix"} --map-by "ppr:$SLOTS:node" --bind-to none "$@"
 for name in ${FORWARD:-}; do set -- -x "$name" "$@"; done
 status=0
-mpirun --allow-run-as-root --hostfile /run/allreduce/hosts -np $((NODES * SLOTS)) \
+mpirun --hostfile /run/allreduce/hosts -np $((NODES * SLOTS)) \
     --mca plm_rsh_agent "$agent" "$@" 2>&1 || status=$?
 
 index=1
