@@ -192,8 +192,12 @@ def test_a_node_that_finds_itself_unfit_takes_no_more_pods(live: KubernetesClust
     live.on("gpu001", "node-health state set rma --reason 'fan 3 is dead' >/dev/null")
     live.on("gpu001", HEALTH)
     spec = str(live.spec)
-    (node,) = [n for n in live.json("status", spec, expect=1)["nodes"] if n["name"] == "gpu001"]
-    assert node["reason"] == "gcluster-health: rma: fan 3 is dead"
+
+    def why() -> str:
+        nodes = live.json("status", spec, expect=1)["nodes"]
+        return str(next(node["reason"] for node in nodes if node["name"] == "gpu001"))
+
+    until(lambda: why() == "gcluster-health: rma: fan 3 is dead", seconds=150)
     live.kubectl("uncordon", "gpu001")  # somebody who doesn't know
     assert "cordoned gpu001: rma: fan 3 is dead" in live.on("head", GUARD)
     live.on("gpu001", f"rm {state} && {HEALTH}")
