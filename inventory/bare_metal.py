@@ -84,6 +84,7 @@ def _hosts(
             site=pool.site,
             pool=pool_name,
             role=pool.role,
+            compute=pool.compute,
             machine=pool.machine,
             address=address if listed is None else listed.address,
             ssh=target if listed is None else _overridden(target, entry, listed),

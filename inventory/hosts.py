@@ -82,6 +82,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     role: PoolRole
     machine: str | None
     """Machine type of the catalog; None for a controller or login without one."""
+    compute: bool = False
+    """A controller that runs jobs too."""
     address: str = ""
     """IPv4/IPv6 address or DNS name that SSH and the other nodes use."""
     public_address: str = ""
@@ -97,6 +99,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Why nobody can log in there: it was waited for and showed no host key. "": it did."""
     last_lines: tuple[str, ...] = ()
     """The end of a silent machine's console, where its cloud shows that."""
+
+    @property
+    def is_compute(self) -> bool:
+        """Whether jobs run there."""
+        return self.compute or self.role == "compute"
 
     @property
     def is_real(self) -> bool:
@@ -146,5 +153,7 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(host for host in self.hosts if host.pool == pool)
 
     def with_role(self, role: PoolRole) -> tuple[Host, ...]:
-        """Return the hosts that play one role, in order."""
+        """Return the hosts that play one role, in order; a controller that computes plays two."""
+        if role == "compute":
+            return tuple(host for host in self.hosts if host.is_compute)
         return tuple(host for host in self.hosts if host.role == role)

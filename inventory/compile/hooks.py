@@ -86,7 +86,7 @@ def _secret_names(name: str, hook: StageHook) -> dict[str, str]:
 
 def is_for(hook: ClusterHook, node: NodeFacts) -> bool:
     """Whether a hook is for a pool's nodes; jobs run on compute nodes alone."""
-    if isinstance(hook, PrologHook | EpilogHook) and node.pool.role != "compute":
+    if isinstance(hook, PrologHook | EpilogHook) and not node.pool.is_compute:
         return False
     return not hook.pools or node.name in hook.pools
 
@@ -199,7 +199,7 @@ def hooks_steps(node: NodeFacts) -> list[Step]:
 
 def _runs_job_hooks(node: NodeFacts) -> bool:
     is_slurm = isinstance(node.spec.scheduler, SlurmScheduler)
-    return is_slurm and node.pool.role == "compute" and has_job_hooks(node.spec)
+    return is_slurm and node.pool.is_compute and has_job_hooks(node.spec)
 
 
 def _programs(node: NodeFacts) -> list[tuple[str, PrologHook | EpilogHook | HealthCheckHook]]:

@@ -263,7 +263,7 @@ def rotate_munge(
     session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
     vouch_for_packages(session, controllers, key)
     _emit(report, "waiting until the controller has heard from every node")
-    nodes = [host.name for host in ready if host.role == "compute" and host.name not in deaf]
+    nodes = [host.name for host in ready if host.is_compute and host.name not in deaf]
     wait_for_answers(service, nodes, Clock())
     left |= deaf
     return Rotated(

@@ -76,7 +76,7 @@ def _nodes(word: str, known: dict[str, Host], hosts: ClusterInventory) -> list[s
 
 
 def _refuse_unfit(host: Host) -> None:
-    if host.role != "compute":
+    if not host.is_compute:
         raise failure(
             "GC999",
             f"{host.name} is a {host.role}: it runs no jobs, so there is nothing to drain there",

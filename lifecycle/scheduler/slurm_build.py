@@ -178,7 +178,7 @@ def needed_builds(
 def _cost(host: Host, serving: frozenset[str]) -> int:
     """Return how little a host is wanted as a builder: controllers first, who run jobs last."""
     return ("controller", "login", "compute").index(host.role) + 3 * (
-        host.role == "compute" and host.name in serving
+        host.is_compute and host.name in serving
     )
 
 

@@ -165,7 +165,7 @@ def _nodes(
             else _reason(host, observation, changes.get((host.site, host.name)), view),
             steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
             out_since=since.get(host.name, "")
-            if view is not None and host.role == "compute" and not view.is_fit(host.name)
+            if view is not None and host.is_compute and not view.is_fit(host.name)
             else "",
         )
         for host in observation.desired.hosts
@@ -173,7 +173,7 @@ def _nodes(
 
 
 def _scheduler_state(host: Host, view: SchedulerView | None) -> str:
-    if host.role != "compute" or view is None:
+    if not host.is_compute or view is None:
         return ""
     return view.states.get(host.name, "")
 
@@ -189,7 +189,7 @@ def _reason(
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
         return observation.unreachable[host.name]
-    if host.role != "compute" or view is None or not host.is_real:
+    if not host.is_compute or view is None or not host.is_real:
         return ""
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"

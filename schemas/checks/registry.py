@@ -88,7 +88,7 @@ def _hosts(context: CheckContext) -> bool:
 
 def _fabrics(context: CheckContext) -> bool:
     """Real machines, a class by name, several sites, or pools that jobs may span."""
-    compute = [pool for pool in context.pools.values() if pool.role == "compute"]
+    compute = [pool for pool in context.pools.values() if pool.is_compute]
     return len(compute) > 1 or any(pool.fabric for pool in compute) or not _made_here(context)
 
 

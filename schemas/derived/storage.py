@@ -124,7 +124,7 @@ class Mounts:
 
     def _may_mount(self, name: str, pool: str) -> bool:
         """Say whether a pool that isn't named mounts a storage of its site."""
-        works = self._pools[pool].role == "compute"
+        works = self._pools[pool].is_compute
         return works or not isinstance(self._storage[name], ScratchStorage)
 
     @cached_property

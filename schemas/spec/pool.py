@@ -212,7 +212,7 @@ class Pool(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         none="quorum market mixed update",
-        in_place="hosts nodes_per_block tags cpu memory tuning features weight",
+        in_place="compute hosts nodes_per_block tags cpu memory tuning features weight",
         rolling="fabric software boot gpus rdma firmware kubernetes",
         replace="site role machine zones placement image disk public_address",
         shrink="count skip",
@@ -222,6 +222,9 @@ class Pool(SpecModel, frozen=True):
     """Name of the site they come from."""
     role: PoolRole = "compute"
     """controller runs the scheduler, login is for people, compute works."""
+    compute: bool = False
+    """Jobs run on this controller too, as on a GPU server that is the whole cluster (Slurm; hosts
+    that exist, or local nodes)."""
     machine: str | None = None
     """Machine type of the catalog; may be left out for controllers and logins."""
     hosts: HostRange | list[HostRange | HostEntry] | None = None
@@ -303,10 +306,15 @@ class Pool(SpecModel, frozen=True):
         return self.count.max if isinstance(self.count, Count) else self.count
 
     @property
+    def is_compute(self) -> bool:
+        """Whether its nodes are compute nodes, as those of a controller may be too."""
+        return self.compute or self.role == "compute"
+
+    @property
     def runs_jobs(self) -> bool:
         """Whether jobs are sent to its nodes."""
         own = self.kubernetes is not None and self.kubernetes.system
-        return self.role == "compute" and not own
+        return self.is_compute and not own
 
     @property
     def is_elastic(self) -> bool:

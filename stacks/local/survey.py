@@ -100,6 +100,7 @@ def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
             site=site,
             pool=node.pool,
             role=spec.pools[node.pool].role,
+            compute=spec.pools[node.pool].compute,
             machine=spec.pools[node.pool].machine,
             ssh=SshTarget(user="root"),
         )
@@ -264,6 +265,7 @@ def _host(
         site=context.site,
         pool=found[labels.POOL],
         role=role,
+        compute=pool is not None and pool.compute and role == "controller",
         machine=pool.machine if pool is not None else found[labels.MACHINE] or None,
         address=found[labels.ADDRESS],
         ssh=ssh.target(records.directory(context) / "id_ed25519", host_keys),

@@ -137,7 +137,7 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     enroot, pyxis = _version(node, "enroot"), _version(node, "pyxis")
     if not node.is_machine or not wanted or not (enroot and pyxis):
         return []
-    runs_here = node.runs_containers and node.pool.role == "compute"
+    runs_here = node.runs_containers and node.pool.is_compute
     runs: dict[str, Json] = {"enroot_pyxis_runs_containers": runs_here}
     folder = scratch_folder(node, "enroot")
     data: dict[str, Json] = {} if folder is None else {"enroot_pyxis_data": folder}

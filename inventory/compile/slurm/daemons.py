@@ -125,18 +125,21 @@ def slurm_steps(node: NodeFacts) -> list[Step]:
     """
     if isinstance(node.spec.scheduler, KubernetesScheduler) or not node.cluster.controllers:
         return []
-    is_compute = node.pool.role == "compute"
+    is_compute = node.pool.is_compute
     what: dict[str, Json] = {"slurm_role": ROLES[node.pool.role]}
+    if node.pool.compute:
+        what["slurm_controller_computes"] = True
     configure = controllers_and_name(node.spec, node.cluster.controllers) | what
     windows: dict[str, Json] = {"slurm_x11": True} if has_windows(node.spec) else {}
-    configure |= {} if is_compute else windows
+    configure |= {} if node.pool.role == "compute" else windows
     secrets: dict[str, str] = {}
     if node.pool.role == "controller":
         configure |= _controller_variables(node.spec, node.catalog, node.cluster)
         if has_rest_api(node.spec):
             secrets = {"slurm_jwt_key_file": JWT_SECRET}
-    elif node.machine is not None and node.machine.simulated and gpu_count(node.machine):
-        configure["slurm_gpu_devices"] = gpu_count(node.machine)
+    machine = node.machine if is_compute else None
+    if machine is not None and machine.simulated and gpu_count(machine):
+        configure["slurm_gpu_devices"] = gpu_count(machine)
     if is_compute and (scratch := job_scratch(node.spec, node.cluster)):
         configure["slurm_scratch"] = scratch
     return [
@@ -152,7 +155,7 @@ def _controller_variables(
 ) -> dict[str, Json]:
     """Return what controllers know of the whole cluster, and what is run around its jobs."""
     pools = cluster.nodes
-    compute = {n: hosts for n, hosts in cluster.by_pool.items() if pools[n].pool.role == "compute"}
+    compute = {n: hosts for n, hosts in cluster.by_pool.items() if pools[n].pool.is_compute}
     variables = slurm_cluster_variables(
         spec,
         compute,

@@ -185,8 +185,8 @@ def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role pam_slurm_adopt: for compute machines under Slurm.
 
     Containers have no cgroups that a login could be put into; where a site makes some, Slurm takes
-    all nodes for such. It comes last, when Slurm runs and
-    what it asks for is there.
+    all nodes for such. A controller that computes is where people log in, so it takes everybody.
+    It comes last, when Slurm runs and what it asks for is there.
     """
     slurm = node.spec.scheduler
     made_here = any(site.is_made_here for site in node.spec.sites.values())

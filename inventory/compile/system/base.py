@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ....schemas.spec import Boot, ClusterSpec, PoolRole, User
+from ....schemas.spec import Boot, ClusterSpec, Pool, User
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
@@ -23,7 +23,7 @@ def base_steps(node: NodeFacts) -> list[Step]:
     time: dict[str, Json] = {"base_time": node.has_own_clock}
     names = [{"name": host.name, "address": host.address} for host in node.cluster.found_by_name]
     configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
-    ssh = _ssh(spec, node.pool.role)
+    ssh = _ssh(spec, node.pool)
     configure |= ssh
     return [
         Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),
@@ -35,9 +35,10 @@ def base_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-def _ssh(spec: ClusterSpec, role: PoolRole) -> dict[str, Json]:
-    """Return who can't log in to the nodes of a role, and whose certificates they take."""
-    denied = [u.name for u in spec.local_users if u.login is not None and role not in u.login]
+def _ssh(spec: ClusterSpec, pool: Pool) -> dict[str, Json]:
+    """Return who can't log in to the nodes of a pool, and whose certificates they take."""
+    roles = {pool.role, "compute"} if pool.is_compute else {pool.role}
+    denied = [u.name for u in spec.local_users if u.login is not None and roles.isdisjoint(u.login)]
     variables = {"base_denied_users": denied, "base_ssh_authorities": spec.ssh_authorities}
     return {name: value for name, value in variables.items() if value}
 
@@ -155,7 +156,7 @@ def firmware_steps(node: NodeFacts) -> list[Step]:
     }
     update: dict[str, Json] = asked | {
         "firmware_update": firmware.update,
-        "firmware_slurm": node.pool.role == "compute",
+        "firmware_slurm": node.pool.is_compute,
     }
     named = [_step("update", update)] if firmware.update else []
     return [_step("install", {}), *named, _step("verify", asked)]

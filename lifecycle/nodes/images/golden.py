@@ -53,7 +53,7 @@ def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
     """
     pools = site.context.spec.pools
     here = [group for group in compiled.groups if pools[group.name].site == site.name]
-    compute = [group for group in here if pools[group.name].role == "compute"]
+    compute = [group for group in here if pools[group.name].is_compute]
     needed = {step.key for group in compute or here for step in group.steps}
     found: dict[str, list[Step]] = {}
     for group in here:

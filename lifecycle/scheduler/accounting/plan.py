@@ -73,7 +73,7 @@ def balance(
     compute = {
         name: inventory.in_pool(name)
         for name, pool in sorted(spec.pools.items())
-        if pool.role == "compute"
+        if pool.is_compute
     }
     windows = desired_reservations(spec, compute, now)
     found += [

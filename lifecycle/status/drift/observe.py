@@ -193,7 +193,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={drift.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and h.is_real]
+        workers = [h for h in self._asked if h.is_compute and h.is_real]
         found = drift.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {drift.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

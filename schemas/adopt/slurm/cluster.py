@@ -89,6 +89,7 @@ def leave_settings(output: SlurmOutput, carried: set[str], draft: Draft) -> None
 
 
 SITE = "here"
+_HEAD = "head"
 _CONTROLLER = re.compile(r"^([^\s(]+)(?:\(([^)]+)\))?")
 _CARRIED = frozenset(
     {
@@ -181,8 +182,8 @@ def adopt_slurm(  # what the command was given
     return draft.finished()
 
 
-def _controllers(output: SlurmOutput, draft: Draft) -> set[str]:
-    """Make the pool of the controllers; return their hosts."""
+def _controllers(output: SlurmOutput, draft: Draft) -> list[str]:
+    """Make the pool of the first controller; return the hosts of all, it first."""
     keys = [key for key in output.config if re.match(r"SlurmctldHost(\[\d+\])?$", key)]
     found = [_CONTROLLER.match(output.config[key]) for key in sorted(keys)]
     hosts = [(each[1], each[2] or "") for each in found if each is not None]
@@ -190,12 +191,12 @@ def _controllers(output: SlurmOutput, draft: Draft) -> set[str]:
         hosts = [(output.config["ControlMachine"], output.config.get("ControlAddr", ""))]
     if not hosts:
         raise NothingToAdopt("no SlurmctldHost stands in it: scontrol show config")
-    draft.pools["head"] = {"site": SITE, "role": "controller", "hosts": [_entry(*hosts[0])]}
+    draft.pools[_HEAD] = {"site": SITE, "role": "controller", "hosts": [_entry(*hosts[0])]}
     for name, _ in hosts[1:]:
         draft.leave(
             f"backup controller {name}", "it needs storage that controllers share: state_save"
         )
-    return {name for name, _ in hosts}
+    return [name for name, _ in hosts]
 
 
 def _entry(name: str, address: str) -> Any:
@@ -203,19 +204,24 @@ def _entry(name: str, address: str) -> Any:
 
 
 def _pools(
-    output: SlurmOutput, controllers: set[str], gpu: str, draft: Draft
+    output: SlurmOutput, controllers: list[str], gpu: str, draft: Draft
 ) -> dict[str, list[str]]:
-    """Make a pool of nodes that are alike; return partition -> its pools."""
-    alike: dict[Hardware, list[Record]] = defaultdict(list)
+    """Make a pool of nodes that are alike, and have a controller that is a node compute.
+
+    Returns:
+        Partition -> its pools.
+    """
+    alike: dict[tuple[Hardware, bool], list[Record]] = defaultdict(list)
     of_partition = _memberships(output)
     for node in output.nodes:
         name = node["NodeName"]
-        if name in controllers:
-            draft.leave(f"node {name}", "it is a controller, and runs no jobs under gcluster")
+        if name in controllers[1:]:
+            draft.leave(f"node {name}", "it is a backup controller, and runs no jobs here")
         else:
-            alike[hardware_of(node, of_partition.get(name, ()), gpu, draft)].append(node)
+            hardware = hardware_of(node, of_partition.get(name, ()), gpu, draft)
+            alike[hardware, name == controllers[0]].append(node)
     pools: dict[str, list[str]] = defaultdict(list)
-    for hardware, nodes in alike.items():
+    for (hardware, is_controller), nodes in alike.items():
         if hardware.architecture not in {"x86_64", "aarch64", ""}:
             draft.leave(
                 f"nodes {fold([node['NodeName'] for node in nodes])}",
@@ -223,8 +229,15 @@ def _pools(
                 settings=_settings_of(nodes),
             )
             continue
-        pool = draft.fit(_pool_name(hardware, nodes), "pool", draft.pools)
-        draft.pools[pool] = _pool(hardware, nodes, pool, draft)
+        if is_controller:
+            pool, head = _HEAD, draft.pools[_HEAD]
+            written = _pool(hardware, nodes, pool, draft)
+            own = nodes[0].get("NodeAddr", "") not in {"", nodes[0]["NodeName"]}
+            hosts = written["hosts"] if own else head["hosts"]
+            draft.pools[pool] = {**head, "compute": True, **written, "hosts": hosts}
+        else:
+            pool = draft.fit(_pool_name(hardware, nodes), "pool", draft.pools)
+            draft.pools[pool] = _pool(hardware, nodes, pool, draft)
         for partition in hardware.partitions:
             pools[partition].append(pool)
         if not hardware.partitions:

@@ -99,7 +99,7 @@ def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
     there. Controllers and logins may leave the machine type out.
     """
     for name, pool in context.pools.items():
-        if pool.role == "compute" and pool.machine is None:
+        if pool.is_compute and pool.machine is None:
             place = context.catalog_name(pool)
             fitting = [n for n, m in context.machines.items() if place in m.sites]
             yield Finding(
@@ -163,7 +163,7 @@ def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
         return
     for name, pool in context.pools.items():
         machine = context.machine(pool)
-        if pool.role != "compute" or machine is None or not context.exists(pool.site):
+        if not pool.is_compute or machine is None or not context.exists(pool.site):
             continue
         missing = _missing(pool, machine)
         if missing:

@@ -26,7 +26,7 @@ def partitions_of_spec(context: CheckContext) -> Iterator[tuple[str, PathTuple, 
 
 def _computes(context: CheckContext, name: str) -> bool:
     pool = context.pools.get(name)
-    return pool is not None and pool.role == "compute"
+    return pool is not None and pool.is_compute
 
 
 def _has_gpus(context: CheckContext, name: str) -> bool:
@@ -220,7 +220,7 @@ def _spanning(context: CheckContext) -> Iterator[tuple[str, Pool, int]]:
     """Yield the pools that run Slurm's jobs on NVLink domains of several nodes."""
     for name, pool in context.pools.items():
         nodes = _domain_nodes(context, pool)
-        if nodes is not None and pool.role == "compute" and context.slurm is not None:
+        if nodes is not None and pool.is_compute and context.slurm is not None:
             yield name, pool, nodes
 
 

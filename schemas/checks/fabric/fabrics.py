@@ -169,7 +169,7 @@ def _real_pools(context: CheckContext) -> Iterator[tuple[str, Machine, Fabric | 
     """Yield compute pools with real GPUs, and their fabric class where it is known."""
     for name, pool in context.pools.items():
         machine = context.machine(pool)
-        if pool.role == "compute" and machine is not None and not machine.simulated and machine.gpu:
+        if pool.is_compute and machine is not None and not machine.simulated and machine.gpu:
             yield name, machine, context.fabric(pool)
 
 

@@ -32,7 +32,7 @@ def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         machine = context.machine(pool)
-        if machine is None or machine.gpu is None or machine.simulated or pool.role != "compute":
+        if machine is None or machine.gpu is None or machine.simulated or not pool.is_compute:
             continue
         cloud, nodes = _cloud(context, pool), context.size(name)
         if cloud is None or (pool.fabric or machine.fabric) is not None or nodes in {0, 1}:

@@ -127,7 +127,7 @@ def sharp_impossible(context: CheckContext) -> Iterator[Finding]:
         runs_opensm, why = bool(pool.rdma.subnet_manager), None
         if fabric is None or fabric.nic_kind != "infiniband" or context.cloud(pool):
             why = "SHARP is for InfiniBand of one's own", "remove sharp"
-        elif runs_opensm and pool.role == "compute":
+        elif runs_opensm and pool.is_compute:
             why = "the hosts that run OpenSM run jobs too", "run OpenSM on hosts of another pool"
         elif runs_opensm and pool.rdma.drivers != "doca":
             why = "only DOCA-OFED's OpenSM switches SHARP on", "write drivers: doca"

@@ -141,7 +141,7 @@ def _gpus(context: CheckContext) -> int | None:
     """Return all GPUs that compute pools may have; None when one of them isn't known."""
     total = 0
     for name, pool in context.pools.items():
-        if pool.role != "compute":
+        if not pool.is_compute:
             continue
         machine, size = context.machine(pool), context.size(name)
         if machine is None or size is None:

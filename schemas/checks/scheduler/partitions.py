@@ -93,24 +93,26 @@ def partition_name_reserved(context: CheckContext) -> Iterator[Finding]:
 def _has_compute(context: CheckContext, partition: str) -> bool:
     """Say whether a partition names a pool that computes."""
     pools = (context.pools.get(name) for name in _partitions(context)[partition].pools)
-    return any(pool is not None and pool.role == "compute" for pool in pools)
+    return any(pool is not None and pool.is_compute for pool in pools)
 
 
 @check("GC505", summary="A partition names a pool that does not compute.")
 def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
     """Only compute pools take part in partitions.
 
-    Controllers and logins run no jobs.
+    Controllers and logins run no jobs, but a controller that says `compute: true`.
     """
     for partition, name, path in _references(context):
         pool = context.pools.get(name)
-        if pool is not None and pool.role != "compute":
+        if pool is not None and not pool.is_compute:
             yield Finding(
                 summary=f'partition "{partition}" names pool "{name}", which is a {pool.role}',
                 path=path,
-                hint="name compute pools only",
+                hint="name compute pools only, or write compute: true in the controller's pool"
+                if pool.role == "controller" and context.slurm is not None
+                else "name compute pools only",
                 fix=Remove(path) if _has_compute(context, partition) else None,
-                relies_on=(path, ("pools", name, "role")),
+                relies_on=(path, ("pools", name, "role"), ("pools", name, "compute")),
             )
 
 
@@ -314,13 +316,53 @@ def controller_count(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+@check("GC559", summary="A pool can't be controller and compute at once.")
+def computing_controller_impossible(context: CheckContext) -> Iterator[Finding]:
+    """A server that is the whole cluster is a controller with `compute: true`.
+
+    That is for Slurm on hosts that exist and on local nodes, which gcluster sets up over SSH. A
+    cloud's controller has rights of its own there, buys no GPUs by `market` or placement and is
+    never stopped: write a compute pool next to it. Kubernetes runs no jobs next to etcd, whose
+    writes a full disk or a busy processor delays.
+    """
+    for name, pool in context.pools.items():
+        path = ("pools", name, "compute")
+        site = context.sites.get(pool.site)
+        if not pool.compute:
+            continue
+        if pool.role != "controller":
+            why = f"its role is {pool.role}", "leave compute out: it is for controllers"
+        elif context.slurm is None:
+            why = "Kubernetes runs no jobs on control planes", "add a compute pool for the jobs"
+        elif site is not None and site.is_cloud:
+            why = "a cloud's controller runs no jobs", "add a compute pool for the jobs"
+        elif site is not None and not site.runs_jobs:
+            why = "nothing runs on simulated nodes", "leave compute out"
+        elif context.converge == "pull":
+            why = "nodes that set themselves up leave the controller out", "write converge: push"
+        else:
+            continue
+        yield Finding(
+            summary=f'pool "{name}" can\'t compute: {why[0]}',
+            path=path,
+            hint=why[1],
+            relies_on=(
+                path,
+                ("pools", name, "role"),
+                ("pools", name, "site"),
+                ("scheduler", "type"),
+                ("converge",),
+            ),
+        )
+
+
 @check("GC503", summary="No pool computes.")
 def no_compute(context: CheckContext) -> Iterator[Finding]:
     """A cluster needs at least one pool that runs jobs.
 
     A pool without `role` is a compute pool.
     """
-    if context.pools and all(pool.role != "compute" for pool in context.pools.values()):
+    if context.pools and all(not pool.is_compute for pool in context.pools.values()):
         yield Finding(
             summary="no compute pool: nothing would run jobs",
             path=("pools",),

@@ -131,7 +131,7 @@ def srun_ports_unusable(context: CheckContext) -> Iterator[Finding]:
         return
     path: PathTuple = ("scheduler", "srun_ports")
     first, last = (int(port) for port in written.split("-"))
-    compute = [name for name, pool in context.pools.items() if pool.role == "compute"]
+    compute = [name for name, pool in context.pools.items() if pool.is_compute]
     nodes = sum(context.size(name) or 0 for name in compute)
     needs = 3 + 2 * -(-nodes // 48)
     why = None

@@ -19,13 +19,13 @@ _RELAXED = (25, 5)
 def _compute_groups(context: CheckContext) -> Iterator[HostGroup]:
     """Yield the hosts that run jobs, as far as the spec names them."""
     for group in context.host_groups:
-        if context.pools[group.pool].role == "compute":
+        if context.pools[group.pool].is_compute:
             yield group
 
 
 def _only_bare_metal(context: CheckContext) -> bool:
     """Say whether the spec alone can know where nodes stand: clouds say it themselves."""
-    sites = {pool.site for pool in context.pools.values() if pool.role == "compute"}
+    sites = {pool.site for pool in context.pools.values() if pool.is_compute}
     return bool(sites) and all(context.exists(site) for site in sites)
 
 

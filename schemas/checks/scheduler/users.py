@@ -97,7 +97,8 @@ def login_pool_missing(context: CheckContext) -> Iterator[Finding]:
 
     An empty list says just that, and is taken at its word.
     """
-    there = {pool.role for pool in context.pools.values()}
+    there: set[str] = {pool.role for pool in context.pools.values()}
+    there |= {"compute" for pool in context.pools.values() if pool.is_compute}
     for index, user in enumerate(context.users):
         if user.login and not there & set(user.login):
             yield Finding(

@@ -58,7 +58,7 @@ def _refusals(
         if pool is None:
             continue
         path = whole if index is None else (*whole, "pools", index)
-        is_compute = pool.role == "compute"
+        is_compute = pool.is_compute
         if around_jobs and not is_compute and index is not None:
             yield path, f"runs on pool {pool_name}, where no jobs are", "name compute pools"
         elif managed != "self" and is_compute:

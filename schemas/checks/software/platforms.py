@@ -43,7 +43,7 @@ def software_of_other_vendor(context: CheckContext) -> Iterator[Finding]:
 
 
 def _wrong_maker(found: Mapping[str, PoolStack]) -> Iterator[tuple[PoolStack, Finding]]:
-    computing = [stack for stack in found.values() if stack.pool.role == "compute"]
+    computing = [stack for stack in found.values() if stack.pool.is_compute]
     vendors = {_vendor(stack) for stack in computing}
     for stack in computing:
         vendor = _vendor(stack)
@@ -73,7 +73,7 @@ def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
 
     Leave the version out, or give a pool the fabric class.
     """
-    computing = {n: s for n, s in stacks(context).items() if s.pool.role == "compute"}
+    computing = {n: s for n, s in stacks(context).items() if s.pool.is_compute}
     fabrics = {stack.need.fabric or "" for stack in computing.values()}
     if computing and "" not in fabrics:
         first = next(iter(computing.values()))

@@ -131,7 +131,7 @@ def slurm_too_old_for_cgroups(context: CheckContext) -> Iterator[Finding]:
     def too_old() -> Iterator[tuple[PoolStack, Finding]]:
         for name, stack in stacks(context).items():
             have = slurm[name].version if name in slurm else None
-            if stack.pool.role != "compute" or not stack.is_real or not have:
+            if not stack.pool.is_compute or not stack.is_real or not have:
                 continue
             if not older(have, least):
                 continue

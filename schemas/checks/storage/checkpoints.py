@@ -67,7 +67,7 @@ def _largest(context: CheckContext) -> int | None:
     """Return the GPUs of the largest partition; None when one isn't known."""
     if context.scheduler is None:
         return None
-    compute = [name for name, pool in context.pools.items() if pool.role == "compute"]
+    compute = [name for name, pool in context.pools.items() if pool.is_compute]
     groups = [one.pools for one in context.scheduler.partitions.values()] or [compute]
     sizes = [_gpus(context, pools) for pools in groups]
     return None if None in sizes else max(size or 0 for size in sizes)
@@ -117,7 +117,7 @@ def checkpoint_storage_ephemeral(context: CheckContext) -> Iterator[Finding]:
             relies_on=needs,
         )
     elif context.mounts.is_certain(name) and not any(
-        context.pools[pool].role == "compute" for pool in mounting
+        context.pools[pool].is_compute for pool in mounting
     ):
         yield Finding(
             summary=f'no compute pool mounts "{name}", where checkpoints are written',

@@ -280,7 +280,7 @@ def _no_efa(context: CheckContext, name: str) -> bool:
     machines = [
         context.machine(context.pools[pool])
         for pool in context.mounts.mounted_by(name)
-        if context.pools[pool].role == "compute"
+        if context.pools[pool].is_compute
     ]
     known = [machine.nics for machine in machines if machine is not None and machine.nics]
     none = not any(nic.kind == "efa" for nics in known for nic in nics)

@@ -87,6 +87,27 @@ def test_of_controllers_in_slurm_conf_the_first_line_leads_and_no_other_is_lost(
     assert {"backup controller ctl2", "backup controller ctl3"} <= listed
 
 
+def test_a_controller_that_is_a_node_computes_and_keeps_its_partitions(tmp_path: Path) -> None:
+    conf = "\n".join(
+        (
+            "ClusterName=bench",
+            "SlurmctldHost=box01(10.4.0.2)",
+            "NodeName=box01 CPUs=224 Sockets=2 CoresPerSocket=56 ThreadsPerCore=2 RealMemory=2000000",
+            "NodeName=box02 NodeAddr=10.4.0.9 CPUs=16 RealMemory=64000",
+            "PartitionName=all Nodes=box01,box02 Default=YES",
+        )
+    )
+    output = read_slurm([conf])
+    found = adopt_slurm(output, name="", user="ops", origin="a test", date="2026-11-22")
+    head = found.spec["pools"]["head"]
+    assert (head["role"], head["compute"]) == ("controller", True)
+    assert head["hosts"] == [{"name": "box01", "address": "10.4.0.2"}]
+    assert head["cpu"] == {"sockets": 2, "cores": 56, "threads_per_core": 2}
+    assert found.spec["scheduler"]["partitions"]["all"]["pools"] == ["head", "all"]
+    assert not [each.where for each in found.not_carried if "box01" in each.where]
+    assert [d for d in written(found, tmp_path).diagnostics if d.is_error] == []
+
+
 def test_what_the_spec_does_not_say_is_listed_with_what_to_do() -> None:
     listed = {each.where for each in adopted("scontrol.txt").not_carried}
     assert {

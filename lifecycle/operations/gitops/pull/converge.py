@@ -39,7 +39,7 @@ def pushed_and_pulled(
     for that builds on the rest. One that has never joined also gets what it needs before it can
     look after itself.
     """
-    compute = {host.name for host in inventory.with_role("compute")}
+    compute = {host.name for host in inventory.hosts if host.role == "compute"}
     secret: dict[str, set[str]] = {}
     for item in pending.steps:
         if item.step.secrets:
