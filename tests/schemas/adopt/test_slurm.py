@@ -88,15 +88,12 @@ def test_of_controllers_in_slurm_conf_the_first_line_leads_and_no_other_is_lost(
 
 
 def test_a_controller_that_is_a_node_computes_and_keeps_its_partitions(tmp_path: Path) -> None:
-    conf = "\n".join(
-        (
-            "ClusterName=bench",
-            "SlurmctldHost=box01(10.4.0.2)",
-            "NodeName=box01 CPUs=224 Sockets=2 CoresPerSocket=56 ThreadsPerCore=2 RealMemory=2000000",
-            "NodeName=box02 NodeAddr=10.4.0.9 CPUs=16 RealMemory=64000",
-            "PartitionName=all Nodes=box01,box02 Default=YES",
-        )
-    )
+    conf = """ClusterName=bench
+SlurmctldHost=box01(10.4.0.2)
+NodeName=box01 Sockets=2 CoresPerSocket=56 ThreadsPerCore=2 RealMemory=2000000
+NodeName=box02 NodeAddr=10.4.0.9 CPUs=16 RealMemory=64000
+PartitionName=all Nodes=box01,box02 Default=YES
+"""
     output = read_slurm([conf])
     found = adopt_slurm(output, name="", user="ops", origin="a test", date="2026-11-22")
     head = found.spec["pools"]["head"]
