@@ -18,6 +18,7 @@ from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
 from ...schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from ..hosts import Host
+from .kubernetes_objects.registration import registration
 from .node import NodeFacts
 from .roles import role_compiler
 from .slurm.nodes import machine_of
@@ -212,6 +213,10 @@ def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]
         "kubernetes_endpoint": endpoint(node.spec, control_planes),
         "kubernetes_labels": {POOL_LABEL: node.name},
     }
+    labels, taints = registration(node)
+    if taints:
+        variables["kubernetes_labels"] = {POOL_LABEL: node.name, **labels}
+        variables["kubernetes_taints"] = taints
     variables |= _moved_by(node)
     if balanced_site(node.spec) is not None and node.pool.role == "controller":
         variables["kubernetes_load_balanced"] = True

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.nodes import (
+    AWAITED_DOMAIN,
     NO_PARTITION,
     PARTITION_DOMAIN,
     TAINT_DOMAIN,
@@ -154,7 +155,8 @@ def _marks(marks: Mapping[str, Any], node: LiveNode) -> Marks | None:
 
 
 def _is_our_label(label: str) -> bool:
-    return label.partition("/")[0] in {DOMAIN, PARTITION_DOMAIN, TAINT_DOMAIN} or label == _MIG
+    ours = {AWAITED_DOMAIN, DOMAIN, PARTITION_DOMAIN, TAINT_DOMAIN}
+    return label.partition("/")[0] in ours or label == _MIG
 
 
 def _lines(verb: str, keys: Iterable[ObjectKey]) -> Iterator[str]:

@@ -10,8 +10,8 @@ import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import chosen_addons
 from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from ...inventory.compile.kubernetes_objects.nodes import nodes
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
+from ...inventory.compile.kubernetes_objects.registration import nodes
 from ...inventory.compile.kubernetes_objects.tree import FIRST, objects
 from ...inventory.hosts import ClusterInventory
 from ...schemas.catalog import Catalog

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...inventory.compile.kubernetes_objects.nodes import POOL
+from ...inventory.compile.kubernetes_objects.nodes import AWAITED_DOMAIN, POOL, STARTUP_TAINT
 from ...inventory.compile.kubernetes_objects.objects import (
     CLUSTER_LABEL,
     DOMAIN,
@@ -15,6 +15,7 @@ from ...inventory.compile.kubernetes_objects.objects import (
     MANAGED_BY,
 )
 from ...schemas.derived.control_planes import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
+from ...schemas.structure.decoding import decode_json
 from .kubectl import Kubectl, rows
 from .objects import DIGEST, ObjectKey, key_of
 
@@ -47,6 +48,8 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is cordoned, RFC 3339; "" when nobody wrote it down."""
     unfit: str = ""
     """What its health check says; "" when it is fit or says nothing."""
+    awaits: tuple[str, ...] = ()
+    """Resources that its device plugins have not offered yet; it takes no job's pod before."""
 
     @property
     def out(self) -> bool:
@@ -149,6 +152,11 @@ NODE_FIELDS = {
     "since": _annotation(DRAINED_AT),
     "unfit": _of_condition(UNFIT, "status"),
     "finding": _of_condition(UNFIT, "message"),
+    "starts": f'{{.spec.taints[?(@.key=="{STARTUP_TAINT}")].key}}',
+    "labels": "{.metadata.labels}",
+    "allocatable": "{.status.allocatable}",
+    "conditions": "{range .status.conditions[*]}"
+    '{.type}{"\\t"}{.status}{"\\t"}{.message}{"\\u001c"}{end}',
 }
 POD_FIELDS = {
     "namespace": "{.metadata.namespace}",
@@ -177,8 +185,37 @@ def node_seen(row: Mapping[str, str]) -> NodeSeen:
         cordoned=cordoned,
         reason=row["reason"] if cordoned else "",
         since=row["since"] if cordoned else "",
-        unfit=row["finding"] if row["unfit"] == "True" else "",
+        unfit=row["finding"] if row["unfit"] == "True" else _problem(row.get("conditions", "")),
+        awaits=_awaits(row) if row.get("starts") else (),
     )
+
+
+def _problem(conditions: str) -> str:
+    """Return what a node's problem detector or its kubelet says of it; "" when it says nothing bad.
+
+    EKS' agent, and Kubernetes' own detector under GKE and AKS, say problems as conditions: one that
+    is called after what is ready is False then, any other is True (kubernetes/
+    node-problem-detector, README; EKS User Guide, "Detect node health issues"; read 2026-11).
+    """
+    for line in conditions.split("\x1c"):
+        kind, _, rest = line.strip().partition("\t")
+        status, _, message = rest.partition("\t")
+        if kind in {"", "Ready", UNFIT}:
+            continue
+        if status == ("False" if kind.endswith("Ready") else "True"):
+            return f"{kind}: {message}" if message else kind
+    return ""
+
+
+def _awaits(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a node that starts lacks, as far as its own object says it."""
+    labels, there = (
+        decode_json(row[field] or "{}", dict[str, str]) for field in ("labels", "allocatable")
+    )
+    prefix = f"{AWAITED_DOMAIN}/"
+    named = (name.removeprefix(prefix) for name in sorted(labels) if name.startswith(prefix))
+    awaited = [name.replace("_", "/", 1) for name in named]
+    return tuple(name for name in awaited if there.get(name, "0") == "0") or tuple(awaited)
 
 
 def _pod(row: Mapping[str, str]) -> PodSeen:
@@ -201,6 +238,7 @@ _ALWAYS = (
     "priorityclasses.scheduling.k8s.io",
     "resourcequotas",
     "limitranges",
+    "serviceaccounts",
     "networkpolicies.networking.k8s.io",
     "roles.rbac.authorization.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",

@@ -10,6 +10,7 @@ from ..cluster.progress import Finding, Reporter, StageProgress
 from ..cluster.sites import OpenSite
 from ..nodes.ssh import SshSession
 from ..operations.etcd_state import bring_etcd
+from ..secrets.makers import keep_passwords
 from ..status.observe import Observation
 from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
@@ -90,6 +91,10 @@ def _build_kubernetes(state: UpState) -> None:
     state.cluster.kubernetes = ready_kubernetes(state.report)
 
 
+def _keep_passwords(state: UpState) -> None:
+    keep_passwords(state.cluster.vault, state.cluster.spec)
+
+
 def _drain_leaving(state: UpState) -> None:
     drain_leaving(state.cluster, state.before, state.session, state.report)
 
@@ -129,6 +134,12 @@ KUBERNETES_PHASES = SchedulerPhases(
         ),
     ),
     before_sites=(
+        Phase(
+            "keep registries' passwords",
+            _keep_passwords,
+            "The state keeps them, by versions.",
+            _has_control_plane,
+        ),
         Phase("drain leaving nodes", _drain_leaving, "A node that was drained is drained again."),
     ),
     after_sites=(

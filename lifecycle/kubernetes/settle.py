@@ -32,6 +32,7 @@ from .difference import Difference, Marks, difference
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .objects import DesiredObjects, desired_objects
 from .observe import NOTHING, read_live
+from .release.logins import LoginChanges, login_changes, settle_logins
 from .workloads import occupied
 
 JOINED = "kubernetes.join"
@@ -63,18 +64,23 @@ def objects_plan(
         return None  # the plan names them, and that what would change there is unknown
     if not _is_up(cluster, observation):
         differs = difference(found, NOTHING, _hosts(observation))
-        addons = together.fresh(found.facts)
+        addons, logins = together.fresh(found.facts), LoginChanges()
     else:
         try:
             kubectl = kubectl_of(session, observation.existing)
             addons, more = together.observe_addons(kubectl, found.facts)
             differs = _compare(kubectl, found, observation, more)
+            logins = _logins(kubectl, cluster, found, differs)
         except (ApiSilent, ApiRefused) as error:
             return AccountingPlan(problem=str(error))
     for diagnostic in together.without_a_program(addons):
         emit(diagnostic)
     plan = differs.plan()
-    return msgspec.structs.replace(plan, changes=(*addons.lines(), *plan.changes))
+    return msgspec.structs.replace(
+        plan,
+        changes=(*addons.lines(), *plan.changes, *logins.lines),
+        exact=(*plan.exact, *logins.exact),
+    )
 
 
 def _is_up(cluster: Cluster, observation: Observation) -> bool:
@@ -114,6 +120,8 @@ def settle_objects(
         step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
         nodes = _awaited_nodes(found, observation, addons)
         late = _settle(kubectl, found, differs, addons, step, nodes=nodes)
+        logins = _logins(kubectl, cluster, found, differs)
+        settle_logins(kubectl, cluster.vault, found.facts, logins, prune=prune)
         late += (
             () if any(diagnostic.is_error for diagnostic in late) else _rolled_out(kubectl, found)
         )
@@ -131,6 +139,16 @@ def settle_objects(
     ok = not any(diagnostic.is_error for diagnostic in late)
     report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
     return (*late, *remaining_namespaces(differs.kept))
+
+
+def _logins(
+    kubectl: Kubectl, cluster: Cluster, found: DesiredObjects, differs: Difference
+) -> LoginChanges:
+    """Compare the logins of registries; none is asked for where none is, nor was."""
+    named = found.facts.scheduler.registries
+    if not named and all(key.kind != "ServiceAccount" for key in differs.other):
+        return LoginChanges()
+    return login_changes(kubectl, cluster.vault, found.facts)
 
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:

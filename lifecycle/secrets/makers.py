@@ -13,12 +13,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ...inventory.compile.hooks import hook_secrets
 from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
+from ...inventory.compile.kubernetes_objects.accounts import REGISTRY_PREFIX
 from ...inventory.compile.network.links import KEY_PREFIX, PEERS_PREFIX
 from ...inventory.compile.slurm.accounting import DATABASE_SECRET
 from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.access import DIRECTORY_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
-from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
+from ...schemas.spec import ClusterSpec, DirectoryUsers, KubernetesScheduler, SlurmScheduler
 from ..cluster.outcome import LifecycleError, failure
 from .references import UnreadableSecret, read_reference
 from .vault import SecretVault, munge_key
@@ -67,7 +68,23 @@ def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
         DIRECTORY_SECRET: users.bind_password if isinstance(users, DirectoryUsers) else None,
     }
     given = {name: reference for name, reference in found.items() if reference is not None}
-    return given | hook_secrets(spec)
+    return given | hook_secrets(spec) | _registry_passwords(spec)
+
+
+def _registry_passwords(spec: ClusterSpec) -> dict[str, str]:
+    """Return the passwords of registries of images, which no step of a node needs."""
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return {}
+    return {f"{REGISTRY_PREFIX}{name}": o.password for name, o in spec.scheduler.registries.items()}
+
+
+def keep_passwords(vault: SecretVault, spec: ClusterSpec) -> None:
+    """Read the passwords of registries, and keep them encrypted in the state.
+
+    Raises:
+        LifecycleError: one can't be read, and none is kept (GC959).
+    """
+    make_secrets(vault, spec, tuple(sorted(_registry_passwords(spec))))
 
 
 def read_provided(name: str, reference: str, *, is_kept: bool) -> bytes | None:

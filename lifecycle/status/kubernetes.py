@@ -73,9 +73,9 @@ def kubernetes_report(kubectl: Kubectl) -> SchedulerReport:
     view = SchedulerView(
         states={name: _state(node) for name, node in nodes.items()},
         reasons={
-            name: node.why or f"{LEFT}: {node.unfit}"
+            name: node.why or _why_not_yet(node)
             for name, node in nodes.items()
-            if node.out or node.unfit
+            if node.out or node.unfit or node.awaits
         },
         queue=queue_of(work, now=datetime.now(UTC)),
     )
@@ -197,7 +197,16 @@ def _state(node: NodeSeen) -> str:
         return "not ready, cordoned" if node.cordoned else "not ready"
     if node.cordoned:
         return "cordoned"
+    if node.awaits:
+        return "starting"
     return "ready, unfit" if node.unfit else "ready"
+
+
+def _why_not_yet(node: NodeSeen) -> str:
+    """Return what is said of a node that is in service, and fit or left there."""
+    if node.awaits:
+        return f"no device plugin has registered {', '.join(node.awaits)} yet"
+    return f"{LEFT}: {node.unfit}"
 
 
 def _pending_reasons(

@@ -29,7 +29,7 @@ def asking(squeue: str) -> str:
 _VIEW = asking("--states=PENDING,RUNNING --format=%T")
 _NOT_FIT = (
     *("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs"),
-    *("cordoned", "not ready", "unfit"),
+    *("cordoned", "not ready", "starting", "unfit"),
 )
 """Words in the states of sinfo, and of nodes of Kubernetes."""
 

@@ -186,6 +186,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "fabric.interfaces": _real_gpus,
     "fabric.networks": _sites,
     "fabric.rdma": _rdma,
+    "kubernetes.access": lambda context: context.kubernetes is not None,
     "kubernetes.cluster": lambda context: (
         context.kubernetes is not None
         or any(pool.kubernetes is not None for pool in context.pools.values())

@@ -121,6 +121,19 @@ def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE
 
 
+def is_queued_for(kubernetes: KubernetesScheduler, pool: Pool) -> bool:
+    """Whether a pool's nodes come all at once for a job that Kueue holds until then.
+
+    GKE calls it flex-start with queued provisioning (cloud.google.com/kubernetes-engine/docs/
+    how-to/provisioningrequest; read 2026-11).
+    """
+    bought = {"" if isinstance(one, str) else one.market for one in pool.market} | {
+        one for one in pool.market if isinstance(one, str)
+    }
+    flex = pool.is_elastic and "flex-start" in bought
+    return kubernetes.control_plane == "gke" and kubernetes.kueue and flex
+
+
 DEFAULT_RELEASE = "1.35"
 """Release of clusters whose spec says none and whose nodes no tested set fits (local nodes)."""
 OLDEST = "1.31"

@@ -153,11 +153,61 @@ class KubernetesGpu(SpecModel, frozen=True):
     """Dynamic resource allocation instead of the device plugin."""
 
 
+class CloudIdentity(SpecModel, frozen=True):
+    """Who an account's pods are to the cloud that runs the control plane; no key is anywhere."""
+
+    UPDATES: ClassVar = updates(in_place="name client_id")
+
+    name: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=512,
+            examples=["arn:aws:iam::123456789012:role/nlp", "nlp@acme.iam.gserviceaccount.com"],
+        ),
+    ]
+    """An identity that exists: a role's ARN (EKS), the e-mail of a service account (GKE), the
+    resource id of a managed identity (AKS)."""
+    client_id: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$(?!\n)",
+                examples=["00000000-0000-0000-0000-000000000000"],
+            ),
+        ]
+        | None
+    ) = None
+    """Client id of the managed identity (AKS)."""
+
+
+class RegistryLogin(SpecModel, frozen=True):
+    """How nodes pull accounts' images from a registry that wants a login."""
+
+    UPDATES: ClassVar = updates(in_place="server username password accounts")
+
+    server: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$(?!\n)",
+            max_length=253,
+            examples=["nvcr.io"],
+        ),
+    ]
+    """Host of the registry, and its port where that isn't 443."""
+    username: Annotated[str, Meta(min_length=1, examples=["$oauthtoken"])]
+    """Who logs in; NGC's API keys log in as $oauthtoken."""
+    password: Secret
+    """Of that user, or a token."""
+    accounts: list[AccountName] = field(default_factory=list)
+    """Accounts whose pods pull with it, and whose members can read it; empty: all."""
+
+
 class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kubernetes"):
     """Kubernetes by kubeadm, or the cloud's own control plane."""
 
     UPDATES: ClassVar = updates(
-        in_place="partitions qos accounts kueue addons pod_security",
+        in_place="partitions qos accounts kueue addons pod_security identities registries",
         rolling="gpu",
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
@@ -186,6 +236,10 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     """Pod Security Standard that pods of accounts are held to; baseline lets containers be root."""
     addons: list[Name] = field(default_factory=list)
     """Add-ons of the catalog in addition to the built-in ones."""
+    identities: dict[AccountName, CloudIdentity] = field(default_factory=dict)
+    """Account -> identity of the cloud that its pods have (EKS, GKE, AKS)."""
+    registries: dict[Name, RegistryLogin] = field(default_factory=dict)
+    """Registries of images that want a login; pods of accounts need not name a secret."""
 
 
 class Topology(SpecModel, frozen=True):

@@ -192,6 +192,15 @@ def made_gateways(
     }
 
 
+ACCOUNTS_SERVICE_ACCOUNT = "default"
+"""Service account of an account's pods, in the namespace of its name: members make no others."""
+
+
+def identities(kubernetes: KubernetesScheduler) -> tuple[tuple[str, str], ...]:
+    """Return the accounts whose pods are somebody to the cloud, with that identity's name."""
+    return tuple((name, one.name) for name, one in sorted(kubernetes.identities.items()))
+
+
 def elastic_labels(spec: ClusterSpec, pool: str) -> dict[str, str]:
     """Return the labels that nodes of a pool of a cloud's control plane come with by themselves.
 

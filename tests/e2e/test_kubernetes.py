@@ -227,6 +227,32 @@ def test_simulated_gpus_are_given_out_and_no_more_than_there_are(live: Kubernete
     live.runs("eight")
 
 
+def test_a_node_takes_no_pod_before_its_device_plugin_has_registered(
+    live: KubernetesCluster,
+) -> None:
+    live.free()
+    plugin = ("daemonset", "simulated-gpu-gpu", "--namespace=gcluster-system")
+    live.kubectl("delete", *plugin, "--wait")
+    live.kubectl("delete", "node", "gpu001")
+    live.on("gpu001", "systemctl restart kubelet")
+    until(lambda: live.ready().get("gpu001", False), seconds=90)
+    taints = [one["key"] for one in live.get("node", "gpu001")["spec"]["taints"]]
+    assert "gcluster.local/startup" in taints
+    live.apply(pod("early", qos="low"))
+    status = live.json("status", str(live.spec), expect=None)
+    (node,) = (one for one in status["nodes"] if one["name"] == "gpu001")
+    assert node["reason"] == "no device plugin has registered nvidia.com/gpu yet"
+    assert live.phase("early") == "Pending"
+    live.free()
+    live.up()
+    live.apply(pod("late", qos="low"))
+    live.runs("late")
+    found = live.get("node", "gpu001")
+    assert not [t for t in found["spec"].get("taints", []) if "gcluster" in t["key"]]
+    assert found["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    live.free()
+
+
 def test_a_quota_is_held(live: KubernetesCluster) -> None:
     said = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
     assert "exceeded quota" in said

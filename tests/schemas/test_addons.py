@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects import addons
@@ -40,3 +43,15 @@ def test_every_add_on_has_its_place_in_the_order() -> None:
 def test_what_has_no_digest_is_reported_with_its_images() -> None:
     assert addon("kueue").unfilled == ["", "registry.k8s.io/kueue/kueue:v0.20.3"]
     assert "" not in addon("csi-driver-nfs").unfilled
+
+
+def test_the_page_says_of_which_add_ons_all_digests_are_known() -> None:
+    known = load_catalog().addons.values()
+    whole = {one.name for one in known if not one.unfilled}
+    part = {one.name for one in known if one.unfilled and "" not in one.unfilled}
+    page = (Path(__file__).parents[2] / "docs" / "kubernetes-addons.md").read_text("utf-8")
+    sentence = " ".join(page.split()).partition("wants a bundle**: ")[2].partition(". The ")[0]
+    counted = f"of the {len(known)} add-ons here {len(whole)} is known by all of its digests"
+    assert sentence.startswith(counted)
+    assert f", and of {len(part)} the manifest or chart is" in sentence
+    assert set(re.findall("`([a-z0-9-]+)`", sentence)) == whole | part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....schemas.spec import Qos
+from ....schemas.spec import Qos, RegistryLogin
 from ...accounting.records import NORMAL
 from ..steps import Json
 from .confinement import pod_security
@@ -28,7 +28,7 @@ _RULES: tuple[tuple[list[str], list[str], list[str]], ...] = (
     (["batch"], ["jobs", "cronjobs"], _WRITE),
     (["jobset.x-k8s.io"], ["jobsets"], _WRITE),
     (["kubeflow.org"], ["mpijobs"], _WRITE),
-    (["trainer.kubeflow.org"], ["trainjobs"], _WRITE),
+    (["trainer.kubeflow.org"], ["trainjobs", "trainingruntimes"], _WRITE),
     ([""], ["configmaps", "secrets", "services", "persistentvolumeclaims"], _WRITE),
     (["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"], _WRITE),
     ([""], ["pods", "pods/log", "events", "resourcequotas", "limitranges"], _READ),
@@ -101,6 +101,57 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
             )
         )
     return made
+
+
+REGISTRY_PREFIX = "registry-"
+"""How the secret of a registry's login is called: in an account's namespace, and in the vault."""
+PODS_ACCOUNT = "default"
+"""Service account of an account's pods: members make no others."""
+_CLIENT = "azure.workload.identity/client-id"
+AZURE_USE = {"azure.workload.identity/use": "true"}
+"""Label of pods that AKS gives their account's identity to (learn.microsoft.com/azure/aks/
+workload-identity-overview; read 2026-11)."""
+
+
+def registries_of(facts: KubernetesFacts, account: str) -> dict[str, RegistryLogin]:
+    """Return the logins that a namespace's pods pull with, by their secrets' names.
+
+    gcluster's own jobs pull with those that are for everyone.
+    """
+    return {
+        f"{REGISTRY_PREFIX}{name}": one
+        for name, one in sorted(facts.scheduler.registries.items())
+        if not one.accounts or account in one.accounts
+    }
+
+
+def service_accounts(facts: KubernetesFacts) -> list[Object]:
+    """Return the service account of each account's pods, and of gcluster's own jobs.
+
+    Its secrets are made by `up`, which reads the passwords. Under EKS the stack says who its pods
+    are; GKE and AKS read it here. It is there without either, so that what a spec drops goes and
+    the service account stays.
+    """
+    return [
+        new(
+            "v1",
+            "ServiceAccount",
+            PODS_ACCOUNT,
+            namespace=namespace,
+            annotations=_identity_notes(facts, namespace),
+            imagePullSecrets=[{"name": name} for name in registries_of(facts, namespace)] or None,
+        )
+        for namespace in (SYSTEM_NAMESPACE, *facts.accounts)
+    ]
+
+
+def _identity_notes(facts: KubernetesFacts, account: str) -> dict[str, str]:
+    one, plane = facts.scheduler.identities.get(account), facts.scheduler.control_plane
+    if one is None:
+        return {}
+    if plane == "gke":
+        return {"iam.gke.io/gcp-service-account": one.name}
+    return {_CLIENT: one.client_id} if plane == "aks" and one.client_id else {}
 
 
 _UNSAID: dict[str, Json] = {

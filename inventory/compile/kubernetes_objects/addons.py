@@ -24,7 +24,7 @@ from .devices.gpus import (
     nvidia_values,
 )
 from .facts import KubernetesFacts
-from .nodes import MACHINE
+from .nodes import MACHINE, of_plugins
 from .objects import Object, documents, new, owned, to_yaml
 from .queues import kueue_values
 from .volumes import LOCAL_PATH, csi_addons, local_folders
@@ -48,7 +48,7 @@ ORDER = (
     "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
-    "metrics-server", "jobset", "mpi-operator", "kueue",
+    "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
@@ -56,7 +56,7 @@ _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")
 
 def chosen_addons(facts: KubernetesFacts) -> list[ChosenAddon]:
     """Return the add-ons that the spec needs or names, with their values, in order."""
-    needed = (_needed(facts) | set(facts.scheduler.addons)) - facts.without
+    needed = (_needed(facts) | facts.named_addons) - facts.without
     ranked = sorted(needed, key=lambda n: (ORDER.index(n) if n in ORDER else len(ORDER), n))
     values = _values()
     return [
@@ -123,7 +123,10 @@ def _efa_machines(facts: KubernetesFacts) -> list[str]:
 
 def _efa_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return which nodes the plugin runs on: the label is ours, for nodes that no cloud labels."""
-    return {"supportedInstanceLabels": {"keys": [MACHINE], "values": _efa_machines(facts)}}
+    return {
+        "supportedInstanceLabels": {"keys": [MACHINE], "values": _efa_machines(facts)},
+        "tolerations": of_plugins(facts),
+    }
 
 
 def _local_path_values(facts: KubernetesFacts) -> dict[str, Json]:
@@ -150,6 +153,7 @@ def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
         "aws-efa-device-plugin": _efa_values,
         "local-path-provisioner": _local_path_values,
         "kueue": kueue_values,
+        "kubeflow-trainer": lambda _: {"jobset": {"install": False}},
     }
 
 

@@ -19,6 +19,7 @@ from .devices.google import (
     google_folders,
 )
 from .facts import KubernetesFacts
+from .nodes import STARTUP_TAINT
 from .objects import Object, admission_policy, literal, validation
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
@@ -79,8 +80,11 @@ def _confined(
         validation(
             f"{pod}.?tolerations.orValue([]).all(t, t.?key.orValue('') != '' && "
             "!t.key.startsWith('node-role.kubernetes.io/') && "
-            "t.key != 'node.kubernetes.io/unschedulable')",
-            literal("no toleration of everything, of control planes' taints or of drained nodes"),
+            f"!(t.key in ['node.kubernetes.io/unschedulable', {literal(STARTUP_TAINT)}]))",
+            literal(
+                "no toleration of everything, of control planes' taints, or of nodes that are "
+                "drained or start"
+            ),
         ),
         validation(
             f"{pod}.?volumes.orValue([]).all(v, !has(v.hostPath))",

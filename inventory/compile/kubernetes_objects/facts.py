@@ -53,6 +53,13 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return gpu_sharing(self.scheduler, pool, self.spec.pools[pool])
 
     @cached_property
+    def named_addons(self) -> frozenset[str]:
+        """Add-ons that the spec names and its nodes get, with what these can't be without."""
+        named = set(self.scheduler.addons)
+        more = {first for name in named for first in self.catalog.addons[name].after}
+        return frozenset(named | more) - self.without
+
+    @cached_property
     def partitions(self) -> Mapping[str, Partition]:
         """Partitions by name; where the spec has none, "main" with every compute pool."""
         return dict(sorted(written_partitions(self.spec).items()))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...hosts import Host
 from ..slurm.topology import in_order, in_placements
 from ..steps import Json
-from .facts import KubernetesFacts
+from .facts import KubernetesFacts, tolerations
 from .objects import DOMAIN, label_value
 
 POOL = f"{DOMAIN}/pool"
@@ -28,6 +28,25 @@ NO_PARTITION = f"{DOMAIN}/no-partition"
 """Taint of nodes that no partition has: only pods that tolerate it run there."""
 
 
+STARTUP_TAINT = f"{DOMAIN}/startup"
+"""Taint of nodes whose device plugins haven't registered yet: Karpenter's word is startup taint."""
+AWAITED_DOMAIN = f"awaits.{DOMAIN}"
+"""awaits.gcluster.local/RESOURCE on nodes that take no pod without RESOURCE; "_" for its "/"."""
+STARTUP_TOLERATION: dict[str, Json] = {
+    "key": STARTUP_TAINT,
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
+"""Of the cluster's own pods: plugins run on nodes that wait for them, and all else that comes
+before the plugins has no other place where each node has GPUs."""
+
+
+def of_plugins(facts: KubernetesFacts) -> list[Json]:
+    """Return what pods tolerate that bring devices: nodes that wait for them, pools' taints."""
+    starts = facts.scheduler.control_plane == "self"
+    return [*([dict(STARTUP_TOLERATION)] if starts else []), *tolerations(facts, facts.compute)]
+
+
 TAINT_DOMAIN = f"taint.{DOMAIN}"
 """taint.gcluster.local/KEY on nodes with a taint of the spec: by it the taint is taken away again
 when the spec drops it. KEY has "_" for "/"."""
@@ -36,24 +55,6 @@ when the spec drops it. KEY has "_" for "/"."""
 def taint_label(key: str) -> str:
     """Return the label that says that a taint is the spec's."""
     return f"{TAINT_DOMAIN}/{label_value(key.replace('/', '_'))}"
-
-
-def nodes(facts: KubernetesFacts) -> dict[str, Json]:
-    """Return host -> its labels and taints, for all hosts but the controllers.
-
-    They are the kubelet's to set when it registers: nobody applies Node objects, for who prunes one
-    removes the node.
-    """
-    made: dict[str, Json] = {}
-    for pool in sorted(facts.spec.pools):
-        pool_spec = facts.spec.pools[pool]
-        if pool_spec.role == "controller":
-            continue
-        alike = pool_labels(facts, pool) | gpu_node_labels(facts, pool)
-        taints = pool_taints(facts, pool)
-        for host in placed(facts, facts.inventory.in_pool(pool)):
-            made[host.name] = {"labels": alike | place_labels(host), "taints": taints}
-    return made
 
 
 def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:

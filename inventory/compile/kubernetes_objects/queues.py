@@ -6,7 +6,7 @@ partitions that share a pool count it once, and an account's quota bounds all th
 
 from __future__ import annotations
 
-from ....schemas.derived.control_planes import CLAIMS_SINCE, has
+from ....schemas.derived.control_planes import CLAIMS_SINCE, has, is_queued_for
 from ..steps import Json
 from .accounts import gpu_limits, qualities
 from .devices.fabric import fabric_access
@@ -16,6 +16,7 @@ from .facts import (
     KubernetesFacts,
     capacity,
     covered,
+    gpu_resource,
     quantity,
     tolerations,
 )
@@ -134,8 +135,56 @@ def cluster_queues(facts: KubernetesFacts) -> list[Object]:
                 "resourceGroups": _groups(resources, of),
                 "preemption": preemption(facts),
             }
+            if queued := [p for p in facts.partitions[partition].pools if p in queued_pools(facts)]:
+                check = {"name": PROVISIONING, "onFlavors": queued}
+                spec["admissionChecksStrategy"] = {"admissionChecks": [check]}
             made.append(new(API, "ClusterQueue", f"{account}.{partition}", spec=spec))
     return made
+
+
+PROVISIONING = "queued-provisioning"
+"""Admission check of pools whose nodes come all at once for a job."""
+_PROVISIONING_CLASS = "queued-provisioning.gke.io"
+"""GKE's class of ProvisioningRequests that are made all at once or not yet."""
+
+
+def queued_pools(facts: KubernetesFacts) -> list[str]:
+    """Return the pools whose nodes the cloud queues for."""
+    return [p for p in facts.compute if is_queued_for(facts.scheduler, facts.spec.pools[p])]
+
+
+def provisioning(facts: KubernetesFacts) -> list[Object]:
+    """Return the check by which a job waits until the cloud has all of its nodes.
+
+    Kueue asks by a ProvisioningRequest once the job has its quota, and lets it go when the nodes
+    are there; its pods then stay on those (kueue.sigs.k8s.io, admission check controllers,
+    provisioning; GKE, "flex-start with queued provisioning"; read 2026-11).
+    """
+    pools = queued_pools(facts)
+    if not pools:
+        return []
+    config: dict[str, Json] = {
+        "provisioningClassName": _PROVISIONING_CLASS,
+        "managedResources": sorted({r for p in pools if (r := gpu_resource(facts, p))}),
+        "podSetUpdates": {
+            "nodeSelector": [
+                {
+                    "key": "autoscaling.gke.io/provisioning-request",
+                    "valueFromProvisioningClassDetail": "ResizeRequestName",
+                }
+            ]
+        },
+    }
+    parameters = {
+        "apiGroup": "kueue.x-k8s.io",
+        "kind": "ProvisioningRequestConfig",
+        "name": PROVISIONING,
+    }
+    check = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
+    return [
+        new(API, "ProvisioningRequestConfig", PROVISIONING, spec=config),
+        new(API, "AdmissionCheck", PROVISIONING, spec=check),
+    ]
 
 
 def local_queues(facts: KubernetesFacts) -> list[Object]:
@@ -205,7 +254,11 @@ _WHOLE_WITHIN_MIN = 30
 """Minutes after which a job whose pods are not all ready gives everything back and queues again: an
 image of 30 GB comes in that time at 20 MB/s (docs: Kueue, "Setup wait for pods ready")."""
 _FRAMEWORKS = ("batch/job",)
-_WITH_ADDON = {"jobset": "jobset.x-k8s.io/jobset", "mpi-operator": "kubeflow.org/mpijob"}
+_WITH_ADDON = {
+    "jobset": "jobset.x-k8s.io/jobset",
+    "kubeflow-trainer": "trainer.kubeflow.org/trainjob",
+    "mpi-operator": "kubeflow.org/mpijob",
+}
 """Add-on -> kind of job that Kueue then queues too."""
 _GATES_OF_CLAIMS = (
     "KueueDRAIntegration",
@@ -229,8 +282,8 @@ def configuration(facts: KubernetesFacts) -> dict[str, Json]:
 
     Every job in an account's namespace waits in a queue; gcluster's own and the add-ons' do not.
     """
-    named = set(facts.scheduler.addons)
-    frameworks = [*_FRAMEWORKS, *(kind for addon, kind in _WITH_ADDON.items() if addon in named)]
+    kinds = (kind for addon, kind in _WITH_ADDON.items() if addon in facts.named_addons)
+    frameworks = [*_FRAMEWORKS, *kinds]
     made: dict[str, Json] = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",

@@ -141,7 +141,7 @@ def _parts(facts: KubernetesFacts) -> dict[str, str]:
 
     Only the controllers of those kinds make parts. For who claims to be one waits in no queue.
     """
-    addons = [facts.catalog.addons[name] for name in facts.scheduler.addons]
+    addons = [facts.catalog.addons[name] for name in facts.named_addons]
     spaces = {one.namespace for one in addons if _BRING_PARENTS.intersection(one.kinds)}
     groups = sorted(f"system:serviceaccounts:{space}" for space in spaces)
     owned = (

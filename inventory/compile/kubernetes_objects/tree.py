@@ -13,6 +13,7 @@ from .accounts import (
     namespaces,
     priority_classes,
     quotas,
+    service_accounts,
     workload_priority_classes,
 )
 from .addons import addon_files, addon_namespaces
@@ -23,14 +24,15 @@ from .facts import KubernetesFacts, kubernetes_facts
 from .jobs.allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .jobs.templates import FOLDER as TEMPLATES
 from .jobs.templates import templates
-from .nodes import nodes
 from .objects import Object, documents, owned, to_yaml
 from .queues import (
     cluster_queues,
     cohorts,
     flavors,
     local_queues,
+    provisioning,
 )
+from .registration import nodes
 from .rules import rules
 from .volumes import (
     ADDONS,
@@ -94,6 +96,7 @@ def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
             "priorities": priority_classes(facts),
             "quotas": quotas(facts),
             "members": memberships(facts),
+            "service-accounts": service_accounts(facts),
             "isolation": isolation(facts),
             "rules": rules(facts),
             "claims": claim_templates(facts),
@@ -128,6 +131,7 @@ def queues(facts: KubernetesFacts) -> dict[str, list[Object]]:
         "priorities": workload_priority_classes(facts),
         "flavors": flavors(facts),
         "cohorts": cohorts(facts),
+        "provisioning": provisioning(facts),
         "cluster-queues": cluster_queues(facts),
         "local-queues": local_queues(facts),
     }

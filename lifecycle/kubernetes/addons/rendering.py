@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from ....inventory.compile.kubernetes_objects.addons import ChosenAddon
+from ....inventory.compile.kubernetes_objects.nodes import STARTUP_TAINT, STARTUP_TOLERATION
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN, Object
 from ....schemas.catalog import Addon
 from ...cluster.outcome import Exit, LifecycleError, failure
@@ -170,10 +171,14 @@ def _no_objects(addon: str, why: str) -> LifecycleError:
 ADDON_LABEL = f"{DOMAIN}/addon"
 """On every object of an add-on, with its name; the label of who manages it stays the chart's."""
 _CONTAINERS = ("containers", "initContainers")
+_MAKES_PODS = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "StatefulSet"})
 
 
 def prepared(made: Object, addon: Addon, cluster: str) -> Object:
     """Return an object with our labels and pinned images, without what only a server says.
+
+    Its pods tolerate nodes that start: device plugins come as add-ons, and what is waited for
+    before them has no other nodes where all of them have GPUs.
 
     Raises:
         LifecycleError: GC1062: it runs an image at another digest than the add-on's.
@@ -184,7 +189,31 @@ def prepared(made: Object, addon: Addon, cluster: str) -> Object:
     digests = {full_name(name): digest for name, digest in addon.images.items() if digest}
     whole = kept | {"metadata": metadata | {"labels": labels}}
     pinned: Object = _pinned(whole, digests, addon.name)
+    pod = _pod_of(pinned)
+    if pod is not None and not _tolerates_startup(pod):
+        pod["tolerations"] = [*(pod.get("tolerations") or []), dict(STARTUP_TOLERATION)]
     return pinned
+
+
+def _pod_of(made: Object) -> dict[str, Any] | None:
+    """Return what an object's pods are made from; None: it makes none."""
+    spec = made.get("spec")
+    if made["kind"] == "CronJob" and isinstance(spec, dict):
+        spec = (spec.get("jobTemplate") or {}).get("spec")
+    if made["kind"] not in _MAKES_PODS or not isinstance(spec, dict):
+        return None
+    found = (spec.get("template") or {}).get("spec")
+    return found if isinstance(found, dict) else None
+
+
+def _tolerates_startup(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod tolerates the startup taint already; an empty key stands for every taint."""
+    return any(
+        one.get("operator") == "Exists"
+        and one.get("key") in {None, "", STARTUP_TAINT}
+        and one.get("effect") in {None, "", "NoSchedule"}
+        for one in pod.get("tolerations") or ()
+    )
 
 
 def started_images(made: Any) -> Iterator[str]:

@@ -7,7 +7,7 @@ import ipaddress
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, Pool
-from ...pulumi.plan import architecture_of, managed_kubernetes, site_names, site_of
+from ...pulumi.plan import architecture_of, identities, managed_kubernetes, site_names, site_of
 from .facts import facts
 from .types import EksPlan, ImagePlan
 
@@ -40,6 +40,7 @@ def control_plane_plan(
         admin_cidrs=tuple(network.admin_cidrs),
         subnets=tuple(existing),
         cidrs=_two(reserved) if reserved else (),
+        identities=identities(kubernetes),
     )
 
 

@@ -183,6 +183,8 @@ class EksPlan(Plan, frozen=True):
     """Subnets that exist, in two zones; none: `cidrs` are made."""
     cidrs: tuple[str, ...]
     """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
+    identities: tuple[tuple[str, str], ...]
+    """Accounts with the ARN of the role that their pods have."""
 
 
 class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""EKS' own add-ons: the pod network, kube-proxy, cluster DNS, identities of pods, and EBS volumes.
+"""EKS' own add-ons: pod network, kube-proxy, DNS, identities of pods, health of nodes, EBS volumes.
 
 As add-ons of EKS they move with the cluster's release and are set up here; what EKS puts into a new
 cluster by itself nobody updates (EKS User Guide, "Amazon EKS add-ons", November 2026).
@@ -14,6 +14,7 @@ import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
+from ...pulumi.plan import ACCOUNTS_SERVICE_ACCOUNT
 from .policies import pod_trust
 
 _AGENT = "eks-pod-identity-agent"
@@ -37,9 +38,47 @@ _ADDONS = (
     _Addon("vpc-cni", '{"enableNetworkPolicy": "true"}'),
     _Addon("kube-proxy"),
     _Addon(_AGENT),
+    # It tells of GPUs, EFA, kernel and disks as conditions of nodes ("Node monitoring agent").
+    _Addon("eks-node-monitoring-agent"),
     _Addon("coredns", waits=True),
     _Addon(_VOLUMES, waits=True),
 )
+
+
+class PodIdentitiesArgs(Args, frozen=True):
+    """Who the accounts' pods are."""
+
+    names: Names
+    cluster: pulumi.Input[str]
+    """Name of the cluster."""
+    identities: tuple[tuple[str, str], ...]
+    """Accounts, which are namespaces, with the ARN of a role that exists."""
+
+
+class PodIdentities(Component[PodIdentitiesArgs]):
+    """Roles of the accounts' pods, which EKS' agent hands them; the role trusts EKS for that.
+
+    The role's trust is its owner's to give: pods.eks.amazonaws.com may assume it and tag the
+    session (EKS User Guide, "EKS Pod Identity", November 2026).
+    """
+
+    kind = "aws:PodIdentities"
+    associations: dict[str, pulumi.Output[str]]
+    """Account -> id of its association."""
+
+    def build(self, args: PodIdentitiesArgs) -> None:
+        """Make an association for each account."""
+        self.associations = {
+            account: aws.eks.PodIdentityAssociation(
+                args.names(f"pods-{account}"),
+                cluster_name=args.cluster,
+                namespace=account,
+                service_account=ACCOUNTS_SERVICE_ACCOUNT,
+                role_arn=role,
+                opts=self.child(),
+            ).association_id
+            for account, role in args.identities
+        }
 
 
 class EksAddonsArgs(Args, frozen=True):

@@ -29,7 +29,7 @@ from .control_plane import (
     ControlPlaneArgs,
     node_config,
 )
-from .eks_addons import EksAddons, EksAddonsArgs
+from .eks_addons import EksAddons, EksAddonsArgs, PodIdentities, PodIdentitiesArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
 from .storage import (
     RECORDED_SUBNET,
@@ -192,6 +192,13 @@ class _Site(SiteProgram[SitePlan]):
             node_role=self._identities.node_role,
         )
         made = self.make(ControlPlane, "control-plane", args)
+        if plan.control_plane.identities:
+            identities = PodIdentitiesArgs(
+                names=plan.names,
+                cluster=made.cluster_name,
+                identities=plan.control_plane.identities,
+            )
+            self.make(PodIdentities, "pod-identities", identities)
         pulumi.export(
             "control-plane",
             {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},

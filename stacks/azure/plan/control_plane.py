@@ -11,7 +11,7 @@ import msgspec
 from ....schemas.derived.control_planes import managed_release
 from ....schemas.spec import AzureSite, ClusterSpec, NodeTaint
 from ...pulumi.names import Limit, shortened
-from ...pulumi.plan import elastic_labels, elastic_taints, managed_kubernetes
+from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -45,6 +45,8 @@ class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose nodes are for the cluster's own pods."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
+    identities: tuple[tuple[str, str], ...]
+    """Accounts with the resource id of the managed identity that their pods are."""
 
 
 def control_plane_plan(
@@ -68,6 +70,7 @@ def control_plane_plan(
         taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         system=frozenset(name for name in machines if not spec.pools[name].runs_jobs),
         pools=frozenset(machines),
+        identities=identities(kubernetes),
     )
 
 

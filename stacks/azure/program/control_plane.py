@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
-from pulumi_azure_native import authorization, containerservice, network
+from pulumi_azure_native import authorization, containerservice, managedidentity, network
 
 from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
+from ...pulumi.plan import ACCOUNTS_SERVICE_ACCOUNT
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Json
 from ..plan.control_plane import AksPlan, pool_name
@@ -101,6 +103,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
                 outbound_type="userAssignedNATGateway" if args.nat else "loadBalancer",
             ),
             disk_encryption_set_id=args.disk_set_id,
+            **_workload_identity(plan),
             agent_pool_profiles=[
                 containerservice.ManagedClusterAgentPoolProfileArgs(
                     name="system",
@@ -116,6 +119,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
             opts=self.child(),
         )
         self.cluster_name = made.name
+        self._identities(args, made)
         authorization.RoleAssignment(
             args.names("aks-admin"),
             principal_id=authorization.get_client_config_output(
@@ -136,6 +140,45 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self.endpoint = answer.apply(lambda text: read_kubeconfig(text)[0])
         self.authority = answer.apply(lambda text: read_kubeconfig(text)[1])
+
+    def _identities(self, args: ControlPlaneArgs, made: containerservice.ManagedCluster) -> None:
+        """Let accounts' pods be the managed identities that the spec names.
+
+        Entra believes tokens of the cluster's issuer for that service account alone
+        (learn.microsoft.com/azure/aks/workload-identity-overview; read 2026-11).
+        """
+        issuer = made.oidc_issuer_profile.apply(lambda known: known.issuer_url if known else "")
+        for account, identity in args.plan.identities:
+            group, name = identity_parts(identity)
+            managedidentity.FederatedIdentityCredential(
+                args.names(f"pods-{account}"),
+                resource_group_name=group,
+                resource_name_=name,
+                issuer=issuer,
+                subject=f"system:serviceaccount:{account}:{ACCOUNTS_SERVICE_ACCOUNT}",
+                audiences=["api://AzureADTokenExchange"],
+                opts=self.child(),
+            )
+
+
+def identity_parts(identity: str) -> tuple[str, str]:
+    """Return resource group and name of a managed identity's resource id."""
+    parts = identity.strip("/").split("/")
+    return parts[3], parts[7]
+
+
+def _workload_identity(plan: AksPlan) -> dict[str, Any]:
+    """Return what lets the cluster vouch for its pods; {} where no account needs it."""
+    if not plan.identities:
+        return {}
+    return {
+        "oidc_issuer_profile": containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
+        "security_profile": containerservice.ManagedClusterSecurityProfileArgs(
+            workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(
+                enabled=True
+            )
+        ),
+    }
 
 
 def read_kubeconfig(encoded: str) -> tuple[str, str]:

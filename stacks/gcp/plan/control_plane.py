@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from ....schemas.catalog import Catalog
-from ....schemas.derived.control_planes import gpu_sharing, managed_release
+from ....schemas.derived.control_planes import gpu_sharing, is_queued_for, managed_release
 from ....schemas.spec import ClusterSpec, GcpSite, NodeTaint
-from ...pulumi.plan import elastic_labels, elastic_taints, managed_kubernetes
+from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 from .facts import facts
 from .pools import PoolPlan
 
@@ -45,6 +45,10 @@ class GkePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Elastic pool -> taints that its nodes come with."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
+    queued: frozenset[str]
+    """Pools whose nodes come by Kueue's ProvisioningRequests alone."""
+    identities: tuple[tuple[str, str], ...]
+    """Accounts with the e-mail of the service account that their pods are."""
 
 
 def control_plane_plan(
@@ -77,6 +81,10 @@ def control_plane_plan(
         labels={pool.name: elastic_labels(spec, pool.name) for pool in nodes if pool.elastic},
         taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         pools=frozenset(pool.name for pool in nodes),
+        queued=frozenset(
+            pool.name for pool in nodes if is_queued_for(kubernetes, spec.pools[pool.name])
+        ),
+        identities=identities(kubernetes),
     )
 
 

@@ -10,6 +10,7 @@ import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import FABRIC_NETWORKS, POOL, Names, label_key, label_value
+from ...pulumi.plan import ACCOUNTS_SERVICE_ACCOUNT
 from ..plan.control_plane import GkeGpuPlan, GkePlan
 from ..plan.facts import facts
 from ..plan.layout import SitePlan
@@ -104,11 +105,28 @@ class ControlPlane(Component[ControlPlaneArgs]):
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["nodeConfig"])),
         )
         self._system(args, made)
+        self._identities(args, made)
         self.cluster_name, self.endpoint = made.name, made.endpoint
         # What stands beside it in the answer is secret; a certificate is not.
         self.authority = pulumi.Output.unsecret(
             made.master_auth.apply(lambda known: known.cluster_ca_certificate or "")
         )
+
+    def _identities(self, args: ControlPlaneArgs, made: gcp.container.Cluster) -> None:
+        """Let accounts' pods be the service accounts that the spec names.
+
+        The project's pool of workloads is there once a cluster has it (cloud.google.com/
+        kubernetes-engine/docs/how-to/workload-identity; read 2026-11).
+        """
+        for account, email in args.plan.identities:
+            who = f"{args.project}.svc.id.goog[{account}/{ACCOUNTS_SERVICE_ACCOUNT}]"
+            gcp.serviceaccount.IAMMember(
+                args.names(f"pods-{account}"),
+                service_account_id=f"projects/-/serviceAccounts/{email}",
+                role="roles/iam.workloadIdentityUser",
+                member=f"serviceAccount:{who}",
+                opts=self.child(pulumi.ResourceOptions(depends_on=[made])),
+            )
 
     def _system(self, args: ControlPlaneArgs, made: gcp.container.Cluster) -> None:
         known = facts()
@@ -203,6 +221,9 @@ class GkePool(Component[GkePoolArgs]):
             initial_node_count=count if grows else None,
             autoscaling=_autoscaling(count, count + more) if grows else None,
             node_config=_node_config(args, option),
+            queued_provisioning=gcp.container.NodePoolQueuedProvisioningArgs(enabled=True)
+            if pool.name in args.plan.queued
+            else None,
             network_config=_networks(args.nics),
             placement_policy=gcp.container.NodePoolPlacementPolicyArgs(
                 type="COMPACT", policy_name=placement.existing

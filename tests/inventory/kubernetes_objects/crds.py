@@ -25,6 +25,13 @@ MODULES = {
         "github.com/fluxcd/source-controller@v1.7.0",
         (f"{_FLUX}_helmrepositories.yaml", f"{_FLUX}_ocirepositories.yaml"),
     ),
+    "trainer.kubeflow.org": (
+        "github.com/kubeflow/trainer/v2@v2.3.0",
+        (
+            "manifests/base/crds/trainer.kubeflow.org_trainingruntimes.yaml",
+            "manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml",
+        ),
+    ),
     "argoproj.io": (
         "github.com/argoproj/argo-cd/v3@v3.2.0",
         ("manifests/crds/application-crd.yaml",),

@@ -24,6 +24,7 @@ from gcluster.inventory.compile.kubernetes_objects.queues import (
     preferred_levels,
 )
 from gcluster.inventory.compile.kubernetes_objects.rules import rules
+from gcluster.inventory.compile.kubernetes_objects.tree import queues
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -114,6 +115,38 @@ def test_jobs_of_several_pods_prefer_one_leaf_where_all_pools_of_their_partition
     expression = mutation["applyConfiguration"]["expression"]
     assert "podset-preferred-topology" in expression
     assert '"train": "gcluster.local/leaf"' in expression.replace("'", '"')
+
+
+FLEX = """\
+apiVersion: gcluster/v1
+name: west
+sites: {west: {provider: gcp, project: acme, region: us-central1, zone: us-central1-a}}
+pools:
+  flex: {site: west, machine: a3-megagpu-8g, count: {min: 0, max: 8}, market: [flex-start]}
+  spot: {site: west, machine: a3-megagpu-8g, count: {min: 0, max: 4}, market: [spot]}
+scheduler: {type: kubernetes, control_plane: gke, accounts: {nlp: {users: [ada]}}}
+users: [{name: ada, uid: 2001}]
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
+"""
+
+
+def test_a_job_waits_until_gke_has_all_of_its_flex_start_nodes() -> None:
+    """GKE, "flex-start with queued provisioning"; Kueue, admission checks (read 2026-11)."""
+    loaded = load_text(FLEX)
+    assert loaded.spec is not None, loaded.diagnostics
+    made = queues(facts_of(loaded.spec))
+    config, check = made["provisioning"]
+    assert config["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert config["spec"]["managedResources"] == ["nvidia.com/gpu"]
+    assert check["spec"]["parameters"]["name"] == config["metadata"]["name"]
+    (queue,) = made["cluster-queues"]
+    assert queue["spec"]["admissionChecksStrategy"] == {
+        "admissionChecks": [{"name": check["metadata"]["name"], "onFlavors": ["flex"]}]
+    }
+    scheduler = msgspec.structs.replace(facts_of(loaded.spec).scheduler, kueue=False)
+    alone = msgspec.structs.replace(loaded.spec, scheduler=scheduler)
+    assert queues(facts_of(alone)) == {}
+    assert queues(facts_of(spec_of("campus"))).get("provisioning") == []
 
 
 AKS = """\

@@ -64,7 +64,8 @@ def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(api: Any, group: str
     names = [f"crd/{one['metadata']['name']}" for one in definitions]
     api.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     for case in NAMES:
-        objects = [made for _, made in objects_of(case) if _group(made) == group]
+        compiled = [*objects_of(case), *templates_of(case)]
+        objects = [made for _, made in compiled if _group(made) == group]
         for space in sorted({made["metadata"].get("namespace", "default") for made in objects}):
             api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}])
         if objects:

@@ -25,10 +25,14 @@ from gcluster.inventory.compile.kubernetes_objects.devices.google import (
     google_networks,
     unknown_networks,
 )
-from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
+from gcluster.inventory.compile.kubernetes_objects.devices.gpus import (
+    nvidia_values,
+)
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts, units_per_gpu
-from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.compile.kubernetes_objects.queues import flavors
+from gcluster.inventory.compile.kubernetes_objects.registration import (
+    nodes,
+)
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog

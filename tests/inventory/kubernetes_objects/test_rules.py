@@ -106,6 +106,7 @@ ESCAPES: dict[str, dict[str, Any]] = {
     },
     "every node by every taint": {"tolerations": [{"operator": "Exists"}]},
     "a drained node": {"tolerations": [{"key": "node.kubernetes.io/unschedulable"}]},
+    "a node that starts": {"tolerations": [{"key": "gcluster.local/startup"}]},
     "the host's disk": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
     "the kubelet's keys": {"volumes": [{"hostPath": {"path": "/var/lib/kubelet"}}]},
     "the host's processes": {"hostPID": True},

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.devices.fabric import fabric_access
+from gcluster.inventory.compile.kubernetes_objects.queues import configuration
 
 from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
 from .strict import mistakes
@@ -28,6 +30,9 @@ def pods_of(made: dict[str, Any]) -> list[dict[str, Any]]:
     spec = made["spec"]
     if made["kind"] == "JobSet":
         return [one["template"]["spec"]["template"] for one in spec["replicatedJobs"]]
+    if made["kind"] == "TrainingRuntime":
+        jobs = spec["template"]["spec"]["replicatedJobs"]
+        return [one["template"]["spec"]["template"] for one in jobs]
     if made["kind"] == "MPIJob":
         return [one["template"] for one in spec["mpiReplicaSpecs"].values()]
     return [spec["template"]] if made["kind"] == "Job" else []
@@ -39,7 +44,7 @@ def test_every_rule_of_the_cluster_takes_every_template(case: str) -> None:
     said: list[str] = []
     for _, made in templates_of(case):
         account, kind = made["metadata"]["namespace"], made["kind"]
-        if kind in {"JobSet", "MPIJob", "Job"}:
+        if kind in {"JobSet", "MPIJob", "TrainJob", "Job"}:
             wholes = {"gcluster-queues", "gcluster-job-limits"}
             if kind == "Job":
                 wholes |= {
@@ -89,6 +94,28 @@ def test_torchrun_knows_its_rank_and_finds_the_first_pod() -> None:
     (service,) = [made for _, made in templates_of("cloud") if made["kind"] == "Service"]
     assert service["spec"]["clusterIP"] == "None"
     assert pod["containers"][0]["resources"]["limits"]["vpc.amazonaws.com/efa"] == "32"
+
+
+def test_a_train_job_s_runtime_has_the_fabric_and_the_trainer_finds_its_container() -> None:
+    made = {one["kind"]: one for _, one in templates_of("roce")}
+    runtime, job = made["TrainingRuntime"], made["TrainJob"]["spec"]
+    assert job["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    assert (job["trainer"]["numNodes"], job["trainer"]["numProcPerNode"]) == (2, 8)
+    (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    ours = node["template"]["metadata"]["labels"]
+    assert ours == {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    (pod,) = pods_of(runtime)
+    (container,) = pod["spec"]["containers"]
+    assert (node["name"], container["name"]) == ("node", "node")
+    assert container["resources"]["limits"]["nvidia.com/gpu_rail_0"] == "1"
+    assert made["TrainJob"]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "main"}
+
+
+def test_the_trainer_comes_after_job_set_and_kueue_queues_its_jobs() -> None:
+    addons = [one.addon.name for one in chosen_addons(facts_of(spec_of("roce")))]
+    assert addons.index("jobset") < addons.index("kubeflow-trainer") < addons.index("kueue")
+    frameworks = configuration(facts_of(spec_of("roce")))["integrations"]["frameworks"]
+    assert {"jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"} <= set(frameworks)
 
 
 def test_jobs_of_other_kinds_are_there_where_their_add_ons_are() -> None:

@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 
 from gcluster.lifecycle.kubernetes import observe as look
 from gcluster.lifecycle.kubernetes.kubectl import ApiSilent, Kubectl
+from gcluster.lifecycle.kubernetes.release import logins
 from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 from gcluster.lifecycle.scheduler import kubernetes as rolling
 from gcluster.lifecycle.smoke.launching import job_pods
@@ -17,6 +18,7 @@ from gcluster.lifecycle.status import kubernetes as report
 _TABLES = (
     look.NODE_FIELDS,
     look.POD_FIELDS,
+    logins.FIELDS,
     report.JOB_FIELDS,
     report.QUOTA_FIELDS,
     report.EVENT_FIELDS,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+
+import pytest
 
 from gcluster.lifecycle.kubernetes import observe as look
 from gcluster.lifecycle.kubernetes.kubectl import read_rows
@@ -60,6 +63,44 @@ def test_a_cordon_without_a_reason_is_reported_with_what_the_node_says_of_itself
     )
     unfit = {**bare, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}
     assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"
+
+
+def test_a_node_that_waits_for_its_device_plugin_says_for_what() -> None:
+    labels = {"gcluster.local/pool": "gpu", "awaits.gcluster.local/nvidia.com_gpu": "true"}
+    labels["awaits.gcluster.local/rdma_ib"] = "true"
+    starts = {
+        **READY,
+        "starts": "gcluster.local/startup",
+        "labels": json.dumps(labels),
+        "allocatable": '{"cpu":"8","rdma/ib":"63","nvidia.com/gpu":"0"}',
+    }
+    assert seen(starts)["gpu001"].awaits == ("nvidia.com/gpu",)
+    assert seen({**starts, "starts": ""})["gpu001"].awaits == ()
+    view = kubernetes_report(ApiDouble({"nodes": [starts]})).view
+    assert view.states == {"gpu001": "starting"}
+    assert view.reasons == {"gpu001": "no device plugin has registered nvidia.com/gpu yet"}
+    assert not view.is_fit("gpu001")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        ([("AcceleratedHardwareReady", "False", "XID 79 on GPU 3")], "XID 79 on GPU 3"),
+        ([("KernelDeadlock", "True", "task hung")], "KernelDeadlock: task hung"),
+        ([("DiskPressure", "True", "")], "DiskPressure"),
+        ([("Ready", "True", ""), ("KernelReady", "True", ""), ("KernelDeadlock", "False", "")], ""),
+        ([("StorageReady", "Unknown", "")], ""),
+    ],
+)
+def test_what_a_clouds_problem_detector_says_makes_a_node_unfit(
+    conditions: list[tuple[str, str, str]], said: str
+) -> None:
+    text = "".join("\t".join(one) + "\x1c" for one in conditions)
+    node = seen({**READY, "conditions": text})["gpu001"]
+    assert (node.out, bool(node.unfit)) == (False, bool(said))
+    assert said in node.unfit
+    view = kubernetes_report(ApiDouble({"nodes": [{**READY, "conditions": text}]})).view
+    assert view.is_fit("gpu001") is not bool(said)
 
 
 def test_a_job_that_runs_in_part_says_what_the_rest_waits_for() -> None:

@@ -104,6 +104,7 @@ def test_eks_add_ons_are_of_the_release_and_network_policies_hold(recorded: Reco
         "kube-proxy",
         "coredns",
         "eks-pod-identity-agent",
+        "eks-node-monitoring-agent",
         "aws-ebs-csi-driver",
     }
     assert json.loads(addons["vpc-cni"]["configurationValues"]) == {"enableNetworkPolicy": "true"}
@@ -116,6 +117,24 @@ def test_eks_add_ons_are_of_the_release_and_network_policies_hold(recorded: Reco
     assert statement["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
     assert Graph(recorded(THREE)).of_type("Addon") == ()
+
+
+def test_an_account_s_pods_have_its_role_by_eks_agent_and_no_key(recorded: Record) -> None:
+    """EKS User Guide, "EKS Pod Identity": namespace, service account and role, and no more."""
+    role = "arn:aws:iam::123456789012:role/nlp"
+    text = EKS.replace(
+        "control_plane: eks,",
+        "control_plane: eks, accounts: {nlp: {users: [ada]}}, "
+        f'identities: {{nlp: {{name: "{role}"}}}},',
+    ) + "users: [{name: ada, uid: 2001}]\n"  # fmt: skip
+    graph = recorded(text)
+    made = Graph(graph).only("PodIdentityAssociation").inputs
+    assert (made["namespace"], made["serviceAccount"]) == ("nlp", "default")
+    assert made["roleArn"] == role
+    assert made["clusterName"] == "demo-east-eks"
+    assert (orphans(graph), unregistered(graph)) == ((), ())
+    assert agrees(graph, recorded(text, preview=True))
+    assert Graph(recorded(EKS)).of_type("PodIdentityAssociation") == ()
 
 
 def test_nodes_boot_the_release_s_image_and_are_reported_which_cluster(recorded: Record) -> None:

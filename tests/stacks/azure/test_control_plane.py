@@ -41,6 +41,28 @@ def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_
     assert made["apiServerAccessProfile"]["enablePrivateCluster"] is True
 
 
+def test_an_account_s_pods_are_the_managed_identity_that_the_spec_names() -> None:
+    """learn.microsoft.com, "Use Microsoft Entra Workload ID with AKS" (read 2026-11)."""
+    subscription = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/ids"
+    identity = f"{subscription}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nlp"
+    client = "00000000-0000-0000-0000-000000000002"
+    text = AKS.replace(
+        "control_plane: aks,",
+        "control_plane: aks, accounts: {nlp: {users: [ada]}}, "
+        f"identities: {{nlp: {{name: {identity}, client_id: {client}}}}},",
+    ) + "users: [{name: ada, uid: 2001}]\n"  # fmt: skip
+    graph = Graph(recorded(parsed(text)))
+    made = graph.only("FederatedIdentityCredential").inputs
+    assert (made["resourceGroupName"], made["resourceName"]) == ("ids", "nlp")
+    assert made["subject"] == "system:serviceaccount:nlp:default"
+    assert made["audiences"] == ["api://AzureADTokenExchange"]
+    cluster = graph.only("ManagedCluster").inputs
+    assert cluster["oidcIssuerProfile"] == {"enabled": True}
+    assert cluster["securityProfile"] == {"workloadIdentity": {"enabled": True}}
+    assert orphans(recorded(parsed(text))) == ()
+    assert "securityProfile" not in Graph(recorded(parsed(AKS))).only("ManagedCluster").inputs
+
+
 def test_an_elastic_pool_is_the_autoscaler_s_and_a_system_pool_is_one() -> None:
     more = "  tools: {site: here, machine: Standard_D8s_v5, count: 2, kubernetes: {system: true}}\n"
     grows = AKS.replace("count: 2", "count: {min: 1, max: 5}").replace(

@@ -51,6 +51,23 @@ def test_all_is_labelled_in_a_component_and_a_preview_agrees(text: str) -> None:
     assert agrees(graph, recorded(spec, preview=True))
 
 
+def test_an_account_s_pods_are_the_service_account_that_the_spec_names() -> None:
+    """GKE, "Authenticate to Google Cloud APIs from GKE workloads" (read 2026-11)."""
+    email = "nlp@acme.iam.gserviceaccount.com"
+    text = GKE.replace(
+        "control_plane: gke",
+        "control_plane: gke, accounts: {nlp: {users: [ada]}}, "
+        f"identities: {{nlp: {{name: {email}}}}}",
+    ) + "users: [{name: ada, uid: 2001}]\n"  # fmt: skip
+    graph = graph_of(text)
+    [made] = [m.inputs for m in graph.of_type("IAMMember") if "-pods-" in m.name]
+    assert made["member"] == "serviceAccount:acme.svc.id.goog[nlp/default]"
+    assert made["role"] == "roles/iam.workloadIdentityUser"
+    assert made["serviceAccountId"] == f"projects/-/serviceAccounts/{email}"
+    assert orphans(recorded(spec_from(text))) == ()
+    assert not [m for m in graph_of(GKE).of_type("IAMMember") if "-pods-" in m.name]
+
+
 def test_the_cluster_has_private_nodes_and_moves_when_the_spec_says_so() -> None:
     made = graph_of(GKE).only("Cluster").inputs
     assert made["minMasterVersion"] == "1.34"
@@ -149,6 +166,10 @@ def test_flex_start_is_queued_for_from_nothing_and_not_repaired() -> None:
     assert part(pool, "autoscaling")["totalMaxNodeCount"] == 4
     assert part(pool, "nodeConfig")["flexStart"] is True
     assert pool.inputs["initialNodeCount"] == 0
+    assert part(pool, "queuedProvisioning") == {"enabled": True}
+    alone = text.replace("control_plane: gke", "control_plane: gke, kueue: false")
+    [pool] = [p for p in graph_of(alone).of_type("NodePool") if "system" not in p.name]
+    assert "queuedProvisioning" not in pool.inputs
 
 
 def test_gke_s_name_is_known_of_every_machine_s_gpus() -> None:

@@ -15,7 +15,8 @@ import msgspec
 
 from ...gpu.nccl import job_environment
 from ...steps import Json
-from ..facts import KubernetesFacts, tolerations
+from ..facts import KubernetesFacts
+from ..nodes import of_plugins
 from ..objects import Object, new
 from .google import (
     DAEMON_ANNOTATIONS,
@@ -215,7 +216,7 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
             "cniPlugins": _component("plugins", version),
             "multus": _component("multus-cni", version),
         }
-    if tolerated := tolerations(facts, facts.compute):
+    if tolerated := of_plugins(facts):
         spec["tolerations"] = tolerated
     return new("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy", spec=spec)
 

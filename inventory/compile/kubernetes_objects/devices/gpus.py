@@ -8,10 +8,9 @@ from ..facts import (
     DEVICE_CLASSES,
     KubernetesFacts,
     gpu_resource,
-    tolerations,
     units_per_gpu,
 )
-from ..nodes import POOL, SIMULATED, slices_name
+from ..nodes import POOL, SIMULATED, of_plugins, slices_name
 from ..objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
 
 AMD_NAMESPACE = "kube-amd-gpu"
@@ -37,6 +36,16 @@ _OF_GPUS: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSc
 """What the operator's own pods tolerate unless its values say otherwise."""
 
 
+_OF_CONTROL_PLANES: Json = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Equal",
+    "value": "",
+    "effect": "NoSchedule",
+}
+"""What workers of feature discovery tolerate beside that (deployments/gpu-operator/values.yaml of
+NVIDIA/gpu-operator, read 2026-11): where they don't run the operator sees no GPU."""
+
+
 def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
 
@@ -56,8 +65,11 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         "migManager": {"enabled": any(facts.sharing(pool).mig for pool in pools)},
         "gdrcopy": {"enabled": gpu.driver == "container"},
     }
-    if tolerated := tolerations(facts, facts.compute):
-        values["daemonsets"] = {"tolerations": [_OF_GPUS, *tolerated]}
+    tolerated = [_OF_GPUS, *of_plugins(facts)]
+    values["daemonsets"] = {"tolerations": tolerated}
+    if values["nfd"]["enabled"]:
+        worker = {"tolerations": [_OF_CONTROL_PLANES, *tolerated]}
+        values["node-feature-discovery"] = {"worker": worker}
     counts = {gpu.time_slices, *(facts.sharing(pool).time_slices for pool in pools)}
     if counts != {1}:
         values["devicePlugin"] = {
@@ -103,14 +115,25 @@ def _time_slices(replicas: int) -> dict[str, Json]:
     return {"version": "v1", "sharing": {"timeSlicing": shared}}
 
 
-def amd_values(_: KubernetesFacts) -> dict[str, Json]:
+_OF_AMD: tuple[Json, ...] = (
+    {"key": "amd-dcm", "operator": "Equal", "value": "up", "effect": "NoExecute"},
+    {"key": "amd-gpu-unhealthy", "operator": "Exists", "effect": "NoSchedule"},
+)
+"""What workers of feature discovery tolerate in AMD's chart (helm-charts-k8s/values.yaml of
+ROCm/gpu-operator at 6df13c1788c99dca734337287ebd317b15df9c71)."""
+
+
+def amd_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of AMD's GPU Operator: the devices are configured by `amd_devices`.
 
     Its own feature discovery labels the nodes; NVIDIA's is then off. Nodes bring the driver
     themselves (GC621), so nothing builds kernel modules.
     """
     return {
-        "node-feature-discovery": {"enabled": True},
+        "node-feature-discovery": {
+            "enabled": True,
+            "worker": {"tolerations": [*_OF_AMD, *of_plugins(facts)]},
+        },
         "kmm": {"enabled": False},
         "crds": {"defaultCR": {"install": False}},
     }
@@ -121,20 +144,25 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
 
     Fields as in AMD's documentation of the operator, fulldeviceconfig (read 2026-11).
     """
-    gpu = facts.scheduler.gpu
+    gpu, tolerated = facts.scheduler.gpu, of_plugins(facts)
     made = []
     for pool in gpu_pools(facts, "amd"):
         spec: dict[str, Json] = {
             "driver": {"enable": False},
             "devicePlugin": {
                 "enableDevicePlugin": not gpu.resource_claims,
+                "devicePluginTolerations": tolerated,
                 "enableNodeLabeller": True,
+                "nodeLabellerTolerations": tolerated,
             },
-            "metricsExporter": {"enable": facts.spec.monitoring is not None},
+            "metricsExporter": {
+                "enable": facts.spec.monitoring is not None,
+                "tolerations": tolerated,
+            },
             "selector": {POOL: pool},
         }
         if gpu.resource_claims:
-            spec["draDriver"] = {"enable": True}
+            spec["draDriver"] = {"enable": True, "tolerations": tolerated}
         made.append(
             new("amd.com/v1alpha1", "DeviceConfig", pool, namespace=AMD_NAMESPACE, spec=spec)
         )

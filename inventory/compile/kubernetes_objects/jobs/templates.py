@@ -10,7 +10,7 @@ import math
 
 from ...slurm.nodes import gpu_count
 from ...steps import Json
-from ..accounts import allowed_qos, default_qos, qualities
+from ..accounts import AZURE_USE, allowed_qos, default_qos, qualities
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
 from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
@@ -25,13 +25,16 @@ PROGRAM = "train.py"
 _PORT = 29500
 _UID = 1000
 """The user of a container where the spec knows none of the account's."""
+_TRAINER = "trainer.kubeflow.org"
+_STEP: dict[str, Json] = {"labels": {f"{_TRAINER}/trainjob-ancestor-step": "trainer"}}
+"""By it the trainer knows which of a runtime's jobs trains."""
 _MPI_HOME = "/home/mpiuser"
 """Home of the user in MPI images (kubeflow/mpi-operator v0.7.0, examples/v2beta1/pi)."""
 
 
 def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
     """Return partition -> file -> objects, of the kinds of jobs that the cluster has."""
-    named = set(facts.scheduler.addons) - facts.without
+    named = facts.named_addons
     made: dict[str, dict[str, list[Object]]] = {}
     for partition in facts.partitions:
         accounts = [a for a in facts.accounts if partition in facts.partitions_of(a)]
@@ -43,6 +46,8 @@ def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
             made[partition]["jobset"] = [of.jobset()]
         if "mpi-operator" in named:
             made[partition]["mpijob"] = [of.mpijob()]
+        if "kubeflow-trainer" in named:
+            made[partition]["trainjob"] = of.trainjob()
     return made
 
 
@@ -99,6 +104,31 @@ class _Template:
             "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}],
         }
         return self._whole("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec)
+
+    def trainjob(self) -> list[Object]:
+        """Return a TrainJob, and the runtime that says how its nodes are: GPUs, fabric, profile.
+
+        The trainer tells torchrun of the others in each container called node (kubeflow/trainer
+        v2.3.0, manifests/base/runtimes/torch_distributed.yaml and pkg/runtime/framework/plugins).
+        """
+        name = "train"
+        pod = self._pod(["torchrun", PROGRAM])
+        pod["spec"]["containers"][0]["name"] = "node"
+        job = {"name": "node", "template": {"metadata": _STEP, "spec": {"template": pod}}}
+        runtime: dict[str, Json] = {
+            "mlPolicy": {"numNodes": self._nodes, "torch": {}},
+            "template": {"spec": {"replicatedJobs": [job]}},
+        }
+        spec: dict[str, Json] = {
+            "runtimeRef": {"apiGroup": _TRAINER, "kind": "TrainingRuntime", "name": name},
+            "trainer": {"numNodes": self._nodes, "numProcPerNode": max(1, self._gpus)},
+            **self._deadline(),
+        }
+        api = f"{_TRAINER}/v1alpha1"
+        return [
+            new(api, "TrainingRuntime", name, namespace=self._account, spec=runtime),
+            self._whole(api, "TrainJob", name, spec),
+        ]
 
     def mpijob(self) -> Object:
         """Return an MPIJob whose sshd and mpirun run as an ordinary user."""
@@ -214,7 +244,11 @@ class _Template:
             mounts = [_mount(one) | {"readOnly": True} for one in self._access.folders]
             spec["initContainers"] = [daemon_container(self._access.daemon, mounts)]
         notes = self._access.annotations
-        return {"metadata": {"annotations": notes} if notes else {}, "spec": spec}
+        metadata: dict[str, Json] = {"annotations": notes} if notes else {}
+        scheduler = self._facts.scheduler
+        if scheduler.control_plane == "aks" and self._account in scheduler.identities:
+            metadata["labels"] = dict(AZURE_USE)
+        return {"metadata": metadata, "spec": spec}
 
     def _uid(self) -> int:
         """Return who the containers are: the account's first user, who owns files of theirs."""

@@ -47,6 +47,23 @@ def running(image: str) -> dict[str, Any]:
     }
 
 
+def test_pods_of_add_ons_run_on_nodes_that_wait_for_their_device_plugins() -> None:
+    taint = "gcluster.local/startup"
+    own = {"key": "example.edu/x", "operator": "Exists"}
+    made = running("widgets:1")
+    made["spec"]["template"]["spec"]["tolerations"] = [own]
+    pod = prepared(made, addon(), "trial")["spec"]["template"]["spec"]
+    assert [one["key"] for one in pod["tolerations"]] == ["example.edu/x", taint]
+    job = {"spec": {"template": made["spec"]["template"]}}
+    cron = {**made, "kind": "CronJob", "spec": {"jobTemplate": job}}
+    found = prepared(cron, addon(), "trial")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert [one["key"] for one in found["tolerations"]] == ["example.edu/x", taint]
+    everywhere = running("widgets:1")
+    everywhere["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+    pod = prepared(everywhere, addon(), "trial")["spec"]["template"]["spec"]
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+
+
 def image_of(made: dict[str, Any]) -> str:
     return str(made["spec"]["template"]["spec"]["containers"][0]["image"])
 
