@@ -37,7 +37,13 @@ _GPTS = {
     "gpt-1008b": (25600, 128, 160),
 }
 """Hidden size, layers and heads of the models of arXiv 2104.04473, table 1."""
-_NODES = {"A100": (8, 300e9), "H100": (8, 480e9), "B200": (8, 900e9), "GB200": (72, 900e9)}
+_NODES = {
+    "A100": (8, 300e9),
+    "H100": (8, 480e9),
+    "H200": (8, 475e9),
+    "B200": (8, 900e9),
+    "GB200": (72, 900e9),
+}
 """GPU -> GPUs of an NVLink domain, and its bus bandwidth as in the catalog."""
 _PER_NODE = {"GB200": 4}
 
@@ -136,7 +142,7 @@ def _run(row: dict[str, str], known: dict[str, Model]) -> Run:
     )
     return Run(
         model=known[row["model"]],
-        gpu=_gpu(row["gpu"], float(row["memory_gib"]), float(row["nic_gbytes_per_s"])),
+        gpu=gpu(row["gpu"], float(row["memory_gib"]), float(row["nic_gbytes_per_s"])),
         layout=layout,
         precision=row["precision"],
         method=row["method"],
@@ -149,7 +155,8 @@ def _run(row: dict[str, str], known: dict[str, Model]) -> Run:
     )
 
 
-def _gpu(model: str, memory_gib: float, nic_gbytes_per_s: float) -> Accelerator:
+def gpu(model: str, memory_gib: float, nic_gbytes_per_s: float) -> Accelerator:
+    """Return a GPU of a node of eight, or of an NVL72."""
     peak, (domain, nvlink) = peaks()[model], _NODES[model]
     return Accelerator(
         gpu=model,

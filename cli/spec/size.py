@@ -11,6 +11,7 @@ from ...inventory.size.explanation import explanation
 from ...inventory.size.hugging_face import ConfigError, read_config
 from ...inventory.size.model import Model, presets
 from ...inventory.size.power import Hall, Power, power
+from ...inventory.size.serving import Load, ServingPlan, serving_constants, serving_plan
 from ...inventory.size.training import BATCH_TOKENS, MARGIN, Plan, Workload, plan
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
@@ -23,12 +24,39 @@ from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.spec.size import Answer, answer_text, plan_document
+from ..render.spec.size_serve import ServingAnswer, serving_text
 from ..render.spec.starter import Wish, starter_spec
 
 app = group("size")
 
 PrecisionWord: TypeAlias = Literal["bf16", "fp8"]
 MethodWord: TypeAlias = Literal["full", "lora"]
+ModelWord: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="MODEL", help="A model by name, or the path of its config.json."
+    ),
+]
+MachineWords: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--machine", metavar="TYPES", help="Machine types, with commas between: dgx-h100."
+    ),
+]
+Margin: TypeAlias = Annotated[
+    str, typer.Option("--margin", metavar="SHARE", help="GPU memory to leave free.")
+]
+Region: TypeAlias = Annotated[
+    str, typer.Option("--region", metavar="REGION", help="Region whose prices count.")
+]
+Catalogs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
+]
+SpecFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--spec", metavar="FILE", help="Write a spec of the first machines listed."),
+]
 _COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMGBT]?)")
 _FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _MOST_HOSTS = 200
@@ -46,18 +74,8 @@ def size() -> None:
 
 @app.command("train")
 def train(  # noqa: PLR0917  # typer reads the options from the parameters
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="MODEL", help="A model by name, or the path of its config.json."
-        ),
-    ],
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine", metavar="TYPES", help="Machine types, with commas between: dgx-h100."
-        ),
-    ],
+    model: ModelWord,
+    machine: MachineWords,
     tokens: Annotated[
         str, typer.Option("--tokens", metavar="COUNT", help="Tokens of the run: 1.4T, 500B.")
     ] = "",
@@ -89,12 +107,8 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     lora_rank: Annotated[
         int, typer.Option("--lora-rank", min=1, max=4096, help="Rank of the adapters.")
     ] = 16,
-    margin: Annotated[
-        str, typer.Option("--margin", metavar="SHARE", help="GPU memory to leave free.")
-    ] = f"{MARGIN:.0%}",
-    region: Annotated[
-        str, typer.Option("--region", metavar="REGION", help="Region whose prices count.")
-    ] = "",
+    margin: Margin = f"{MARGIN:.0%}",
+    region: Region = "",
     pue: Annotated[
         float | None,
         typer.Option(
@@ -109,18 +123,12 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
         float | None,
         typer.Option("--co2", min=0, max=5, help="kg CO2e of a kWh; default: the region's."),
     ] = None,
-    catalog: Annotated[
-        list[Path] | None,
-        typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
-    ] = None,
+    catalog: Catalogs = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Each figure with its formula and source."),
     ] = False,
-    spec: Annotated[
-        Path | None,
-        typer.Option("--spec", metavar="FILE", help="Write a spec of the first machines listed."),
-    ] = None,
+    spec: SpecFile = None,
     name: Annotated[
         str, typer.Option("--name", help="With --spec: name of the cluster.")
     ] = "train",
@@ -169,6 +177,75 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     return Exit.OK if any(each.best for each in plans) else Exit.FAILED
 
 
+@app.command("serve")
+def serve(  # noqa: PLR0917  # typer reads the options from the parameters
+    model: ModelWord,
+    machine: MachineWords,
+    requests: Annotated[
+        float | None,
+        typer.Option("--requests", min=0.001, max=1e6, help="Requests a second."),
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option("--users", min=1, max=10**8, help="People who ask, instead.")
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="With --users: how often each asks.")
+    ] = "1m",
+    input_tokens: Annotated[
+        int, typer.Option("--input", min=1, max=10**6, help="Tokens of a prompt.")
+    ] = 1024,
+    output_tokens: Annotated[
+        int, typer.Option("--output", min=1, max=10**6, help="Tokens of an answer.")
+    ] = 256,
+    ttft_ms: Annotated[
+        float, typer.Option("--ttft-ms", min=1, max=10**6, help="p99 of the first token.")
+    ] = 2000.0,
+    tpot_ms: Annotated[
+        float, typer.Option("--tpot-ms", min=1, max=10**5, help="Time of each further token.")
+    ] = 50.0,
+    precision: Annotated[
+        PrecisionWord, typer.Option("--precision", help="Of weights, cache and arithmetic.")
+    ] = "bf16",
+    margin: Margin = f"{MARGIN:.0%}",
+    region: Region = "",
+    catalog: Catalogs = None,
+    spec: SpecFile = None,
+    name: Annotated[
+        str, typer.Option("--name", help="With --spec: name of the cluster.")
+    ] = "serve",
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Size a service: replicas, latency, nodes and $ a token.
+
+    Nothing is looked up or made. Exit code 1 when no machine can serve the model so.
+    """
+    if (requests is None) == (users is None):
+        raise _usage("one of --requests and --users says how much is asked", "--requests 10")
+    known = _catalog(catalog or [])
+    wanted = [_machine(known, word.strip()) for word in machine.split(",")]
+    load = Load(
+        model=_model(model),
+        requests_per_s=requests or (users or 0) / _seconds("--every", every),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        first_token_s=ttft_ms / 1000,
+        per_token_s=tpot_ms / 1000,
+        precision=precision,
+        margin=_share(margin),
+    )
+    figures = serving_constants()
+    plans = cheapest([serving_plan(load, each, figures, region or None) for each in wanted])
+    written = None
+    if spec is not None and plans[0].replica is not None:
+        written = _write(spec, name, plans[0], known)
+    answer = ServingAnswer(load=load, plans=plans, constants=figures, written=written)
+    if fmt is Format.JSON:
+        emit(document(answer))
+    else:
+        say(serving_text(answer, stdout()))
+    return Exit.OK if any(each.replica for each in plans) else Exit.FAILED
+
+
 def ranked(plans: list[Plan]) -> list[Plan]:
     """Return plans in the order of their worth: in time, then by cost, then by days."""
 
@@ -178,6 +255,16 @@ def ranked(plans: list[Plan]) -> list[Plan]:
         cost = run.usd if run is not None else each.usd_per_hour
         days = run.days if run is not None else -(each.best.tokens_per_s if each.best else 0.0)
         return each.best is None, late, float("inf") if cost is None else cost, days
+
+    return sorted(plans, key=worth)
+
+
+def cheapest(plans: list[ServingPlan]) -> list[ServingPlan]:
+    """Return plans in the order of their cost; what serves nothing comes last."""
+
+    def worth(each: ServingPlan) -> tuple[bool, float, int]:
+        usd = each.usd_per_hour
+        return each.replica is None, float("inf") if usd is None else usd, each.nodes
 
     return sorted(plans, key=worth)
 
@@ -195,7 +282,7 @@ def _power(catalog: Catalog, best: Plan, hall: Hall) -> Power | None:
     )
 
 
-def _write(path: Path, name: str, best: Plan, catalog: Catalog) -> dict[str, Any]:
+def _write(path: Path, name: str, best: Plan | ServingPlan, catalog: Catalog) -> dict[str, Any]:
     """Write the spec of a plan; return what it costs, as `gcluster cost` says."""
     provider = catalog.machines[best.machine].sites[0]
     if provider not in _CLOUDS and best.nodes > _MOST_HOSTS:
@@ -288,12 +375,16 @@ def _deadline(text: str, tokens: str) -> float | None:
         return None
     if not tokens:
         raise _usage("--deadline needs --tokens: how much is to be done by then", "--tokens 1.4T")
+    return _seconds("--deadline", text)
+
+
+def _seconds(option: str, text: str) -> float:
     try:
         seconds = float(Duration.parse(text).value)
-    except ValueError as error:
-        raise _usage(f'--deadline "{text}" is no length of time', "such as 30d or 12h") from error
+    except ValueError:
+        seconds = 0.0
     if seconds <= 0:
-        raise _usage(f'--deadline "{text}" is over at once', "such as 30d or 12h")
+        raise _usage(f'{option} "{text}" is no length of time', "such as 30d, 12h or 30s")
     return seconds
 
 

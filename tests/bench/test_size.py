@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 import pytest
 from bench.size.accuracy import fitting, summary
 from bench.size.fit import accuracy, fit
 from bench.size.runs import errors, runs
+from bench.size.serving_fit import errors as serving_errors
+from bench.size.serving_fit import serving_runs
 
 from gcluster.inventory.size.constants import constants
+from gcluster.inventory.size.serving import serving_constants
 
 RUNS = runs()
 APART = [run for run in RUNS if run.is_apart]
@@ -52,3 +56,13 @@ def test_a_fit_ends_and_is_no_worse_on_its_own_runs_than_the_written_numbers() -
 def test_runs_whose_source_says_what_is_recomputed_fit_as_they_did() -> None:
     stated = [run for run in RUNS if run.source.startswith(("Narayanan", "mosaicml"))]
     assert fitting(stated) >= 0.95
+
+
+def test_the_stated_error_of_serving_is_that_of_the_runs_set_apart() -> None:
+    stated = serving_constants()
+    off = [abs(each) for each in serving_errors([r for r in serving_runs() if r.is_apart], stated)]
+    assert (len(off), round(statistics.median(off), 3), round(max(off), 3)) == (
+        stated.runs,
+        stated.median,
+        stated.worst,
+    )

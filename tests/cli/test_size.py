@@ -145,3 +145,44 @@ def test_hosts_that_a_first_spec_has_no_room_for_are_refused(run: Run, tmp_path:
     done = run("size", "train", *words, "--spec", str(tmp_path / "train.yaml"))
     assert done.exit_code == 64
     assert "201" in done.stderr
+
+
+SERVE = ("size", "serve", "--model", "llama-3-70b", "--input", "1000", "--output", "300")
+
+
+def test_a_service_for_a_thousand_users_is_sized_and_priced(run: Run) -> None:
+    words = ("--users", "1000", "--every", "30s", "--machine", "p4de.24xlarge,p5.48xlarge")
+    found = _json(run, *SERVE, *words)
+    assert found["load"]["requests_per_s"] == pytest.approx(1000 / 30)
+    assert [plan["machine"] for plan in found["plans"]] == ["p5.48xlarge", "p4de.24xlarge"]
+    text = " ".join(run(*SERVE, *words).stdout.split())
+    assert "33.3 requests/s of 1,000 + 300" in text
+    assert "what keeps the batch from growing" in text
+
+
+def test_the_spec_of_a_service_is_valid_and_costs_what_the_plan_says(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "serve.yaml"
+    words = ("--requests", "30", "--machine", "p5.48xlarge", "--spec", str(path))
+    found = _json(run, *SERVE, *words)
+    assert run("validate", str(path)).exit_code == 0
+    bill = _json(run, "cost", str(path))["clusters"][0]
+    pool = next(each for each in bill["pools"] if each["machine"] == "p5.48xlarge")
+    assert pool["usd_per_hour"] == found["plans"][0]["usd_per_hour"]
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--requests", "1", "--users", "1"), ("--users", "1", "--every", "soon")]
+)
+def test_a_load_is_said_once(run: Run, words: tuple[str, ...]) -> None:
+    done = run(*SERVE, "--machine", "p5.48xlarge", *words)
+    assert done.exit_code == 64
+    assert "GC941" in done.stderr
+
+
+def test_a_model_that_no_machine_serves_ends_with_exit_code_1(run: Run) -> None:
+    words = ("--model", "llama-3-405b", "--machine", "p5.48xlarge", "--requests", "1")
+    done = run("size", "serve", *words)
+    assert done.exit_code == 1
+    assert "lacks" in done.stdout

@@ -80,6 +80,7 @@ PLACES: dict[str, Callable[[Path], None]] = {
 VERBS: dict[str, tuple[str, ...]] = {
     "init": (),
     "size train --model": ("--machine", "dgx-h100"),
+    "size serve --model": ("--machine", "dgx-h100", "--requests", "1"),
     "adopt slurm": (),
     "adopt ansible": (),
     "adopt parallelcluster": (),

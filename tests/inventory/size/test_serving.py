@@ -1,0 +1,122 @@
+"""Replicas, latencies and cost of a service follow from bytes and bandwidths."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcluster.inventory.size.accelerator import Accelerator, accelerator
+from gcluster.inventory.size.model import presets
+from gcluster.inventory.size.serving import (
+    HEADROOM,
+    Load,
+    Replica,
+    ServingPlan,
+    cache_bytes_per_token,
+    decode_s,
+    replica,
+    serving_constants,
+    serving_plan,
+)
+from gcluster.schemas.catalog import load_catalog
+
+LLAMA = presets()["llama-3-70b"]
+CONSTANTS = serving_constants()
+
+
+def _load(**changes: object) -> Load:
+    base = Load(
+        model=LLAMA,
+        requests_per_s=30.0,
+        input_tokens=1000,
+        output_tokens=300,
+        first_token_s=2.0,
+        per_token_s=0.05,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def _gpu() -> Accelerator:
+    found = accelerator(load_catalog().machines["dgx-h100"])
+    assert isinstance(found, Accelerator)
+    return found
+
+
+def _plan(load: Load, machine: str = "p5.48xlarge") -> ServingPlan:
+    return serving_plan(load, load_catalog().machines[machine], CONSTANTS)
+
+
+def test_a_token_of_llama_3_70b_is_328_kb_of_cache_and_of_deepseek_v3_a_latent() -> None:
+    assert cache_bytes_per_token(LLAMA, "bf16") == 80 * 2 * 8 * 128 * 2
+    assert cache_bytes_per_token(presets()["deepseek-v3"], "bf16") == 61 * (512 + 64) * 2
+
+
+def test_70b_does_not_fit_on_two_gpus_in_bf16_with_a_batch_and_does_in_fp8_on_one() -> None:
+    lacks = replica(_load(), _gpu(), CONSTANTS, 1)
+    assert isinstance(lacks, float)
+    assert lacks > 50e9
+    fits = replica(_load(precision="fp8"), _gpu(), CONSTANTS, 1)
+    assert isinstance(fits, Replica)
+    assert fits.weight_bytes + fits.cache_bytes <= 0.95 * 80 * 2**30
+
+
+def test_latencies_are_kept_and_one_request_more_would_break_one_or_the_memory() -> None:
+    found = replica(_load(), _gpu(), CONSTANTS, 4)
+    assert isinstance(found, Replica)
+    assert found.first_token_s <= 2.0
+    assert found.per_token_s <= 0.05
+    assert found.limit in {"memory", "first token", "per token"}
+
+
+def test_the_nodes_are_enough_for_the_load_with_headroom() -> None:
+    found = _plan(_load())
+    assert found.replica is not None
+    assert found.replicas * found.replica.requests_per_s * HEADROOM >= 30.0
+    assert found.usd_per_hour == found.nodes * 55.04
+
+
+def test_dollars_a_million_tokens_are_those_of_the_nodes_by_what_is_served() -> None:
+    found = _plan(_load())
+    assert found.usd_per_hour is not None
+    assert found.usd_per_million_tokens == pytest.approx(
+        found.usd_per_hour / (30 * 300 * 3600) * 1e6
+    )
+
+
+def test_what_fits_on_no_node_or_is_too_slow_is_said() -> None:
+    assert "lacks" in _plan(_load(model=presets()["llama-3-405b"])).why_not
+    assert "latencies" in _plan(_load(per_token_s=1e-4)).why_not
+    assert "fp8" in _plan(_load(precision="fp8"), "p4de.24xlarge").why_not
+
+
+def test_a_model_of_experts_reads_few_of_them_for_one_request_and_all_for_many() -> None:
+    model, gpu = presets()["mixtral-8x7b"], _gpu()
+    one, many = (
+        decode_s(model, gpu, CONSTANTS, tp=8, context=1, batch=batch, precision="bf16")
+        for batch in (1, 256)
+    )
+    assert one < 0.8 * many
+
+
+@given(st.sampled_from(["nvlink", "hbm", "bf16"]), st.floats(1, 10), st.integers(1, 512))
+def test_more_bandwidth_is_never_slower(which: str, factor: float, batch: int) -> None:
+    gpu = _gpu()
+    better = msgspec.structs.replace(gpu, **{which: getattr(gpu, which) * factor})
+    now, then = (
+        decode_s(LLAMA, each, CONSTANTS, tp=4, context=1000, batch=batch, precision="bf16")
+        for each in (gpu, better)
+    )
+    assert then <= now * (1 + 1e-12)
+
+
+@given(st.floats(0.1, 500), st.floats(1, 5))
+@settings(max_examples=25)
+def test_more_load_and_stricter_latencies_never_take_fewer_nodes(
+    rate: float, factor: float
+) -> None:
+    now = _plan(_load(requests_per_s=rate))
+    assert now.nodes <= _plan(_load(requests_per_s=rate * factor)).nodes
+    stricter = _plan(_load(requests_per_s=rate, per_token_s=0.05 / factor))
+    assert stricter.replica is None or now.nodes <= stricter.nodes
