@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+import yaml
 
 from gcluster.inventory.size import constants as module
 from gcluster.inventory.size.constants import Accuracy, Constants, Efficiency, Fitted
@@ -183,13 +184,26 @@ def found_constants(date: str) -> Constants:
     )
 
 
+class _Indented(yaml.SafeDumper):
+    """Writes elements of lists below their key, indented, as the project's YAML has them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002  # the signature is PyYAML's
+        super().increase_indent(flow, indentless=False)
+
+
+def as_yaml(value: msgspec.Struct) -> str:
+    """Return constants as YAML, in the order of their fields."""
+    plain = msgspec.to_builtins(value)
+    return str(yaml.dump(plain, Dumper=_Indented, sort_keys=False, allow_unicode=True))
+
+
 def main() -> int:
     """Show the fit; with --write keep it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", metavar="DATE", help="write the constants, of this date")
     asked = parser.parse_args()
     found = found_constants(asked.write or "2026-11")
-    text = msgspec.yaml.encode(found).decode()
+    text = as_yaml(found)
     print(text)
     if asked.write:
         FILE.write_text(f"# {HEAD}\n{text}", encoding="utf-8")

@@ -23,6 +23,7 @@ from gcluster.inventory.size.accelerator import Accelerator, Precision
 from gcluster.inventory.size.model import presets
 from gcluster.inventory.size.serving import ServingConstants, decode_s, prefill_s
 
+from .fit import as_yaml
 from .runs import gpu
 
 RUNS = Path(__file__).with_name("serving_runs.csv")
@@ -162,7 +163,7 @@ def main() -> int:
     parser.add_argument("--write", metavar="DATE", help="write the constants, of this date")
     asked = parser.parse_args()
     found = fit_serving(asked.write or "2026-11")
-    text = msgspec.yaml.encode(found).decode()
+    text = as_yaml(found)
     print(text)
     if asked.write:
         head = "Written by `python -m bench.size.serving_fit --write DATE`."

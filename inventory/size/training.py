@@ -142,13 +142,15 @@ def plan(
         return _planned(work, machine, gpu, constants, nodes=nodes, price=price)
     counts = [*_counts(gpu)]
     enough = 0  # in doublings first, then what lies between the last two
+    before: Plan | None = None
     while True:
         found = _planned(work, machine, gpu, constants, nodes=counts[enough], price=price)
         if _is_answer(found) or enough == len(counts) - 1:
             break
+        before = found
         enough = min(enough + _PER_DOUBLING, len(counts) - 1)
-    if found.why_not:
-        return found
+    if found.why_not:  # of so many; what fewer do, though late, says more
+        return found if before is None or before.best is None else before
     for count in counts[max(0, enough - _PER_DOUBLING + 1) : enough]:
         fewer = _planned(work, machine, gpu, constants, nodes=count, price=price)
         if _is_answer(fewer):

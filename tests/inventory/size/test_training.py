@@ -137,3 +137,10 @@ def test_a_dearer_machine_never_makes_a_run_cheaper(usd: float, factor: float) -
         costs.append(run.usd)
     assert costs[0] <= costs[1]
     assert costs[1] == pytest.approx(costs[0] * factor)
+
+
+def test_one_node_of_a_board_is_shown_though_it_is_late_where_more_cannot_be_sized() -> None:
+    found = _plan(_work(tokens=1e13, deadline_s=DAY), "hgx-h100-8")
+    assert found.nodes == 1
+    assert found.run is not None
+    assert found.run.meets_deadline is False
