@@ -89,8 +89,12 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     over. With --ci: pipelines that check and plan on pull requests, apply what was planned behind a
     gate, and look for drift at night.
     """
-    of_spec = {"--provider": provider, "--machine": machine, "--region": region}
-    of_pipelines = {"--specs": specs != "specs", "--branch": branch != "main", "--repo": repo}
+    of_spec: dict[str, object] = {"--provider": provider, "--machine": machine, "--region": region}
+    of_pipelines: dict[str, object] = {
+        "--specs": specs != "specs",
+        "--branch": branch != "main",
+        "--repo": repo,
+    }
     if ci is not None:
         _refuse(of_spec, "is of a spec: leave it out, or leave out --ci")
         return _pipelines(path or Path(), ci, specs, branch, repo)
