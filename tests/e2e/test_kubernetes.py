@@ -227,6 +227,12 @@ def test_simulated_gpus_are_given_out_and_no_more_than_there_are(live: Kubernete
     live.runs("eight")
 
 
+def test_a_quota_is_held(live: KubernetesCluster) -> None:
+    said = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
+    assert "exceeded quota" in said
+    live.free()
+
+
 def test_a_node_takes_no_pod_before_its_device_plugin_has_registered(
     live: KubernetesCluster,
 ) -> None:
@@ -250,12 +256,6 @@ def test_a_node_takes_no_pod_before_its_device_plugin_has_registered(
     found = live.get("node", "gpu001")
     assert not [t for t in found["spec"].get("taints", []) if "gcluster" in t["key"]]
     assert found["status"]["allocatable"]["nvidia.com/gpu"] == "8"
-    live.free()
-
-
-def test_a_quota_is_held(live: KubernetesCluster) -> None:
-    said = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
-    assert "exceeded quota" in said
     live.free()
 
 
