@@ -313,6 +313,13 @@ class Provider(ABC):
         """Return for how many seconds lists may lack what was made (eventual consistency)."""
         return 0.0
 
+    def power_on(self, context: SiteContext, names: Iterable[str]) -> None:  # noqa: B027
+        """Start these nodes where they are off. Most machines start again by themselves.
+
+        Raises:
+            ProviderError: one can't be started.
+        """
+
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove these nodes of the spec, and what they alone use, and create them again.
 

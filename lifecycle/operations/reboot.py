@@ -7,6 +7,7 @@ slurmd registers, before anybody has checked whether all GPUs and links came bac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ...schemas.spec import ClusterSpec
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
-from ..cluster.sites import existing_hosts
+from ..cluster.sites import OpenSite, existing_hosts, open_sites
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
 from ..scheduler.base import Scheduler, SchedulerSilent
@@ -55,7 +56,13 @@ if [ -x $kubernetes ]; then {AS_ROOT} $kubernetes node || exit 1; else slurm; fi
 """Says in words why a node that is back is not fit; exit 0: it is."""
 
 
-def restart(session: SshSession, hosts: Iterable[Host], clock: Clock) -> dict[str, str]:
+PowerOn: TypeAlias = Callable[[Collection[str]], None]
+"""Has the sites start those of the nodes that are off."""
+
+
+def restart(
+    session: SshSession, hosts: Iterable[Host], clock: Clock, power_on: PowerOn
+) -> dict[str, str]:
     """Restart nodes at once and wait until each is back and fit; return node -> why for the others.
 
     The nodes must be out of service with nothing running there.
@@ -70,6 +77,7 @@ def restart(session: SshSession, hosts: Iterable[Host], clock: Clock) -> dict[st
     since = clock.now()
     back: dict[str, float] = {}
     while waiting:
+        power_on([name for name in waiting if name not in back])
         _find_rebooted(session, waiting, back, before, clock)
         answers = session.run_many([waiting[n] for n in waiting if n in back], FIT, timeout_s=60)
         for name, answer in answers.items():
@@ -195,7 +203,14 @@ def reboot(
             Run(cluster, "reboot", lock) as run,
         ):
             result = reboot_nodes(
-                hosts, nodes, paces_of, service, session, report, why=f"reboot, run {run.id}"
+                hosts,
+                nodes,
+                paces_of,
+                service,
+                session,
+                report,
+                why=f"reboot, run {run.id}",
+                power_on=_power_on(open_sites(cluster), hosts),
             )
             run.finish(result.exit_code)
             return result
@@ -210,6 +225,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
     report: Reporter,
     *,
     why: str,
+    power_on: PowerOn,
     clock: Clock | None = None,
 ) -> RebootResult:
     """Restart the nodes in windows of their pools; see `reboot`."""
@@ -221,7 +237,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
 
     def work(ready: Collection[str]) -> Mapping[str, str]:
         emit(f"restarting {', '.join(ready)}")
-        return restart(session, [by_name[name] for name in ready], clock)
+        return restart(session, [by_name[name] for name in ready], clock, power_on)
 
     windows = tuple(
         Window(
@@ -241,6 +257,19 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
         held=done.held,
         exit_code=code,
     )
+
+
+def _power_on(sites: Iterable[OpenSite], hosts: ClusterInventory) -> PowerOn:
+    """Return what asks each node's own site."""
+    site_of = {host.name: host.site for host in hosts.hosts}
+
+    def power_on(names: Collection[str]) -> None:
+        for site in sites:
+            mine = [name for name in names if site_of[name] == site.name]
+            if mine:
+                site.provider.power_on(site.context, mine)
+
+    return power_on
 
 
 def paced(spec: ClusterSpec, *, at_once: int | None, requeue: bool) -> ClusterSpec:

@@ -44,6 +44,19 @@ def replace(context: SiteContext, names: Iterable[str]) -> None:
     apply(context)
 
 
+def power_on(context: SiteContext, names: Iterable[str]) -> None:
+    """Start the named nodes' containers where they have stopped.
+
+    Raises:
+        ProviderError: the engine can't.
+    """
+    found = survey.survey(context)
+    named = [found.nodes[name] for name in names if name in found.nodes]
+    stopped = [container.name for container in named if not container.running]
+    if stopped:
+        found.engine.call("start", *stopped)
+
+
 def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> None:
     missing = [
         c.resource for c in acts if c.effect in {"create", "replace"} and c.resource.kind == "node"

@@ -51,6 +51,12 @@ class LocalProvider(Provider):
 
         apply.apply(context)
 
+    def power_on(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Start these nodes' containers: one that restarts stops."""
+        from . import apply  # noqa: PLC0415
+
+        apply.power_on(context, names)
+
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove these nodes' containers, then make what is missing."""
         from . import apply  # noqa: PLC0415

@@ -224,10 +224,12 @@ class Machines(SshSession):
         *,
         unfit: Collection[str] = (),
         gone: Collection[str] = (),
+        stop: Collection[str] = (),
     ) -> None:
-        """Take the nodes that come back unfit, and those that don't come back."""
+        """Take the nodes that come back unfit, those that don't, and those that stop instead."""
         super().__init__(folder)
         self.scheduler, self.unfit, self.gone = scheduler, unfit, gone
+        self.stop, self.off = stop, set[str]()
         self.restarted: dict[str, float] = {}
         self.while_busy: list[str] = []
 
@@ -238,12 +240,21 @@ class Machines(SshSession):
         del timeout_s
         return {host.name: self._one(host.name, command) for host in hosts}
 
+    def power_on(self, names: Collection[str]) -> None:
+        """Start machines that are off."""
+        for name in self.off & set(names):
+            self.restarted[name] = self.scheduler.time
+        self.off -= set(names)
+
     def _one(self, name: str, command: str) -> Answer:
         now = self.scheduler.time
         if command == RESTART:
             self.while_busy += [name] if self.scheduler.busy(name) else []
             self.restarted[name] = now
+            self.off |= {name} & set(self.stop)
             return Unreachable(reason="connection closed")
+        if name in self.off:
+            return Unreachable(reason="no route to host")
         since = now - self.restarted.get(name, -1000.0)
         if name in self.restarted and (since < 30 or name in self.gone):  # a boot takes 30 s
             return Unreachable(reason="no route to host")
@@ -269,6 +280,7 @@ def _reboot(scheduler: SchedulerDouble, machines: Machines, **pace: object) -> R
         machines,
         silent,
         why="reboot",
+        power_on=machines.power_on,
         clock=scheduler.clock,
     )
 
@@ -280,6 +292,13 @@ def test_nodes_restart_in_waves_of_the_spec_and_never_under_a_job(tmp_path: Path
     assert sorted(result.rebooted) == list(NODES)
     assert result.exit_code is Exit.OK
     assert (scheduler.most_out, machines.while_busy, scheduler.reasons) == (2, [], {})
+
+
+def test_a_node_that_stops_instead_of_restarting_is_started_by_its_site(tmp_path: Path) -> None:
+    """As containers do: nothing starts them again, as firmware starts a machine."""
+    scheduler = SchedulerDouble(dict.fromkeys(NODES, 0.0))
+    result = _reboot(scheduler, Machines(tmp_path, scheduler, stop=["gpu002"]))
+    assert (sorted(result.rebooted), result.failed) == (list(NODES), {})
 
 
 def test_one_at_a_time_can_be_asked_for(tmp_path: Path) -> None:
