@@ -83,3 +83,11 @@ def test_every_page_of_the_documentation_can_be_found_from_its_index(root: Path)
     pages = {page.name for page in (root / "docs").glob("*.md")} - {"README.md"}
     index = (root / "docs" / "README.md").read_text(encoding="utf-8")
     assert {page for page in pages if f"({page})" not in index} == set()
+
+
+def test_a_page_that_people_read_through_is_no_longer_than_that(root: Path) -> None:
+    """A page of reference, written from types or codes, is looked up and not read."""
+    written = ("spec", "diagnostics")
+    pages = [p for p in (root / "docs").glob("*.md") if not p.name.startswith(written)]
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in pages}
+    assert {name: count for name, count in words.items() if count > 2_500} == {}
