@@ -92,7 +92,7 @@ def main() -> int:
             unit="s",
             limit=DRIFT_SECONDS,
         ),
-        Result(name="drift told where there is none", value=false, unit="", limit=0),
+        Result(name="drift reported where there is none", value=false, unit="", limit=0),
         Result(name="changes made by hand that were missed", value=1 - found, unit="", limit=0),
     ]
     return report(

@@ -255,7 +255,7 @@ def expiry_notice_too_long(context: CheckContext) -> Iterator[Finding]:
         time = getattr(budget, key)
         if time is not None and 0 < time.value <= budget.notice.value:
             yield Finding(
-                summary=f"people are told {budget.notice} before, and {key} is {time}",
+                summary=f"people are warned {budget.notice} before, and {key} is {time}",
                 path=("budget", "notice"),
                 hint=f"write a notice that is shorter than {time}",
                 relies_on=(("budget", "notice"), ("budget", key)),

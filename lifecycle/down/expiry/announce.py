@@ -134,7 +134,7 @@ def _run(session: SshSession, hosts: list[Host], command: str) -> None:
 def _unreached(who: str, message: str) -> LifecycleError:
     return failure(
         "GC1141",
-        f"{who} can't be told that the cluster ends: {message}",
-        detail="nothing is removed before everybody was told",
+        f"{who} can't be warned that the cluster ends: {message}",
+        detail="nothing is removed before everybody was warned",
         hint="gcluster status says what is wrong with it",
     )

@@ -145,7 +145,7 @@ class LocalKubectl:
     def _lacking(self) -> Unreachable | None:
         if (self._folder / FILE).is_file():
             return None
-        return Unreachable(reason="the stack has told no control plane yet")
+        return Unreachable(reason="the stack has no control plane yet")
 
     def _command(self, arguments: Sequence[str]) -> list[str]:
         return [KUBECTL, f"--kubeconfig={self._folder / FILE}", *arguments]

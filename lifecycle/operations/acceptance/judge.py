@@ -235,9 +235,7 @@ def _judge_metric(  # noqa: PLR0917  # as above
         one, text = next(each for each in slow if (each[0].target, each[0].part) in stands_in)
         more = len(slow) - len(real) - 1
         others = f" and {more} more like it" if more else ""
-        text = (
-            f"{name} of {_who(test, one)} {text}{others}: told, not judged, for it is no real one"
-        )
+        text = f"{name} of {_who(test, one)} {text}{others}: shown, not judged: it is no real one"
         found.append(Finding(level="remark", test=test.name, nodes=(), text=text))
     if unsteady:
         most = max(unsteady, key=lambda one: one.spread)

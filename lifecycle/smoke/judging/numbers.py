@@ -76,7 +76,7 @@ def _wrong_result(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
 
 def _unchecked(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if log.options is not None and log.options.validated is False:
-        yield _reason("unchecked", "the program was told not to check the values")
+        yield _reason("unchecked", "the program ran without checking the values")
     sizes = [
         row.size
         for row in log.rows

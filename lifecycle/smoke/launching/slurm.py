@@ -117,7 +117,7 @@ class _Lines:
 
 
 def _folder(launch: Launch) -> str:
-    """Return where its log is; followed to its end it stays: who asks again must not start anew."""
+    """Return where its log is; it stays after its end, so that asking again starts nothing."""
     return f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where somebody else made it
 
 

@@ -23,7 +23,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("NodeRecovery", "gcluster repair replaces nodes that are broken", "replaced"),
     ("EbsVolumeConfig", "disk: of the pool is its boot disk; no second one is made", "lost"),
     ("TrainingPlanArn", "a training plan is SageMaker's: reserve capacity in EC2", "lost"),
-    ("ClusterArn", "the control plane is made anew", "replaced"),
+    ("ClusterArn", "gcluster makes a control plane of its own", "replaced"),
     ("ScheduledUpdateConfig", "up and update: of a pool change nodes in waves", "replaced"),
     ("slurm_configurations", "two controllers need storage that they share: state_save", "lost"),
     ("ImageId", "an image of SageMaker's has its agents in it", "replaced"),

@@ -34,7 +34,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("HealthChecks", "gcluster checks GPUs itself", "replaced"),
     ("QueueUpdateStrategy", "update: {jobs} of a pool: nodes are drained", "replaced"),
     ("Dcv", "x11: true shows windows of jobs", "lost"),
-    ("DeletionPolicy", "down keeps the data of storage unless it is told otherwise", "replaced"),
+    ("DeletionPolicy", "down keeps the data of storage unless --delete-data names it", "replaced"),
     ("DeleteOnTermination", "a boot disk goes with its machine", "replaced"),
     ("AllocationStrategy", "a pool has one machine type", "replaced"),
     ("Database.UserName", "accounts of the database are called slurm", "replaced"),

@@ -279,7 +279,7 @@ class RecordingMonitor(mocks.MockMonitor):
             raise NotRecordableError(message)
         known = self._named.setdefault((short_type(request.type), request.name), urn)
         if custom and known != urn:  # references name a type's last word and a name
-            message = f"{urn} and {known} can't be told apart in references"
+            message = f"{urn} and {known} are the same in references"
             raise NotRecordableError(message)
         per_input = getattr(request, "propertyDependencies", {})
         resource_class = self.classes.get(request.type)

@@ -36,7 +36,7 @@ def kubectl_says(folder: Path, script: str) -> None:
 
 
 def test_without_a_control_plane_nobody_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(ApiSilent, match="the stack has told no control plane yet"):
+    with pytest.raises(ApiSilent, match="the stack has no control plane yet"):
         local_kubectl(tmp_path).text("get", "nodes")
 
 

@@ -93,7 +93,7 @@ def test_an_unfit_node_says_what_is_wrong_and_leaves_the_cordon_to_who_sees_all(
     node: Path, check: Check
 ) -> None:
     code, line = check("gpu-lost")
-    assert (code, line.endswith("[told to the control planes]")) == (0, True)
+    assert (code, line.endswith("[reported to the control planes]")) == (0, True)
     assert condition(node)["status"] == "True"
     assert condition(node)["message"] in line
     assert seen(node)["spec"] == {}
@@ -141,4 +141,4 @@ def test_an_api_server_that_can_not_be_told_is_a_failure(node: Path, check: Chec
     (node / "silent").touch()
     code, line = check("gpu-lost")
     assert code == 1
-    assert "not told to Kubernetes" in line
+    assert "not reported to Kubernetes" in line

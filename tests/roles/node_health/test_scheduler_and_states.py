@@ -58,7 +58,7 @@ def test_a_drain_that_could_not_be_told_is_a_failure(slurm: Path, check: Check) 
     (slurm / "broken").touch()
     code, line = check("gpu-missing")
     assert code == 1
-    assert "not told to Slurm" in line
+    assert "not reported to Slurm" in line
 
 
 def test_a_fit_node_needs_no_controller(slurm: Path, check: Check) -> None:

@@ -1,6 +1,6 @@
 """Published definitions of clusters, adopted: what became of their settings, as docs/adopt.md says.
 
-`python -m tests.schemas.adopt.published` writes the table there anew.
+`python -m tests.schemas.adopt.published` rewrites the table there.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Program:
         else:
             simulated = " (simulated)" if expected.simulated else ""
             _say((reason or f"fit{simulated}") + (f" [{done}]" if done else ""))
-        return 1 if reason and (done is None or done.startswith("not told")) else 0
+        return 1 if reason and (done is None or done.startswith("not reported")) else 0
 
     def _run_checks(self, expected: Expected) -> tuple[dict[str, Any], str]:
         memory = self.store.memory()
@@ -95,7 +95,7 @@ class Program:
                 return slurm.drain(expected.node, reason, self.probe)
             return slurm.lift(expected.node, self.probe) or None if expected.resume else None
         except CheckIncomplete as error:
-            return f"not told to {'Kubernetes' if on_kubernetes else 'Slurm'}: {error}"
+            return f"not reported to {'Kubernetes' if on_kubernetes else 'Slurm'}: {error}"
 
     def state(self) -> int:
         """Show or set the node's state."""

@@ -244,7 +244,7 @@ def move(state: Path, to: str, mount: str = "") -> None:
 
 
 def keep_before_upgrade(state: Path) -> None:
-    """Keep what a new version writes anew at its start, and the old one can't read then."""
+    """Keep what a new version rewrites at its start, and the old one can't read then."""
     version = re.sub(r"^[^0-9]*", "", answer_of("slurmctld", "-V").strip())
     if not version:
         raise RefusedError("slurmctld doesn't say its version")

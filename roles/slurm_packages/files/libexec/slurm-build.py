@@ -58,7 +58,7 @@ class Build:
     """One build: its folders, its log, and what it is at."""
 
     def __init__(self, version: str, out: Path) -> None:
-        """Begin anew: what an earlier one left in the folders goes, but not what it brought."""
+        """Start over: what an earlier one left in the folders goes, but not what it brought."""
         self.version, self.out = version, out
         self.work = out.with_name(f"{out.name}.work")
         self.brought = out / "brought"

@@ -48,7 +48,7 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
     if not reason:
         return _lift(node, written, probe) if out and resume and written.startswith(PREFIX) else ""
     if not out:
-        return "told to the control planes"
+        return "reported to the control planes"
     if written.startswith(PREFIX):
         return "is cordoned"
     return f"was cordoned already: {written or 'no reason given'}"
