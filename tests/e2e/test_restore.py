@@ -22,7 +22,11 @@ SUBMIT = "cd /tmp && runuser -u ada -- sbatch --parsable --output=/dev/null --ti
 LATER = "--begin=now+30days"
 """These wait whatever happens to the nodes, and so does their place in the queue."""
 QUEUE = "squeue --noheader --format='%i %T %a' | sort -n"
-RECORDS = "sacct --noheader --parsable2 --allusers --allocations --format=JobID,Account,State"
+RECORDS = (
+    "sacct --noheader --parsable2 --allusers --allocations --starttime=now-7days "
+    "--format=JobID,Account,State"
+)
+"""By itself sacct shows what ran since midnight."""
 CLUSTER_ID = "cat /var/lib/slurm/slurmctld/clustername"
 NEVER_STARTS = "/etc/systemd/system/slurmctld.service.d/zz-test.conf"
 ENDURE_S = 240
