@@ -108,7 +108,7 @@ def test_the_scheduler_that_the_spec_names_is_asked(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("sinfo", "exit 9")
-    node = r"gpu001\037False\037Kubelet stopped posting node status." + r"\037" * 6 + r"\036"
+    node = r"gpu001\037False\037Kubelet stopped posting node status." + r"\037" * 10 + r"\036"
     shell.has("kubectl", f"""case "$*" in *" get nodes "*) printf '{node}' ;; esac""")
     hosts = ClusterInventory(cluster="trial", hosts=(HEAD,))
     uses = node_uses(scheduler_or_none(spec_of(), hosts, shell), ["gpu001"])
