@@ -70,7 +70,12 @@ ARGUMENTS: dict[str, Any] = {
 def problem_of(role: str) -> str:
     """Return why Slurm doesn't work here; "" where it does."""
     if role == "node":
-        return slurmd_problem() or cgroups_problem() or node_problem(socket.gethostname())
+        return (
+            slurmd_problem()
+            or cgroups_problem()
+            or restart_problem()
+            or node_problem(socket.gethostname())
+        )
     if role == "login":
         return controller_problem()
     return controller_problem() or partitions_problem() or rest_problem()
@@ -103,6 +108,13 @@ def cgroups_problem() -> str:
     if not lacks:
         return ""
     return f"the kernel gives no cgroup controller {lacks}: see cgroup_disable on its command line"
+
+
+def restart_problem() -> str:
+    """Return that this node is about to report its restart; it counts as down for a moment then."""
+    if run("systemctl", "is-active", "gcluster-slurm-reboot")[1] == "activating":
+        return "its restart isn't reported to the controller yet: see gcluster-slurm-reboot.service"
+    return ""
 
 
 def node_problem(node: str) -> str:

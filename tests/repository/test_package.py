@@ -97,6 +97,7 @@ RUNS = {
     "status sim.yaml": 0,
     "history sim.yaml": 0,
     "show sim.yaml none": 64,
+    "size train --model llama-3-8b --tokens 1T --machine p5.48xlarge": 0,
     "drift sim.yaml": 0,
     "ledger check sim.yaml": 0,
     "repair sim.yaml": 0,

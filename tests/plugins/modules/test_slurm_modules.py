@@ -65,6 +65,16 @@ def test_a_node_that_gets_no_jobs_is_not_fit_unless_this_change_drained_it(
     assert bool(found) == bool(said)
 
 
+def test_a_node_that_is_about_to_report_its_restart_is_waited_for(node: Machine) -> None:
+    """It counts as down for a moment then, and not as responding until slurmctld has asked it."""
+    reports = "case $* in *slurm-reboot) echo activating ;; *) echo active ;; esac"
+    node.tool("systemctl", reports)
+    assert "its restart isn't reported" in problem(node, "node")
+    done = node.root / "reported"
+    node.tool("systemctl", f"if [ -e {done} ]; then echo active; else {reports}; fi; touch {done}")
+    assert problem(node, "node", wait_s=30) == ""
+
+
 def test_a_node_is_waited_for(node: Machine) -> None:
     registered = node.root / "registered"
     node.tool(
