@@ -314,11 +314,7 @@ class Provider(ABC):
         return 0.0
 
     def power_on(self, context: SiteContext, names: Iterable[str]) -> None:  # noqa: B027
-        """Start these nodes where they are off. Most machines start again by themselves.
-
-        Raises:
-            ProviderError: one can't be started.
-        """
+        """Start these nodes where they are off; most machines start again by themselves."""
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove these nodes of the spec, and what they alone use, and create them again.
