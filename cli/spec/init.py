@@ -11,12 +11,8 @@ from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.operations.gitops.pipelines import Pipelines, write_pipelines
 from ...schemas.spec.model import Name
 from ..console import can_ask, say
-from ..render.spec.starter import DEFAULTS, Wish, starter_spec
-
-NO_REGION = ("local", "bare-metal", "ssh-fleet")
-"""Providers whose machines are where they are."""
-MOST_NODES = 200
-"""Of a first spec: the made-up addresses of hosts end there."""
+from ..new_file import write_new
+from ..render.spec.starter import DEFAULTS, MOST_NODES, NO_REGION, Wish, starter_spec
 
 
 class Ci(StrEnum):
@@ -110,15 +106,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         _refuse({"--region": region}, f"is of a cloud: {provider} has none")
     wish = Wish(provider=provider, name=name, machine=machine, nodes=nodes, region=region)
     text = starter_spec(wish)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise failure(
-            "GC945",
-            f"{path} exists already and was left as it is",
-            hint="give another path: gcluster init PATH",
-        ) from None
+    write_new(path, text, hint="give another path: gcluster init PATH")
     say(f"wrote {path}\n\n{_next_steps(path, provider)}")
     return Exit.OK
 

@@ -21,11 +21,12 @@ from ...schemas.load import load_text
 from ...schemas.spec.units import Duration, Percent
 from ..app import group
 from ..console import emit, say, stdout
+from ..new_file import write_new
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.spec.size import Answer, answer_text, plan_document
 from ..render.spec.size_serve import ServingAnswer, serving_text
-from ..render.spec.starter import Wish, starter_spec
+from ..render.spec.starter import MOST_NODES, NO_REGION, Wish, starter_spec
 
 app = group("size")
 
@@ -59,12 +60,9 @@ SpecFile: TypeAlias = Annotated[
 ]
 _COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMGBT]?)")
 _FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
-_MOST_HOSTS = 200
-"""Of a spec for machines that exist: its made-up addresses end there."""
 _MOST_TOKENS = 1e16
 _MOST_SEQUENCE = 2**24
 _MOST_MODEL_BYTES = 2**20
-_CLOUDS = frozenset({"aws", "gcp", "azure", "oci"})
 
 
 @app.callback()
@@ -285,9 +283,9 @@ def _power(catalog: Catalog, best: Plan, hall: Hall) -> Power | None:
 def _write(path: Path, name: str, best: Plan | ServingPlan, catalog: Catalog) -> dict[str, Any]:
     """Write the spec of a plan; return what it costs, as `gcluster cost` says."""
     provider = catalog.machines[best.machine].sites[0]
-    if provider not in _CLOUDS and best.nodes > _MOST_HOSTS:
+    if provider in NO_REGION and best.nodes > MOST_NODES:
         raise _usage(
-            f"--spec: {best.nodes:,} hosts are more than the {_MOST_HOSTS} that a first spec lists",
+            f"--spec: {best.nodes:,} hosts are more than the {MOST_NODES} that a first spec lists",
             "gcluster init --provider bare-metal writes one to extend",
         )
     region = (best.price.region if best.price else None) or ""
@@ -299,15 +297,7 @@ def _write(path: Path, name: str, best: Plan | ServingPlan, catalog: Catalog) ->
     if loaded.spec is None or errors:
         raise LifecycleError(*errors, exit_code=Exit.SPEC)
     costs = bill(loaded.spec, catalog)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise failure(
-            "GC945",
-            f"{path} exists already and was left as it is",
-            hint="give another path: --spec FILE",
-        ) from None
+    write_new(path, text, hint="give another path: --spec FILE")
     return {
         "path": str(path),
         "usd_per_hour": costs.totals.hour.usd,

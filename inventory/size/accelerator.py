@@ -12,8 +12,7 @@ from msgspec import Meta
 from ...schemas.catalog import Machine
 from ...schemas.catalog.model.machine import Date, Source
 from ...schemas.spec.model import SpecModel
-from ...schemas.structure.compose import compose
-from ...schemas.structure.decoding import convert
+from ...schemas.structure.compose import read_data_file
 
 Precision: TypeAlias = Literal["bf16", "fp8"]
 """What matrices are multiplied in. fp8: those of linear layers; attention stays in bf16."""
@@ -77,8 +76,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def peaks() -> dict[str, Peak]:
     """Return what is known of GPUs, by model."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
-    found = convert(None if document is None else document.data, _Peaks)
+    found = read_data_file(_FILE, _Peaks)
     return {peak.model: peak for peak in found.gpus}
 
 

@@ -10,8 +10,7 @@ from msgspec import Meta
 
 from ...schemas.catalog.model.machine import Date
 from ...schemas.spec.model import SpecModel
-from ...schemas.structure.compose import compose
-from ...schemas.structure.decoding import convert
+from ...schemas.structure.compose import read_data_file
 from .accelerator import Precision
 
 _FILE = Path(__file__).parent / "data" / "constants.yaml"
@@ -88,5 +87,4 @@ class Constants(SpecModel, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def constants() -> Constants:
     """Return the numbers that come with gcluster."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
-    return convert(None if document is None else document.data, Constants)
+    return read_data_file(_FILE, Constants)

@@ -15,8 +15,7 @@ from msgspec import Meta, field
 
 from ...schemas.catalog.model.machine import Date, Source
 from ...schemas.spec.model import SpecModel
-from ...schemas.structure.compose import compose
-from ...schemas.structure.decoding import convert
+from ...schemas.structure.compose import read_data_file
 
 Positive = Annotated[int, Meta(ge=1)]
 _FILE = Path(__file__).parent / "data" / "models.yaml"
@@ -238,8 +237,7 @@ class _Models(SpecModel, frozen=True):
 @lru_cache(maxsize=1)
 def presets() -> dict[str, Model]:
     """Return the models that come with gcluster, by name."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
-    found = convert(None if document is None else document.data, _Models)
+    found = read_data_file(_FILE, _Models)
     return {model.name: model for model in found.models}
 
 

@@ -17,8 +17,7 @@ from msgspec import Meta
 from ...schemas.catalog import Machine, ProviderFacts
 from ...schemas.catalog.model.machine import Date, Source
 from ...schemas.spec.model import SpecModel
-from ...schemas.structure.compose import compose
-from ...schemas.structure.decoding import convert
+from ...schemas.structure.compose import read_data_file
 
 BTU_PER_KWH = 3412.14
 Basis: TypeAlias = Literal["catalog", "similar", "gpus"]
@@ -117,8 +116,7 @@ class Power(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def power_figures() -> PowerFigures:
     """Return the figures that come with gcluster."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
-    return convert(None if document is None else document.data, PowerFigures)
+    return read_data_file(_FILE, PowerFigures)
 
 
 def power(

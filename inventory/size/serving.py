@@ -22,8 +22,7 @@ from msgspec import Meta
 from ...schemas.catalog import Machine, Price
 from ...schemas.catalog.model.machine import Date
 from ...schemas.spec.model import SpecModel
-from ...schemas.structure.compose import compose
-from ...schemas.structure.decoding import convert
+from ...schemas.structure.compose import read_data_file
 from .accelerator import NVLINK_LATENCY_S, Accelerator, Precision, accelerator
 from .model import Model
 from .training import MARGIN, price_of
@@ -106,8 +105,7 @@ class ServingPlan(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def serving_constants() -> ServingConstants:
     """Return the numbers that come with gcluster."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=_FILE.name).document
-    return convert(None if document is None else document.data, ServingConstants)
+    return read_data_file(_FILE, ServingConstants)
 
 
 def cache_bytes_per_token(model: Model, precision: Precision) -> float:

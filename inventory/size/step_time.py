@@ -92,7 +92,7 @@ def step_time(
     precision: Precision,
     trained: bool = True,
 ) -> StepTime | str:
-    """Return what a step takes, or why it can't be told.
+    """Return what a step takes, or why that is unknown.
 
     Args:
         model: what is trained.

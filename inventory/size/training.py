@@ -19,7 +19,7 @@ from .reliability import Reliability, reliability
 from .step_time import StepTime, step_time
 
 Method: TypeAlias = Literal["full", "lora"]
-"""full: all weights are trained. lora: adapters beside them are, the weights are frozen."""
+"""full: all weights are trained. lora: adapters next to them are, the weights are frozen."""
 MARGIN = 0.05
 """Part of a GPU's memory that is left: CUDA's context, NCCL's buffers, fragmentation. An
 assumption; with it nine of ten published runs (bench/size) fit that did run."""

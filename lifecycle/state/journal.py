@@ -216,14 +216,14 @@ def refuse_lost_spec(log: EventLog) -> None:
 
 def lost_specs(log: EventLog) -> set[str]:
     """Return the keys of specs that events tell of, that are gone and that nobody gave up."""
-    told: set[str] = set()
+    known: set[str] = set()
     for event in log.read():
         match event.body:
             case SpecStored(number=number):
-                told.add(applied_key(number))
+                known.add(applied_key(number))
             case DamageAccepted(objects=objects):
-                told -= {key for key, done in objects.items() if not done.startswith(REWRITTEN)}
-    return told - set(log.store.list(PREFIX))
+                known -= {key for key, done in objects.items() if not done.startswith(REWRITTEN)}
+    return known - set(log.store.list(PREFIX))
 
 
 def applied_number(store: StateStore) -> int:

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ..spec.model import SpecModel
-from ..structure.compose import compose
-from ..structure.decoding import convert
+from ..structure.compose import read_data_file
 from .model.machine import Citation, Date, Machine
 
 Value: TypeAlias = "str | float | bool | list[str]"
@@ -146,5 +145,4 @@ class Reliability(SpecModel, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def reliability() -> Reliability:
     """Return the figures that come with gcluster."""
-    document = compose(_FILE.read_text(encoding="utf-8"), file=str(_FILE)).document
-    return convert(None if document is None else document.data, Reliability)
+    return read_data_file(_FILE, Reliability)

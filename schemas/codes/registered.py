@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..structure.compose import compose
-from ..structure.decoding import convert
+from ..structure.compose import read_data_file
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +78,7 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read(name: str, kind: type[_T]) -> _T:
     """Return the typed content of a file beside this module."""
-    composed = compose((FOLDER / name).read_text(encoding="utf-8"), file=name)
-    return convert(composed.document and composed.document.data, kind)
+    return read_data_file(FOLDER / name, kind)
 
 
 REGISTER = FOLDER / "register.yaml"

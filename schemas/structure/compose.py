@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, NoReturn, TypeAlias
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from yaml.error import MarkedYAMLError, YAMLError
 from yaml.events import (
@@ -16,9 +17,11 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from .decoding import convert
 from .document import Composed, Document, pack
 from .source import report_character, report_syntax
 
+_T = TypeVar("_T")
 Event: TypeAlias = Any
 """An event of the parser; PyYAML's stubs do not promise the marks that every event has."""
 
@@ -46,6 +49,17 @@ def compose(text: str, *, file: str) -> Composed:
     except (YAMLError, UnicodeError):
         report_character(result, text)
     return result
+
+
+def read_data_file(path: Path, kind: type[_T]) -> _T:
+    """Return a YAML file that comes with gcluster as a type.
+
+    Raises:
+        OSError: it can't be read.
+        msgspec.ValidationError: it isn't of this type.
+    """
+    document = compose(path.read_text(encoding="utf-8"), file=path.name).document
+    return convert(None if document is None else document.data, kind)
 
 
 class _Composer:

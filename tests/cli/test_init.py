@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from gcluster.cli.render.spec.starter import DEFAULTS, Wish, machines_of, starte
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.load import load_text
+
+SCRIPT = str(Path(sys.executable).with_name("gcluster"))
 
 
 @pytest.mark.parametrize("provider", ["local", "bare-metal", "ssh-fleet"])
@@ -129,17 +133,19 @@ def test_a_machine_that_the_provider_has_not_writes_nothing(
 
 def test_alone_it_asks_on_a_terminal_until_the_answer_is_one(tmp_path: Path) -> None:
     answers = iter(["awz", "gcp", "", "0", "8"])
-    process, terminal = pty.fork()
-    if process == 0:
-        os.chdir(tmp_path)
-        os.execvp("gcluster", ["gcluster", "init", "--name", "trial"])  # noqa: S606
+    ours, theirs = pty.openpty()
     shown = ""
-    with contextlib.suppress(OSError):  # the terminal is closed at the end
-        while text := os.read(terminal, 4096).decode():
-            shown += text
-            if text.rstrip().endswith(":"):
-                os.write(terminal, f"{next(answers, '')}\n".encode())
-    os.waitpid(process, 0)
+    with subprocess.Popen(
+        [SCRIPT, "init", "--name", "trial"],
+        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, start_new_session=True,
+    ):  # fmt: skip
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # the terminal is closed at the end
+            while text := os.read(ours, 4096).decode():
+                shown += text
+                if text.rstrip().endswith(":"):
+                    os.write(ours, f"{next(answers, '')}\n".encode())
+    os.close(ours)
     assert "awz is none of them" in shown
     written = (tmp_path / "cluster.yaml").read_text(encoding="utf-8")
     assert "region: us-central1" in written

@@ -24,6 +24,10 @@ DEFAULTS = {
     "oci": "BM.GPU.H100.8",
 }
 """Provider -> the machine of its template: one that many have, and that was bought on demand."""
+NO_REGION = frozenset({"local", "bare-metal", "ssh-fleet"})
+"""Providers whose machines are where they are."""
+MOST_NODES = 200
+"""Nodes of a first spec: the made-up addresses of hosts end there."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,7 @@ from msgspec import Meta, field
 
 from ...spec.model import SpecModel
 from ...spec.rdma import RdmaDevice
-from ...structure.compose import compose
-from ...structure.decoding import convert
+from ...structure.compose import read_data_file
 
 Source: TypeAlias = Annotated[
     str,
@@ -61,9 +60,7 @@ class MigProfiles(SpecModel, frozen=True):
 @lru_cache(maxsize=1)
 def mig_profiles() -> MigProfiles:
     """Return the profiles that come with gcluster."""
-    path = Path(__file__).parent.with_name("mig.yaml")
-    composed = compose(path.read_text(encoding="utf-8"), file=path.name)
-    return convert(composed.document and composed.document.data, MigProfiles)
+    return read_data_file(Path(__file__).parent.with_name("mig.yaml"), MigProfiles)
 
 
 def profiles_of(model: str, memory_gib: float) -> dict[str, int] | None:
