@@ -70,10 +70,24 @@ def _line(text: str) -> str:
 
 
 def _yaml(data: Any) -> str:
-    text: str = yaml.safe_dump(
-        data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
-    )
+    text: str = yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None,
+        width=_WIDTH,
+    )  # fmt: skip
     return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text of several lines as such."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
+
+
+_Dumper.add_representer(str, _text)
 
 
 _LONGEST = 32

@@ -55,6 +55,8 @@ class _Marks(msgspec.Struct):
 
     carried: set[Path] = msgspec.field(default_factory=set)
     left: dict[Path, _Left] = msgspec.field(default_factory=dict)
+    one: set[Path] = msgspec.field(default_factory=set)
+    """Carried parts that count as one setting."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -145,10 +147,19 @@ class Source:
         value = self._find(keys)
         return value if isinstance(value, str) else ""
 
+    def peek(self, *keys: str) -> Any:
+        """Return a value without marking it; None where it is not there."""
+        return self._find(keys)
+
     def accept(self, *keys: str) -> None:
         """Mark a value as carried, whatever is in it."""
         self._marks.carried.add((*self._path, *keys))
         self._marks.left.pop((*self._path, *keys), None)
+
+    def accept_as_one(self) -> None:
+        """Mark this mapping as carried; all that is in it is one setting."""
+        self.accept()
+        self._marks.one.add(self._path)
 
     def has(self, *keys: str) -> bool:
         """Say whether there is a value, without reading it."""
@@ -194,7 +205,7 @@ class Source:
         whole: set[Path] = set()
         for path, value in _leaves(self._data, self._path):
             place, mark = self._mark(path)
-            if mark is None or mark == "carried":
+            if mark is None or (mark == "carried" and place not in self._marks.one):
                 yield path, value, mark
             elif place not in whole:
                 whole.add(place)

@@ -12,6 +12,7 @@ from ..draft import Adopted, Draft, NothingToAdopt, reasons
 from ..slurm.partition import partition_words
 from ..slurm.settings import carry_named
 from ..source import Kind, Source, filled
+from .parallelcluster_actions import custom_actions
 from .parallelcluster_storage import shared_storage
 from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, aws_tags, bought, efa_facts
 
@@ -24,7 +25,6 @@ _MOST = 10
 _KEPT_FREE_MINUTES = 10
 """ScaledownIdletime where the file has none, which is also gcluster's own."""
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
-    ("CustomActions", "your scripts don't run: what they install is said by software", "lost"),
     ("AdditionalIamPolicies", "nodes get least rights; more by an identity: roles: {node}", "lost"),
     ("S3Access", "nodes get least rights; buckets by storage of type object", "lost"),
     ("Iam.", "identities of the site: roles: {node}", "lost"),
@@ -126,6 +126,7 @@ def _head(source: Source, site: dict[str, Any], draft: Draft) -> None:
         head["machine"] = draft.machine(machine, ["aws"])
     _disk(part, head)
     draft.pools["head"] = head
+    custom_actions(part, ["head"], draft)
     for pool in source.each("LoginNodes", "Pools"):
         kind = pool.text("InstanceType")
         name = draft.fit(pool.text("Name") or "login", "pool", draft.pools)
@@ -134,6 +135,7 @@ def _head(source: Source, site: dict[str, Any], draft: Draft) -> None:
             entry["machine"] = draft.machine(kind, ["aws"])
         entry["count"] = pool.number("Count") or 1
         draft.pools[name] = entry
+        custom_actions(pool, [name], draft)
     allowed = part.texts("Ssh", "AllowedIps")
     public = part.take("Networking", "ElasticIp")
     if public and allowed:
@@ -179,6 +181,7 @@ def _queues(source: Source, draft: Draft) -> None:
             custom.leave(why, key)
         partitions[draft.fit(name, "partition", partitions)] = entry | said
         _scratch(queue, pools, draft)
+        custom_actions(queue, pools, draft)
     if not partitions:
         raise NothingToAdopt("no queue of it has a compute resource")
     draft.scheduler["partitions"] = partitions

@@ -22,11 +22,8 @@ _CUT_ITSELF = (
     "enable_internal_traffic", "network_address_range", "enable_iap_ssh_ingress",
 )  # fmt: skip
 _OF_FILESTORE = ("filestore_tier", "reserved_ip_range", "deletion_protection", "name", "network_id")
-_MOUNTING = re.compile(r"\.(client_install|mount)_runner")
-_MOUNTED = "storage of the spec is mounted by the nodes' role"
 _BUCKET_OF = re.compile(r"\$\(([\w-]+)\.gcs_bucket_name\)")
 _SERVED = "the head serves it from a disk of its own of that size"
-_SCRIPT = "your scripts don't run: software of the spec, and images of jobs"
 _FABRIC = "gcluster makes the networks of the fabric"
 
 
@@ -56,7 +53,6 @@ def networks_and_storage(
         elif module.kind == "pre-existing-network-storage":
             _existing(settings, mount, module.key, blueprint, draft)
         elif module.kind == "startup-script":
-            _runners(settings)
             _scratch(settings, [pools[u] for u in blueprint.users(module.key) if u in pools], draft)
         else:
             continue
@@ -98,18 +94,6 @@ def _ranges(settings: Source, draft: Draft) -> None:
             field = fields.get(one.text("range_name"))
             if field and draft.scheduler["type"] == "kubernetes":
                 draft.scheduler[field] = one.text("ip_cidr_range")
-
-
-def _runners(settings: Source) -> None:
-    """List scripts one by one; those that mount a storage come with it."""
-    for runner in settings.each("runners"):
-        runner.leave(_SCRIPT)
-    found = settings.take("runners")
-    for index, runner in enumerate(found if isinstance(found, list) else ()):
-        if isinstance(runner, str) and _MOUNTING.search(runner):
-            settings.leave(_MOUNTED, "runners", index, kind="replaced")
-        else:
-            settings.leave(_SCRIPT, "runners", index)
 
 
 def _filestore(settings: Source, key: str, mount: str, server: str, draft: Draft) -> None:

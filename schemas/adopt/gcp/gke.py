@@ -13,6 +13,7 @@ from ..draft import Adopted, Draft, NothingToAdopt, reasons, taints
 from ..source import Kind, Source
 from .blueprint import SITE, Blueprint, Module, site_of
 from .file_systems import networks_and_storage
+from .runners import leave_runners
 from .settling import settle_modules
 
 _NODES, _CLUSTER, _APPLY = "gke-node-pool", "gke-cluster", "kubectl-apply"
@@ -62,6 +63,7 @@ def adopt_gke(blueprint: Blueprint, draft: Draft) -> Adopted:
     for module in blueprint.of(_APPLY):
         _applied(module.settings, draft)
     read = networks_and_storage(blueprint, pools, "", draft)
+    leave_runners(blueprint, "GKE sets its nodes up: a DaemonSet")
     read |= {m.key for m in blueprint.modules if m.kind in {_NODES, _CLUSTER, _APPLY}}
     draft.leave_image("gke")
     settle_modules(blueprint, read, draft, reasons(_REASONS))

@@ -15,7 +15,6 @@ _NO_PARTS: dict[str, tuple[str, Kind]] = {
     "firewall-rules": ("what the cluster needs is let in", "replaced"),
     "service-enablement": ("up names a service that is off", "replaced"),
     "dashboard": ("monitoring: {grafana: true}", "lost"),
-    "startup-script": ("your scripts don't run: software of the spec", "lost"),
     "gke-persistent-volume": ("pods claim storage of the spec's storage classes", "lost"),
     "gke-job-template": ("a job is no part of a cluster", "replaced"),
     "gke-topology-scheduler": ("topology follows from the cloud's own labels", "replaced"),

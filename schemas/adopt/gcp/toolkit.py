@@ -18,6 +18,7 @@ from ..source import Kind, Source
 from .blueprint import SITE, Blueprint, Module, read_blueprint, site_of
 from .file_systems import networks_and_storage
 from .gke import adopt_gke, is_gke
+from .runners import carry_scripts
 from .settling import settle_modules
 
 _NODESET, _PARTITION = "schedmd-slurm-gcp-nodeset", "schedmd-slurm-gcp-partition"
@@ -37,9 +38,8 @@ _CLOUD = {
 """Parameters of the controller -> what they are called in slurm.conf."""
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("startup_script", "the module's scripts are listed one by one", "replaced"),
-    ("runners", "your scripts don't run: software of the spec", "lost"),
-    ("prolog", "your scripts don't run on gcluster's nodes", "lost"),
-    ("epilog", "your scripts don't run on gcluster's nodes", "lost"),
+    ("prolog", "prologs and epilogs are hooks of the spec", "replaced"),
+    ("slurm_conf_tpl", "settings of slurm.conf: scheduler: {settings}", "lost"),
     ("instance_image", "images of the Toolkit have its Slurm in them; gcluster bakes", "replaced"),
     ("additional_networks", "gcluster makes the networks of the fabric", "replaced"),
     ("docker", "containers: pyxis runs images of jobs", "replaced"),
@@ -87,12 +87,12 @@ def adopt_toolkit(
         raise NothingToAdopt("no nodeset of Slurm and no node pool of GKE stands in it")
     for module in blueprint.of(_PARTITION):
         _partition(module, pools, draft)
-    for module in blueprint.of(_LOGIN, _CONTROLLER):
-        _service(module, draft)
+    places = {m.key: _service(m, draft) for m in blueprint.of(_LOGIN, _CONTROLLER)} | pools
     read = networks_and_storage(blueprint, pools, "head", draft)
     for module in blueprint.of("custom-image"):
         _distribution(module, draft)
     _home(blueprint, draft)
+    carry_scripts(blueprint, places, draft)
     kinds = {_NODESET, _PARTITION, _CONTROLLER, _LOGIN}
     read |= {module.key for module in blueprint.modules if module.kind in kinds}
     settle_modules(blueprint, read, draft, reasons(_REASONS))
@@ -194,11 +194,8 @@ def _partition(module: Module, pools: Mapping[str, str], draft: Draft) -> None:
     partitions[name] = entry | said
 
 
-def _service(module: Module, draft: Draft) -> None:
+def _service(module: Module, draft: Draft) -> str:
     settings = module.settings
-    for key in ("prolog_scripts", "epilog_scripts"):
-        for script in settings.each(key):
-            script.leave("your scripts don't run on gcluster's nodes")
     role = "controller" if module.kind == _CONTROLLER else "login"
     pool = "head" if role == "controller" else draft.fit("login", "pool", draft.pools)
     entry: dict[str, Any] = {"site": SITE, "role": role}
@@ -215,6 +212,7 @@ def _service(module: Module, draft: Draft) -> None:
     _cloud_parameters(settings.part("cloud_parameters"), draft)
     first = {pool: entry} if role == "controller" else {}
     draft.pools = {**first, **draft.pools, pool: entry}
+    return pool
 
 
 def _cloud_parameters(part: Source, draft: Draft) -> None:
