@@ -7,7 +7,7 @@ import msgspec
 from ...schemas.catalog import Catalog, Fabric
 from ...schemas.catalog.model.machine import Gpu, Machine
 from ...schemas.derived.storage import Mounts, is_on_volume, mount_point
-from ...schemas.spec import ClusterSpec, LustreStorage, Pool, PoolRole
+from ...schemas.spec import ClusterSpec, FileService, LustreStorage, Pool, PoolRole
 from ...schemas.stack.bundle import BundleManifest, KubernetesBundle
 from ...schemas.stack.pools import resolved_pools
 from ...schemas.stack.resolved import Resolved
@@ -95,7 +95,11 @@ def _planned_devices(spec: ClusterSpec) -> dict[str, str]:
         name: f"{AFTER_APPLY}@tcp:/{storage.fsname or AFTER_APPLY}"
         for name, storage in spec.storage.items()
         if isinstance(storage, LustreStorage) and storage.is_managed
-    } | {name: AFTER_APPLY for name in spec.storage if is_on_volume(spec, name)}
+    } | {
+        name: AFTER_APPLY
+        for name, storage in spec.storage.items()
+        if isinstance(storage, FileService) or is_on_volume(spec, name)
+    }
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from ...schemas.cost.pools import HOURS_PER_MONTH, storage_costs
 from ...schemas.derived.storage import is_on_volume
-from ...schemas.spec import ClusterSpec, LustreStorage, ObjectStorage
+from ...schemas.spec import ClusterSpec, FileService, LustreStorage, ObjectStorage
 from ...stacks.provider import Leftover
 from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, failure
@@ -48,7 +48,7 @@ def is_made(spec: ClusterSpec, name: str) -> bool:
     storage = spec.storage[name]
     if isinstance(storage, ObjectStorage):
         return storage.create
-    if isinstance(storage, LustreStorage):
+    if isinstance(storage, LustreStorage | FileService):
         return storage.is_made
     return is_on_volume(spec, name)
 

@@ -20,6 +20,7 @@ from .model.machine import (
 )
 from .model.provider import (
     CapacityBlock,
+    FileServiceOffer,
     LustreOffer,
     ProviderFacts,
     Region,
@@ -40,6 +41,7 @@ __all__ = [
     "ExtraNetworks",
     "Fabric",
     "File",
+    "FileServiceOffer",
     "Floor",
     "Gpu",
     "LustreOffer",

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
-from ..spec import ClusterSoftware, Rdma, Smoke, Tuning
+from ..spec import ClusterSoftware, FileService, Rdma, Smoke, Tuning
 from ..spec.scheduler import SlurmSettings
 from ..structure.document import Document
 from ..structure.fix.edits import Fix
@@ -215,6 +215,9 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "software.versions": _software,
     "storage.buckets": _storage,
     "storage.checkpoints": lambda context: context.checkpointing is not None,
+    "storage.file_services": lambda context: any(
+        isinstance(storage, FileService) for storage in context.storage.values()
+    ),
     "storage.homes": lambda context: _storage(context) or bool(context.users or context.directory),
     "storage.lustre": _storage,
     "storage.lustre_sizes": _storage,

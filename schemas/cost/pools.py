@@ -9,10 +9,20 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from ..catalog import Catalog, Citation, LustreOffer, Machine, Market, Price
+from ..checks.storage.file_services import service_offers
 from ..checks.storage.lustre_sizes import offers
 from ..derived.hostlist import expand
 from ..derived.storage import is_on_volume, volume_gib
-from ..spec import ClusterSpec, LustreStorage, NfsStorage, ObjectStorage, Pool, Site
+from ..spec import (
+    ClusterSpec,
+    FileService,
+    LustreStorage,
+    NfsStorage,
+    ObjectStorage,
+    Pool,
+    Site,
+    SizedService,
+)
 from ..spec.pool import Option
 from ..spec.sites.site import CloudSite
 
@@ -115,6 +125,8 @@ def storage_costs(spec: ClusterSpec, catalog: Catalog) -> Iterator[StorageCost]:
             and storage.existing is None
         ):
             yield _lustre(name, storage, site, catalog)
+        elif isinstance(storage, FileService) and storage.is_made:
+            yield _service(name, storage, spec, catalog)
         elif isinstance(storage, NfsStorage) and is_on_volume(spec, name):
             yield _volume(name, storage, spec, catalog)
 
@@ -130,6 +142,26 @@ def _volume(name: str, storage: NfsStorage, spec: ClusterSpec, catalog: Catalog)
         gib=gib,
         usd_per_month=None if disk is None else gib * disk.usd_per_gib_month,
         citation=None if disk is None else Citation(source=disk.source, date=disk.date),
+    )
+
+
+def _service(name: str, storage: FileService, spec: ClusterSpec, catalog: Catalog) -> StorageCost:
+    """Return what a file service's file system costs; EFS is billed by what is in it."""
+    facts = catalog.providers.get(spec.sites[storage.site].provider)
+    type_ = str(type(storage).__struct_config__.tag)
+    cost = StorageCost(name=name, site=storage.site, type=type_, gib=None, usd_per_month=None)
+    if facts is None or not isinstance(storage, SizedService) or storage.capacity is None:
+        return cost
+    gib = storage.capacity.value / _GIB
+    cost = msgspec.structs.replace(cost, gib=gib)
+    prices = {offer.usd_per_gib_month: offer for offer in service_offers(storage, facts)}
+    if len(prices) != 1 or None in prices:
+        return cost
+    [(usd, offer)] = prices.items()
+    return msgspec.structs.replace(
+        cost,
+        usd_per_month=None if usd is None else gib * usd,
+        citation=Citation(source=offer.source, date=offer.date),
     )
 
 

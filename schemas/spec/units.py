@@ -151,6 +151,16 @@ class Throughput(Quantity):
     examples: ClassVar[tuple[str, ...]] = ("250 MB/s/TiB",)
 
 
+class DataRate(Quantity):
+    """What a file system reads and writes in a time; `value` is in bytes per second."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {
+        "MB/s": 1e6, "GB/s": 1e9, "MiB/s": 2.0**20, "GiB/s": 2.0**30,
+    }  # fmt: skip
+    examples: ClassVar[tuple[str, ...]] = ("256 MiB/s", "1280 MB/s")
+
+
 class Percent(Quantity):
     """A share; `value` is 0.4 for 40%."""
 

@@ -16,7 +16,7 @@ from .plan.types import SitePlan
 
 _GLOBAL = "us-east-1"
 """Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""
-_DATA = {"fsx": "file-system", "s3": "bucket"}
+_DATA = {"elasticfilesystem": "file-system", "fsx": "file-system", "s3": "bucket"}
 """Services whose resources hold data, and what is called so here."""
 _MOMENTARY = {"fleet", "spot-instances-request", "network-interface", "volume"}
 """Kinds of EC2 that end with their instance, or are records of requests."""

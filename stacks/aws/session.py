@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-import msgspec
-
 from ...schemas.diagnostics import Diagnostic
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
 from ..pulumi.hosts import Machine
-from ..pulumi.plan import data_names
+from ..pulumi.plan import ManagedStorage, data_names
 from ..pulumi.preflight import finding
 from ..pulumi.session import ListingSession
-from .api import Answer, Api
+from .api import Api
 from .elastic import grow, shrink, terminate
+from .file_systems import existing_device
 from .hosts import Instance, console, instances, places, seen
 from .leftovers import leftovers
 from .offers import offers
@@ -23,19 +22,6 @@ from .plan.purchase import bought_blocks
 from .plan.types import SitePlan
 from .preflight.blocks import block_offering
 from .preflight.questions import preflight
-
-
-class _LustreConfiguration(Answer, frozen=True):
-    mount_name: str
-
-
-class _FileSystem(Answer, frozen=True):
-    lustre_configuration: _LustreConfiguration
-    dns_name: str = msgspec.field(name="DNSName")
-
-
-class _FileSystems(Answer, frozen=True):
-    file_systems: tuple[_FileSystem, ...]
 
 
 class Session(ListingSession[Instance]):
@@ -130,13 +116,11 @@ class Session(ListingSession[Instance]):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
-        return data_names(plan, lustre=lustre, buckets=buckets)
+        services = (system.name for system in (*plan.efs, *plan.openzfs))
+        return data_names(plan, lustre=lustre, buckets=buckets, services=services)
 
-    def _existing_device(self, identifier: str) -> str:
-        asked = {"FileSystemIds": [identifier]}
-        found = self.api.ask(_FileSystems, "fsx", "describe_file_systems", **asked).file_systems
-        (system,) = found
-        return f"{system.dns_name}@tcp:/{system.lustre_configuration.mount_name}"
+    def _existing_device(self, storage: ManagedStorage) -> str:
+        return existing_device(self.api, storage)
 
     def _is_node(self, machine: Instance) -> bool:
         pool = self.plan.pools_by_name.get(machine.pool)

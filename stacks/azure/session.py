@@ -11,6 +11,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer
 from ..pulumi.elastic import refuse_fixed
 from ..pulumi.engine.checkpoint import Begun
+from ..pulumi.plan import ManagedStorage
 from ..pulumi.session import SiteSession
 from .api import Answer, Api
 from .elastic import fill, grow, is_left, shrink, trim
@@ -129,8 +130,8 @@ class Session(SiteSession):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         return data_names(self._context.spec, self.plan)
 
-    def _existing_device(self, identifier: str) -> str:
-        found = self.api.get(_FileSystem, identifier, _STORAGE_CACHE)
+    def _existing_device(self, storage: ManagedStorage) -> str:
+        found = self.api.get(_FileSystem, str(storage.existing), _STORAGE_CACHE)
         return f"{found.properties.client_info.mgs_address}@tcp:/{FSNAME}"
 
     def end_elastic(self) -> dict[str, str]:

@@ -23,6 +23,7 @@ from ..pulumi.engine.events import translate
 Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None"
 SERVICES = {
     "compute": "https://compute.googleapis.com/compute/v1",
+    "filestore": "https://file.googleapis.com/v1",
     "iam": "https://iam.googleapis.com/v1",
     "lustre": "https://lustre.googleapis.com/v1",
     "resources": "https://cloudresourcemanager.googleapis.com/v1",
@@ -32,6 +33,7 @@ SERVICES = {
 }
 _ENDPOINTS = {
     "compute": "COMPUTE",
+    "filestore": "FILESTORE",
     "iam": "IAM",
     "lustre": "LUSTRE",
     "resources": "RESOURCE_MANAGER",

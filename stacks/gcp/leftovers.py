@@ -118,14 +118,15 @@ def _zoned(api: Api, kind: str) -> Iterator[_Resource]:
 
 def _file_systems(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:
     path = f"{api.in_project()}/locations/-/instances"
-    for page in api.pages(_Resources, path, service="lustre") if plan.lustre else ():
-        for resource in page.instances:
-            if _is_ours(resource, plan):
-                name = resource.name.rpartition("/")[2]
-                kept = Leftover(
-                    kind="file-system", name=name, provider_id=resource.name, kept_data=True
-                )
-                yield kept, ""
+    for service, made in (("lustre", plan.lustre), ("filestore", plan.filestore)):
+        for page in api.pages(_Resources, path, service=service) if made else ():
+            for resource in page.instances:
+                if _is_ours(resource, plan):
+                    name = resource.name.rpartition("/")[2]
+                    kept = Leftover(
+                        kind="file-system", name=name, provider_id=resource.name, kept_data=True
+                    )
+                    yield kept, ""
 
 
 def _buckets(api: Api, plan: SitePlan) -> Iterator[tuple[Leftover, str]]:

@@ -7,11 +7,12 @@ from functools import cached_property
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import FilestoreStorage
 from ..provider import Leftover, Offer
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
 from ..pulumi.names import label_value
-from ..pulumi.plan import data_names
+from ..pulumi.plan import ManagedStorage, data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api
 from .elastic import delete, grow, name_queued, shrink
@@ -24,6 +25,19 @@ from .preflight.questions import preflight
 
 class _FileSystem(Answer, frozen=True):
     mount_point: str
+
+
+class _Network(Answer, frozen=True):
+    ip_addresses: tuple[str, ...]
+
+
+class _FileShare(Answer, frozen=True):
+    name: str
+
+
+class _Filestore(Answer, frozen=True):
+    networks: tuple[_Network, ...]
+    file_shares: tuple[_FileShare, ...]
 
 
 class _Role(Answer, frozen=True):
@@ -115,13 +129,18 @@ class Session(ListingSession[Instance]):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets if b.create)
-        return data_names(plan, lustre=lustre, buckets=buckets)
+        services = (instance.name for instance in plan.filestore)
+        return data_names(plan, lustre=lustre, buckets=buckets, services=services)
 
     def _gives_pods_networks(self) -> bool:
         return self.plan.control_plane is not None and bool(self.plan.fabric_networks)
 
-    def _existing_device(self, identifier: str) -> str:
-        return self.api.ask(_FileSystem, identifier, service="lustre").mount_point
+    def _existing_device(self, storage: ManagedStorage) -> str:
+        identifier = str(storage.existing)
+        if not isinstance(storage, FilestoreStorage):
+            return self.api.ask(_FileSystem, identifier, service="lustre").mount_point
+        found = self.api.ask(_Filestore, identifier, service="filestore")
+        return f"{found.networks[0].ip_addresses[0]}:/{found.file_shares[0].name}"
 
     def _is_node(self, machine: Instance) -> bool:
         gke = self.plan.control_plane

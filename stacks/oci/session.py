@@ -9,7 +9,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..provider import Leftover, Offer, SiteEvent
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
-from ..pulumi.plan import data_names
+from ..pulumi.plan import ManagedStorage, data_names
 from ..pulumi.session import ListingSession
 from .api import Answer, Api, engine_login
 from .elastic import grow, shrink, terminate
@@ -111,7 +111,8 @@ class Session(ListingSession[Instance]):
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
         return data_names(plan, lustre=lustre, buckets=buckets)
 
-    def _existing_device(self, identifier: str) -> str:
+    def _existing_device(self, storage: ManagedStorage) -> str:
+        identifier = str(storage.existing)
         there = self.api.ask(_FileSystem, "lustre", "get_lustre_file_system", identifier)
         return f"{there.management_service_address}@{there.lnet}:/{there.file_system_name}"
 

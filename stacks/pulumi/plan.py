@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ...schemas.derived.storage import is_on_volume, volume_gib
 from ...schemas.spec import (
     CloudSite,
     ClusterSpec,
+    FileService,
     KubernetesScheduler,
     LustreStorage,
     NfsStorage,
@@ -160,7 +161,11 @@ def disk_gib(pool: Pool, default: int) -> int:
 
 
 def data_names(
-    plan: CloudPlan[Any], *, lustre: Iterable[str], buckets: Iterable[str]
+    plan: CloudPlan[Any],
+    *,
+    lustre: Iterable[str],
+    buckets: Iterable[str],
+    services: Iterable[str] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Return component -> the storage that it is made for.
 
@@ -168,8 +173,14 @@ def data_names(
         plan: the site, which has the disks.
         lustre: storage that it makes file systems for.
         buckets: storage that it makes buckets for.
+        services: storage that it makes file systems of its NFS service for.
     """
-    made = {"lustre": lustre, "volume": (v.storage for v in plan.volumes), "bucket": buckets}
+    made = {
+        "lustre": lustre,
+        "nfs": services,
+        "volume": (v.storage for v in plan.volumes),
+        "bucket": buckets,
+    }
     return {plan.names(f"{kind}-{name}"): (name,) for kind, of in made.items() for name in of}
 
 
@@ -321,13 +332,33 @@ def volume_plans(spec: ClusterSpec, site: str) -> tuple[VolumePlan, ...]:
     return tuple(found)
 
 
-def managed_lustre(spec: ClusterSpec, site: str) -> dict[str, LustreStorage]:
+ManagedStorage: TypeAlias = LustreStorage | FileService
+"""A file system that a cloud runs: what is mounted of it is the cloud's to say."""
+
+
+def managed_storage(spec: ClusterSpec, site: str) -> dict[str, ManagedStorage]:
     """Return the file systems that the site's cloud runs, made by us or there already."""
     return {
         name: storage
         for name, storage in spec.storage.items()
-        if isinstance(storage, LustreStorage) and storage.site == site and storage.is_managed
+        if storage.site == site
+        and (
+            isinstance(storage, FileService)
+            or (isinstance(storage, LustreStorage) and storage.is_managed)
+        )
     }
+
+
+ServiceT = TypeVar("ServiceT", bound=FileService)
+
+
+def made_services(
+    spec: ClusterSpec, site: str, kind: type[ServiceT]
+) -> Iterator[tuple[str, ServiceT]]:
+    """Yield the file systems of one NFS service that a site makes."""
+    for name, storage in spec.storage.items():
+        if isinstance(storage, kind) and storage.site == site and storage.is_made:
+            yield name, storage
 
 
 class BucketPlan(Plan, frozen=True):

@@ -48,7 +48,7 @@ from .engine.checkpoint import (
     resources,
 )
 from .hosts import Machine, MachineT, to_hosts
-from .plan import CloudPlan, managed_lustre, volume_plans
+from .plan import CloudPlan, ManagedStorage, managed_storage, volume_plans
 from .recording.graph import RecordedGraph
 
 if TYPE_CHECKING:
@@ -198,13 +198,13 @@ class SiteSession(ABC):
     def outputs(self) -> SiteOutputs:
         """Return what the stack says, read once, and what the cloud says of what exists."""
         spec, site = self._context.spec, self._context.site
-        mine = managed_lustre(spec, site)
+        mine = managed_storage(spec, site)
         made = [name for name, storage in mine.items() if storage.is_made]
         made += [plan.storage for plan in volume_plans(spec, site)]
         asks = bool(made) or self._gives_pods_networks()
         answer = self._bare_engine().outputs() if asks and self.has_stack else {}
-        there = {n: storage.existing for n, storage in mine.items() if storage.existing}
-        devices = {name: self._existing_device(id_) for name, id_ in there.items()}
+        there = {name: storage for name, storage in mine.items() if storage.existing}
+        devices = {name: self._existing_device(storage) for name, storage in there.items()}
         return read_made(answer, made, devices)
 
     def _gives_pods_networks(self) -> bool:
@@ -212,7 +212,7 @@ class SiteSession(ABC):
         return False
 
     @abstractmethod
-    def _existing_device(self, identifier: str) -> str:
+    def _existing_device(self, storage: ManagedStorage) -> str:
         """Ask the cloud what is mounted of a file system that exists; raises ProviderError."""
 
     def owners(self) -> Owners:

@@ -10,9 +10,17 @@ import re
 from typing import NamedTuple
 
 from ....schemas.derived.storage import mount_point
-from ....schemas.spec import CloudSite, LustreStorage, NfsStorage, ObjectStorage, ScratchStorage
+from ....schemas.spec import (
+    CloudSite,
+    FileService,
+    LustreStorage,
+    NfsStorage,
+    ObjectStorage,
+    ScratchStorage,
+)
 from ...hosts import AFTER_APPLY
 from ..steps import Json
+from ..storage.file_services import connections, export_of, vendor_options
 from ..storage.lustre import lustre_device
 from .facts import KubernetesFacts
 from .nodes import POOL
@@ -140,6 +148,8 @@ def volume_source(facts: KubernetesFacts, name: str, account: str) -> Source:
     storage = facts.spec.storage[name]
     if isinstance(storage, NfsStorage):
         return _nfs(facts, storage)
+    if isinstance(storage, FileService):
+        return _service(facts, name, storage)
     if isinstance(storage, ObjectStorage):
         return _bucket(facts, name, storage, account)
     if isinstance(storage, LustreStorage):
@@ -209,6 +219,26 @@ def _nfs(facts: KubernetesFacts, storage: NfsStorage) -> Source:
     if storage.read_only:
         nfs["readOnly"] = True
     return Source({"nfs": nfs, "mountOptions": list(storage.options)})
+
+
+def _share(facts: KubernetesFacts, name: str) -> tuple[str, str]:
+    """Return server and path of a file service's file system; ("", "") until it is known."""
+    pool = next((pool for pool in facts.compute if name in facts.nodes[pool].storage.mounts), None)
+    device = "" if pool is None else facts.nodes[pool].storage.devices.get(name, "")
+    server, path = export_of(device)
+    return ("", "") if server == AFTER_APPLY else (server, path)
+
+
+def _service(facts: KubernetesFacts, name: str, storage: FileService) -> Source:
+    """Return a cloud's NFS service by the client that Kubernetes has built in."""
+    server, path = _share(facts, name)
+    if not server:
+        return Source({}, "its address is known when it is made")
+    nfs: dict[str, Json] = {"server": server, "path": path}
+    if storage.read_only:
+        nfs["readOnly"] = True
+    options = [*vendor_options(storage), f"nconnect={connections(storage)}", *storage.options]
+    return Source({"nfs": nfs, "mountOptions": options})
 
 
 def _bucket(facts: KubernetesFacts, name: str, storage: ObjectStorage, account: str) -> Source:
@@ -290,6 +320,11 @@ def _classes(facts: KubernetesFacts) -> list[Object]:
         if isinstance(storage, NfsStorage) and not storage.read_only:
             server = nfs_server(facts, storage)
             share = storage.export or mount_point(storage)
+            if server:
+                parameters = {"server": server, "share": share, "subDir": _CLAIM_FOLDER}
+                made.append(_class(name, NFS_PROVISIONER, parameters))
+        elif isinstance(storage, FileService) and not storage.read_only:
+            server, share = _share(facts, name)
             if server:
                 parameters = {"server": server, "share": share, "subDir": _CLAIM_FOLDER}
                 made.append(_class(name, NFS_PROVISIONER, parameters))

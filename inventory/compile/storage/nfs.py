@@ -1,20 +1,25 @@
-"""The role nfs: exports of a pool's first host, and mounts of exports on the nodes."""
+"""The role nfs: exports of a pool's first host, and mounts of exports and of file services."""
 
 from __future__ import annotations
 
 from ....schemas.derived.links import networks_of_sites
 from ....schemas.derived.storage import mount_point
-from ....schemas.spec import NfsStorage
+from ....schemas.spec import FileService, NfsStorage
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
+from .file_services import SERVICES, connections, export_of, vendor_options
 
 _CONNECTIONS = 8
 """TCP connections of a mount (nconnect, at most 16): one is bound to one core and one flow of the
 network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
 
 
-@role_compiler("nfs", storage=("nfs",), after=("object_mount", "disks"))
+@role_compiler(
+    "nfs",
+    storage=("nfs", *(str(kind.__struct_config__.tag) for kind in SERVICES)),
+    after=("object_mount", "disks"),
+)
 def nfs_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
 
@@ -50,7 +55,7 @@ def nfs_steps(node: NodeFacts) -> list[Step]:
 
 
 def _is_nfs(node: NodeFacts, name: str) -> bool:
-    return isinstance(node.spec.storage[name], NfsStorage)
+    return isinstance(node.spec.storage[name], NfsStorage | FileService)
 
 
 def _nfs(node: NodeFacts, name: str) -> NfsStorage:
@@ -62,6 +67,9 @@ def _nfs(node: NodeFacts, name: str) -> NfsStorage:
 
 def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
     """Return a mount; "host" is the host of the spec that serves it, "" where none does."""
+    service = node.spec.storage[name]
+    if isinstance(service, FileService):
+        return _of_service(node, name, service)
     storage = _nfs(node, name)
     servers = node.storage.servers.get(name, ())
     first = servers[0] if servers else None
@@ -73,6 +81,20 @@ def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
         "connections": _CONNECTIONS,
         "read_only": storage.read_only,
         "options": storage.options,
+    }
+
+
+def _of_service(node: NodeFacts, name: str, storage: FileService) -> dict[str, Json]:
+    """Return the mount of a cloud's file service, the vendor's options below those of the spec."""
+    server, export = export_of(node.storage.devices.get(name, ""))
+    return {
+        "path": mount_point(storage),
+        "server": server,
+        "host": "",
+        "export": export,
+        "connections": connections(storage),
+        "read_only": storage.read_only,
+        "options": [*vendor_options(storage), *storage.options],
     }
 
 

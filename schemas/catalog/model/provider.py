@@ -53,6 +53,27 @@ class LustreOffer(SpecModel, frozen=True, kw_only=True):
     date: Date
 
 
+class FileServiceOffer(SpecModel, frozen=True, kw_only=True):
+    """One kind of an NFS service's file systems and the sizes it comes in."""
+
+    type: str
+    """As `type:` of a storage: filestore."""
+    kind: str = ""
+    """Its tier or deployment, as the storage says it; "": there is one."""
+    minimum_gib: Annotated[float, Meta(gt=0)]
+    """Smallest size in steps, in GiB."""
+    step_gib: Annotated[float, Meta(gt=0)]
+    """Sizes are multiples of it, in GiB."""
+    maximum_gib: Annotated[float, Meta(gt=0)]
+    """Largest size in GiB."""
+    throughput_mb_per_s: list[float] = field(default_factory=list)
+    """MB/s that its servers come with, where that is chosen."""
+    usd_per_gib_month: Annotated[float, Meta(ge=0)] | None = None
+    """US dollars for a GiB and month; None: not known, or not all that is paid for."""
+    source: Source
+    date: Date
+
+
 class DataDisk(SpecModel, frozen=True, kw_only=True):
     """The kind of disk that keeps what a host serves."""
 
@@ -120,6 +141,8 @@ class ProviderFacts(SpecModel, frozen=True):
     lustre_subnets: list[LustreSubnet] = field(default_factory=list)
     """Smallest subnet of its own that managed Lustre is made in, by size; empty: it needs none."""
     lustre: list[LustreOffer] = field(default_factory=list)
+    file_services: list[FileServiceOffer] = field(default_factory=list)
+    """Sizes of its NFS services; those that grow with what is put in have none."""
     data_disk: DataDisk | None = None
     """None: its price is not known."""
     capacity_block: CapacityBlock | None = None

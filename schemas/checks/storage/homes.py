@@ -36,8 +36,8 @@ def home_not_shared(context: CheckContext) -> Iterator[Finding]:
     """Slurm starts a job in the folder that it was submitted from, and that is mostly in /home.
 
     Where nothing is mounted at /home, each node has one of its own: jobs find neither their scripts
-    nor their data, and what they write stays on the node. Any shared file system will do: Lustre, a
-    server of NFS that exists, the cloud's own by its address, or the controller.
+    nor their data, and what they write stays on the node. Any shared file system will do: the
+    cloud's file service (efs, filestore), Lustre, a server of NFS that exists, or the controller.
     """
     if context.slurm is None or not (context.users or context.directory):
         return

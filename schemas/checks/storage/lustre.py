@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
-from ...spec import CloudSite, LustreStorage
+from ...spec import CloudSite, FileService, LustreStorage
 from ...structure.fix.edits import Insert, Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -215,16 +215,18 @@ _NAMING = ("aws", "azure")
 """Clouds that name what they make (FSx' MountName; Azure's is always lustrefs)."""
 
 
-@check("GC445", summary="Nodes of another site would mount a cloud's Lustre.")
-def managed_lustre_elsewhere(context: CheckContext) -> Iterator[Finding]:
+@check("GC445", summary="Nodes of another site would mount a file system that a cloud runs.")
+def managed_storage_elsewhere(context: CheckContext) -> Iterator[Finding]:
     """A file system that a cloud runs is opened to the nodes of its own site, and to no others.
 
-    Its servers call clients back, its name is known in its own network alone, and every lookup
+    Lustre's servers call clients back, names are known in their own network alone, and every lookup
     would wait for the link between the sites. Keep a copy at the other site (`copy_of`), or reach
-    the file system over your own routes by `mgs` and `fsname`.
+    the file system over your own routes: Lustre by `mgs` and `fsname`, others by `type: nfs` with
+    the address of their server.
     """
-    for name, storage in lustre(context):
-        if source_of(storage) not in _MANAGED or storage.site not in context.sites:
+    for name, storage in context.storage.items():
+        managed = isinstance(storage, LustreStorage) and source_of(storage) in _MANAGED
+        if not (managed or isinstance(storage, FileService)) or storage.site not in context.sites:
             continue
         for index, word in enumerate(storage.pools):
             pool = context.pools.get(word)

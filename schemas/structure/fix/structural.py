@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...diagnostics import PathTuple
-from ...spec.units import BusBandwidth, ByteSize, Duration, Percent, Quantity, Throughput
+from ...spec.units import BusBandwidth, ByteSize, DataRate, Duration, Percent, Quantity, Throughput
 from .edits import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
 from .patches import yaml_text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TRUE = frozenset({"yes", "on", "y", "true"})
 _FALSE = frozenset({"no", "off", "n", "false"})
-_KINDS = (BusBandwidth, ByteSize, Duration, Percent, Throughput)
+_KINDS = (BusBandwidth, ByteSize, DataRate, Duration, Percent, Throughput)
 _QUANTITIES: dict[str, type[Quantity]] = {kind.json_schema()["pattern"]: kind for kind in _KINDS}
 
 

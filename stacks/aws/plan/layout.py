@@ -21,7 +21,7 @@ from ...pulumi.plan import (
 )
 from .control_plane import control_plane_plan
 from .pools import placement_plans, pool_plan
-from .storage import lustre_plans
+from .storage import efs_plans, lustre_plans, openzfs_plans
 from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
@@ -37,13 +37,14 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     elastic = any(pool.elastic for pool in pools)
     controlled = any(pool.role == "controller" for pool in pools)
+    network = _network(spec, site, subnets, elastic=elastic)
     return SitePlan(
         names=site_names(spec, site),
         labels=site_labels(spec, site),
         region=here.region,
         account=here.account,
         partition=partition(here.region),
-        network=_network(spec, site, subnets, elastic=elastic),
+        network=network,
         kms_key=here.kms_key,
         identity=IdentityPlan(
             node_profile=here.roles.node,
@@ -60,6 +61,8 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         placements=placement_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
+        efs=efs_plans(spec, site, network),
+        openzfs=openzfs_plans(spec, site, network),
         buckets=bucket_plans(spec, site, "s3", here.kms_key),
         volumes=volume_plans(spec, site),
         budget=budget_plan(spec, site),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ....schemas.spec import AwsSite, ClusterSpec
-from ....schemas.spec.storage import LustreStorage
-from ...pulumi.plan import made_lustre, site_of
-from .types import LinkPlan, LustrePlan
+from ....schemas.spec import AwsSite, ClusterSpec, EfsStorage, LustreStorage, OpenZfsStorage
+from ...pulumi.plan import made_lustre, made_services, site_of
+from .types import EfsPlan, LinkPlan, LustrePlan, NetworkPlan, OpenZfsPlan
 
 _GIB = 2**30
+_MIB = 2**20
 _MB = 10**6
 
 
@@ -56,4 +56,44 @@ def _links(storage: LustreStorage) -> tuple[LinkPlan, ...]:
             imports=reads is not None,
             exports=writes is not None,
         ),
+    )
+
+
+def efs_plans(spec: ClusterSpec, site: str, network: NetworkPlan) -> tuple[EfsPlan, ...]:
+    """Return the file systems of EFS that a site makes, with a mount target in each zone.
+
+    EFS takes one mount target for each zone (CreateMountTarget), so that there is none for the
+    public subnet, which is in the zone of a private one.
+    """
+    here = site_of(spec, site, AwsSite)
+    zones = tuple(subnet.zone for subnet in network.compute if subnet.zone is not None)
+    known = bool(zones) and len(zones) == len(network.compute)
+    return tuple(
+        EfsPlan(
+            name=name,
+            throughput_mode=storage.throughput_mode,
+            mibps=None if storage.throughput is None else storage.throughput.value / _MIB,
+            performance_mode="maxIO" if storage.performance_mode == "max-io" else "generalPurpose",
+            kms_key=storage.kms_key or here.kms_key,
+            zones=zones if known else (),
+        )
+        for name, storage in made_services(spec, site, EfsStorage)
+    )
+
+
+def openzfs_plans(spec: ClusterSpec, site: str, network: NetworkPlan) -> tuple[OpenZfsPlan, ...]:
+    """Return the file systems of FSx for OpenZFS that a site makes."""
+    here = site_of(spec, site, AwsSite)
+    return tuple(
+        OpenZfsPlan(
+            name=name,
+            deployment=storage.deployment.upper().replace("-", "_"),
+            capacity_gib=0 if storage.capacity is None else int(storage.capacity.value // _GIB),
+            throughput=0 if storage.throughput is None else int(storage.throughput.value // _MB),
+            zone=storage.zone or here.zone_id,
+            compression=storage.compression.upper(),
+            kms_key=storage.kms_key or here.kms_key,
+            clients=(network.cidr,) if network.cidr else (),
+        )
+        for name, storage in made_services(spec, site, OpenZfsStorage)
     )

@@ -146,6 +146,36 @@ class LustrePlan(Plan, frozen=True):
         return any(link.url.split("/")[2] == bucket for link in self.links)
 
 
+class EfsPlan(Plan, frozen=True):
+    """A file system of EFS."""
+
+    name: str
+    throughput_mode: Literal["elastic", "bursting", "provisioned"]
+    mibps: float | None
+    """MiB/s of provisioned throughput; None: none is."""
+    performance_mode: Literal["generalPurpose", "maxIO"]
+    kms_key: str | None
+    zones: tuple[str, ...]
+    """Zone IDs of the private subnets with a mount target each; (): the one subnet, whose zone is
+    not known, so that it is mounted by its address."""
+
+
+class OpenZfsPlan(Plan, frozen=True):
+    """A file system of FSx for OpenZFS."""
+
+    name: str
+    deployment: str
+    """As the API spells it: SINGLE_AZ_HA_2."""
+    capacity_gib: int
+    throughput: int
+    """MB/s."""
+    zone: str | None
+    compression: str
+    kms_key: str | None
+    clients: tuple[str, ...]
+    """Networks that may mount it; (): the security group alone says who may."""
+
+
 class IdentityPlan(Plan, frozen=True):
     """Who the nodes are."""
 
@@ -202,4 +232,6 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     control_plane: EksPlan | None
     placements: tuple[PlacementPlan, ...]
     lustre: tuple[LustrePlan, ...]
+    efs: tuple[EfsPlan, ...] = ()
+    openzfs: tuple[OpenZfsPlan, ...] = ()
     buckets: tuple[BucketPlan, ...]

@@ -30,6 +30,7 @@ from .control_plane import (
     node_config,
 )
 from .eks_addons import EksAddons, EksAddonsArgs, PodIdentities, PodIdentitiesArgs
+from .file_services import Efs, EfsArgs, OpenZfs, OpenZfsArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
 from .storage import (
     RECORDED_SUBNET,
@@ -314,6 +315,7 @@ class _Site(SiteProgram[SitePlan]):
             opts = pulumi.ResourceOptions.merge(self.options, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             systems[lustre.name] = made.device
+        systems |= self._make_services()
         for volume in plan.volumes:
             pool = plan.pool(volume.pool)
             of_volume = VolumeArgs(
@@ -329,6 +331,30 @@ class _Site(SiteProgram[SitePlan]):
             systems[volume.storage] = made_disk.device
         pulumi.export(FILE_SYSTEMS, systems)
         pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
+
+    def _make_services(self) -> dict[str, pulumi.Output[str]]:
+        """Make the file systems of NFS services; return what is mounted of each."""
+        plan, systems = self.plan, {}
+        groups, vpc = self._firewall.node_groups, self._network.vpc_id
+        for efs in plan.efs:
+            args = EfsArgs(
+                names=plan.names,
+                plan=efs,
+                vpc_id=vpc,
+                subnets={zone: self._network.subnet(zone) for zone in efs.zones or ("",)},
+                node_groups=groups,
+            )
+            systems[efs.name] = self.make(Efs, f"nfs-{efs.name}", args).device
+        for openzfs in plan.openzfs:
+            of_openzfs = OpenZfsArgs(
+                names=plan.names,
+                plan=openzfs,
+                vpc_id=vpc,
+                subnet_id=self._network.subnet(openzfs.zone),
+                node_groups=groups,
+            )
+            systems[openzfs.name] = self.make(OpenZfs, f"nfs-{openzfs.name}", of_openzfs).device
+        return systems
 
 
 def answers(region: str) -> Answers:

@@ -28,7 +28,7 @@ from .control_plane import GkePlan, control_plane_plan
 from .fabric import FabricNetworkPlan, fabric_networks, fabric_range
 from .facts import facts
 from .pools import PoolPlan, machine_of, pool_plan
-from .storage import BucketPlan, LustrePlan, buckets, lustre
+from .storage import BucketPlan, FilestorePlan, LustrePlan, buckets, filestore, lustre
 
 
 class NodeNetworkPlan(Plan, frozen=True, kw_only=True):
@@ -71,6 +71,7 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     fabric_networks: tuple[FabricNetworkPlan, ...]
     access: AccessPlan
     lustre: tuple[LustrePlan, ...]
+    filestore: tuple[FilestorePlan, ...] = ()
     buckets: tuple[BucketPlan, ...]
     dns: DnsPlan | None
     api_name: str | None
@@ -119,6 +120,7 @@ def site_plan(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SitePlan:
         pools=pools,
         access=access(site, pools),
         lustre=file_systems,
+        filestore=tuple(filestore(spec, site_name, site, pools, _known_cidr(site))),
         volumes=volume_plans(spec, site_name),
         buckets=tuple(buckets(spec, site_name)),
         dns=_dns(spec, site_name, site),
@@ -165,6 +167,11 @@ def _network(
         let_in=ends.let_in,
         routes=ends.routes,
     )
+
+
+def _known_cidr(site: GcpSite) -> str:
+    """Return the network of the nodes; "" in one that exists and whose addresses nothing says."""
+    return site.network.cidr or ("" if site.network.vpc else DEFAULT_CLOUD_CIDR)
 
 
 def _fabrics(spec: ClusterSpec, site_name: str, catalog: Catalog) -> Iterator[Fabric]:

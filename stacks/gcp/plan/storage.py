@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ....schemas.spec import ClusterSpec, GcpSite, LustreStorage
-from ...pulumi.plan import Plan, makes, object_stores
+from ....schemas.spec import ClusterSpec, FilestoreStorage, GcpSite, LustreStorage
+from ...pulumi.plan import Plan, made_services, makes, object_stores
 from .pools import PoolPlan
 
 _GIB = 2**30
@@ -22,6 +22,22 @@ class LustrePlan(Plan, frozen=True, kw_only=True):
     """None: the spec says none, and validate has told."""
     zone: str
     kms_key: str | None
+
+
+class FilestorePlan(Plan, frozen=True, kw_only=True):
+    """A Filestore instance to make."""
+
+    name: str
+    tier: str
+    """As the API spells it: BASIC_SSD."""
+    capacity_gib: int
+    protocol: str
+    """NFS_V3 or NFS_V4_1."""
+    location: str
+    """A zone; of the regional tier the region."""
+    kms_key: str | None
+    clients: tuple[str, ...]
+    """Networks that may mount it; (): all of its network."""
 
 
 class BucketPlan(Plan, frozen=True, kw_only=True):
@@ -51,6 +67,23 @@ def lustre(
             mb_per_s_per_tib=None if throughput is None else round(throughput.value / _MB),
             zone=storage.zone or site.zone or _first_zone(pools, site),
             kms_key=storage.kms_key or site.kms_key,
+        )
+
+
+def filestore(
+    spec: ClusterSpec, site_name: str, site: GcpSite, pools: Sequence[PoolPlan], cidr: str
+) -> Iterator[FilestorePlan]:
+    """Yield the Filestore instances that the site makes; `cidr` is of its nodes, "" unknown."""
+    for name, storage in made_services(spec, site_name, FilestoreStorage):
+        zone = storage.zone or site.zone or _first_zone(pools, site)
+        yield FilestorePlan(
+            name=name,
+            tier=storage.tier.upper().replace("-", "_"),
+            capacity_gib=0 if storage.capacity is None else int(storage.capacity.value // _GIB),
+            protocol="NFS_V4_1" if storage.protocol == "nfs-v4.1" else "NFS_V3",
+            location=site.region if storage.tier == "regional" else zone,
+            kms_key=storage.kms_key or site.kms_key,
+            clients=(cidr,) if cidr else (),
         )
 
 

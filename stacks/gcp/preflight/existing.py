@@ -110,6 +110,7 @@ def _needs(plan: SitePlan) -> Iterator[ServiceNeed]:
         "names": plan.dns is not None,
         "buckets": any(bucket.create for bucket in plan.buckets),
         "lustre": bool(plan.lustre),
+        "filestore": bool(plan.filestore),
         "gke": plan.control_plane is not None,
         "budget": plan.budget is not None,
     }

@@ -34,6 +34,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
 
     kind = "gcp:NodeNetwork"
     network_id: pulumi.Output[str]
+    network_name: pulumi.Output[str]
     subnet_id: pulumi.Output[str]
     peered_network_id: pulumi.Output[str]
     """The network's id, known once private services access is there."""
@@ -91,6 +92,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
         if plan.nat:
             self._nat(args, network, subnet)
         self.network_id = network.id
+        self.network_name = network.name
         self.subnet_id = subnet.id
         self.peered_network_id = network.id
         if plan.peering:

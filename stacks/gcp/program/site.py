@@ -36,7 +36,17 @@ from .network import (
     SiteRoutes,
     SiteRoutesArgs,
 )
-from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
+from .storage import (
+    Bucket,
+    BucketArgs,
+    Filestore,
+    FilestoreArgs,
+    Lustre,
+    LustreArgs,
+    Volume,
+    VolumeArgs,
+    network_name,
+)
 from .templates import SiteParts
 
 
@@ -73,6 +83,7 @@ class _Site(SiteProgram[SitePlan]):
         self.names = plan.names
         self.metadata = metadata
         self.subnets: dict[str, pulumi.Input[str]] = {}
+        self.network_name: pulumi.Input[str] = ""
 
     def build(self) -> None:
         network_id, peered_id = self._node_network()
@@ -110,6 +121,7 @@ class _Site(SiteProgram[SitePlan]):
         plan, network = self.plan, self.plan.network
         if network.vpc is not None:
             self.subnets[NODES] = network.subnet or ""
+            self.network_name = network_name(network.vpc, plan.project)
             return network.vpc, network.vpc
         made = self.make(
             NodeNetwork,
@@ -123,6 +135,7 @@ class _Site(SiteProgram[SitePlan]):
             ),
         )
         self.subnets[NODES] = made.subnet_id
+        self.network_name = made.network_name
         pulumi.export("subnet", made.subnet_id)
         return made.network_id, made.peered_network_id
 
@@ -217,6 +230,14 @@ class _Site(SiteProgram[SitePlan]):
                 ),
             )
             systems[lustre.name] = made.mount_point
+        for filestore in plan.filestore:
+            share = FilestoreArgs(
+                names=self.names,
+                project=plan.project,
+                network=self.network_name,
+                plan=filestore,
+            )
+            systems[filestore.name] = self.make(Filestore, f"nfs-{filestore.name}", share).device
         for volume in plan.volumes:
             pool = plan.pool(volume.pool)
             kept_disk = self.make(

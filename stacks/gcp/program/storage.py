@@ -8,7 +8,7 @@ import pulumi_gcp as gcp
 from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ...pulumi.plan import STORAGE_TAG, VolumePlan
-from ..plan.storage import BucketPlan, LustrePlan
+from ..plan.storage import BucketPlan, FilestorePlan, LustrePlan
 
 
 class LustreArgs(Args, frozen=True, kw_only=True):
@@ -44,6 +44,71 @@ class Lustre(Component[LustreArgs]):
             opts=self.child(KEPT),
         )
         self.mount_point = made.mount_point
+
+
+_SHARE = "share"
+"""Name of the one share of an instance; basic tiers take 16 characters (Filestore REST v1,
+FileShareConfig)."""
+
+
+def network_name(vpc: str, project: str) -> str:
+    """Return a network that exists as Filestore takes it: its name, in another project all of it.
+
+    An instance made with the one and read with the other would look changed.
+    """
+    owner, _, name = vpc.rpartition("/global/networks/")
+    owner = owner.rpartition("projects/")[2]
+    return name if owner in {"", project} else f"projects/{owner}/global/networks/{name}"
+
+
+class FilestoreArgs(Args, frozen=True, kw_only=True):
+    """A Filestore instance."""
+
+    names: Names
+    project: str
+    network: pulumi.Input[str]
+    """Name of the nodes' network; with its project where that is another one (Shared VPC)."""
+    plan: FilestorePlan
+
+
+class Filestore(Component[FilestoreArgs]):
+    """A file share that the nodes' network reaches, and of it the nodes' addresses alone."""
+
+    kind = "gcp:Filestore"
+    device: pulumi.Output[str]
+    """What is mounted: ADDRESS:/SHARE."""
+
+    def build(self, args: FilestoreArgs) -> None:
+        """Make it."""
+        plan = args.plan
+        export = gcp.filestore.InstanceFileSharesNfsExportOptionArgs(
+            ip_ranges=list(plan.clients),
+            access_mode="READ_WRITE",
+            squash_mode="NO_ROOT_SQUASH",
+        )
+        made = gcp.filestore.Instance(
+            args.names(plan.name),
+            name=args.names(plan.name),
+            project=args.project,
+            location=plan.location,
+            tier=plan.tier,
+            protocol=plan.protocol,
+            description=args.names.description,
+            file_shares=gcp.filestore.InstanceFileSharesArgs(
+                name=_SHARE,
+                capacity_gb=plan.capacity_gib,
+                nfs_export_options=[export] if plan.clients else None,
+            ),
+            networks=[
+                gcp.filestore.InstanceNetworkArgs(
+                    network=args.network, modes=["MODE_IPV4"], connect_mode="DIRECT_PEERING"
+                )
+            ],
+            kms_key_name=plan.kms_key,
+            opts=self.child(KEPT),
+        )
+        address = made.networks.apply(lambda networks: (networks[0].ip_addresses or [""])[0])
+        self.device = pulumi.Output.concat(address, f":/{_SHARE}")
 
 
 class VolumeArgs(Args, frozen=True, kw_only=True):

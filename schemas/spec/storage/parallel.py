@@ -1,65 +1,18 @@
-"""Storage: file systems and object storage, what their nodes mount, and checkpoints."""
+"""Parallel file systems: Lustre and Spectrum Scale."""
 
-from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .model import (
-    Cidr,
-    FilePath,
-    Identifier,
-    MountPoint,
-    Name,
-    PoolName,
-    SpecModel,
-    Version,
-    updates,
-)
-from .sites import Site
-from .units import ByteSize, Duration, Throughput
-
-_SCHEMES = "|".join(site.bucket_scheme for site in get_args(Site) if site.bucket_scheme)
-
-BucketUrl: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=rf"^({_SCHEMES})://[^\s/]+(/[^\s]*)?$(?!\n)",
-        examples=["s3://datasets", "gs://datasets/train", "az://account/container"],
-    ),
-]
-"""A bucket, or a prefix in one; each cloud's sites say the scheme of their buckets."""
-
+from ..model import FilePath, Identifier, Name, PoolName, SpecModel, Version, updates
+from ..units import ByteSize, Throughput
+from .model import BucketUrl, StorageModel
 
 Nid: TypeAlias = Annotated[
     str,
     Meta(pattern=r"^[^\s@]+@(tcp|o2ib)[0-9]*$(?!\n)", examples=["10.0.0.5@o2ib"]),
 ]
 """Address of a node in one of LNet's networks."""
-
-
-class StorageModel(SpecModel, frozen=True):
-    """What all storage has."""
-
-    UPDATES: ClassVar = updates(
-        none="copy_of",
-        in_place="pools stage_within",
-        rolling="mount options",
-    )
-    MOUNT_TYPE: ClassVar[str]
-    """How its type begins in /proc/mounts; empty: it may be of any type."""
-
-    mount: MountPoint
-    """Where the nodes see it."""
-    pools: list[PoolName] = field(default_factory=list)
-    """Pools that mount it; default: all of its site, else all."""
-    options: Annotated[
-        list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]], Meta(examples=[["flock"]])
-    ] = field(default_factory=list)
-    """Mount options in addition to gcluster's own."""
-    copy_of: Name | None = None
-    """Storage whose data this one holds a copy of, for jobs at another site."""
-    stage_within: Duration | None = None
-    """Data may be staged from `copy_of` before a job, within this time."""
 
 
 class LustreServers(SpecModel, frozen=True):
@@ -161,51 +114,6 @@ class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
         return self.is_managed and self.existing is None
 
 
-class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
-    """An NFS export: of a pool's host, or of a server that exists."""
-
-    UPDATES: ClassVar = updates(
-        in_place="clients root read_only", rolling="server export site", shrink="capacity"
-    )
-    MOUNT_TYPE: ClassVar[str] = "nfs"
-
-    server: Annotated[str | None, Meta(examples=["head", "10.0.0.9"])] = None
-    """Pool whose first host serves it, or the address of a server."""
-    export: (
-        Annotated[str, Meta(pattern=r"^/[^\s:,]*$(?!\n)", examples=["/", "/srv/home"])] | None
-    ) = None
-    """Path on the server, "/" for all of it; default: as mounted."""
-    clients: list[Cidr] = field(default_factory=list)
-    """Networks that may mount what a pool's host serves; default: those of the sites."""
-    root: bool = False
-    """Root of the nodes is root there too, else nobody (served by a pool)."""
-    read_only: bool = False
-    """Nodes can't write."""
-    site: Name | None = None
-    """Site that has it."""
-    capacity: ByteSize | None = None
-    """Size of the disk that a cloud keeps it on, for what a pool's host serves; default: 500
-    GiB."""
-
-
-class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="object"):
-    """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
-
-    UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
-    MOUNT_TYPE: ClassVar[str] = "fuse"
-
-    bucket: BucketUrl
-    """The bucket, or a prefix in it."""
-    site: Name | None = None
-    """Site whose nodes mount it; default: all."""
-    create: bool = False
-    """Make the bucket; it is kept by `down`."""
-    read_only: bool = False
-    """Nodes can't write."""
-    cache: ByteSize | None = None
-    """Local cache on each node; default: none."""
-
-
 class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
     """A Spectrum Scale file system that exists."""
 
@@ -232,40 +140,3 @@ class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag
     """Memory of a node for its cache; default: the cluster's."""
     site: Name | None = None
     """Site whose nodes mount it."""
-
-
-class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
-    """The nodes' own NVMe disks as one striped file system; empty after each start."""
-
-    UPDATES: ClassVar = updates(in_place="site", destroy="format devices")
-    MOUNT_TYPE: ClassVar[str] = ""
-
-    site: Name | None = None
-    """Site whose nodes have it; default: all."""
-    format: bool = False
-    """The disks may be formatted: nothing is without this word, and no disk that holds something
-    else at all."""
-    devices: list[FilePath] = field(default_factory=list)
-    """The disks, by /dev/disk/by-id; default: the cloud's local disks, elsewhere every NVMe disk
-    without partitions and file systems."""
-
-
-Storage: TypeAlias = LustreStorage | NfsStorage | ObjectStorage | GpfsStorage | ScratchStorage
-"""Any storage; `type:` chooses the branch."""
-
-
-class Checkpointing(SpecModel, frozen=True):
-    """The largest job's checkpoints."""
-
-    UPDATES: ClassVar = updates(none="storage every size parameters gpus")
-
-    storage: Name
-    """Storage they are written to."""
-    every: Duration
-    """Time between two checkpoints."""
-    size: ByteSize | None = None
-    """Size of one checkpoint; or give `parameters`."""
-    parameters: Annotated[float, Meta(gt=0)] | None = None
-    """Parameters of the model; one checkpoint is taken as 14 bytes each."""
-    gpus: Annotated[int, Meta(ge=1)] | None = None
-    """GPUs of the job; default: all of the largest partition."""

@@ -1,0 +1,84 @@
+"""How the clouds' NFS services are mounted: what each vendor recommends over the role's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from ....schemas.spec import (
+    EfsStorage,
+    FileService,
+    FilestoreStorage,
+    OpenZfsStorage,
+    Storage,
+)
+from ...hosts import AFTER_APPLY
+
+SERVICES: tuple[type[FileService], ...] = tuple(
+    kind for kind in get_args(Storage) if issubclass(kind, FileService)
+)
+"""The file services of the spec language."""
+
+_HIGH_CAPACITY = 10 * 2.0**40
+"""Bytes from which zonal and regional Filestore is of the higher capacity range."""
+
+
+def _efs(storage: FileService) -> list[str]:
+    """Return what EFS' own mount helper takes; its other options are the role's own.
+
+    EFS user guide, "Mount settings used by EFS mount helper", read 2026-11.
+    """
+    del storage
+    return ["vers=4.1", "noresvport"]
+
+
+def _openzfs(storage: FileService) -> list[str]:
+    """Return the version that FSx for OpenZFS' console shows, which the role takes anyway."""
+    del storage
+    return ["vers=4.2"]
+
+
+def _filestore(storage: FileService) -> list[str]:
+    """Return the version that an instance was made with; of one that exists the spec says it."""
+    later = isinstance(storage, FilestoreStorage) and storage.protocol == "nfs-v4.1"
+    return ["vers=4.1"] if later else ["vers=3"]
+
+
+_OPTIONS: Mapping[type[FileService], Callable[[FileService], list[str]]] = {
+    EfsStorage: _efs,
+    OpenZfsStorage: _openzfs,
+    FilestoreStorage: _filestore,
+}
+
+
+def vendor_options(storage: FileService) -> list[str]:
+    """Return a vendor's options, but those of which the spec says something else."""
+    said = {_key(option) for option in storage.options}
+    return [each for each in _OPTIONS[type(storage)](storage) if _key(each) not in said]
+
+
+def _key(option: str) -> str:
+    """Return what an option is about: `nfsvers=4` and `vers=4.1` are about one thing."""
+    word = option.partition("=")[0]
+    return {"nfsvers": "vers", "resvport": "noresvport"}.get(word, word)
+
+
+def connections(storage: FileService) -> int:
+    """Return the TCP connections of a mount (nconnect).
+
+    EFS' mount helper takes one; FSx for OpenZFS' console shows 16; Filestore wants 2, or 7 from 10
+    TiB on, and one on the basic tiers ("Mounting file shares on Compute Engine clients", read
+    2026-11). Of an instance that exists the size isn't known: 2.
+    """
+    if isinstance(storage, OpenZfsStorage):
+        return 16
+    if isinstance(storage, FilestoreStorage) and not storage.tier.startswith("basic"):
+        size = 0.0 if storage.capacity is None else storage.capacity.value
+        return 7 if size >= _HIGH_CAPACITY else 2
+    return 1
+
+
+def export_of(device: str) -> tuple[str, str]:
+    """Return server and path of what is mounted, HOST:/PATH; both are unknown before it is made."""
+    server, _, path = device.partition(":/")
+    return (server, f"/{path}") if path or device.endswith(":/") else (AFTER_APPLY, "/")
