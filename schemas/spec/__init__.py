@@ -72,6 +72,7 @@ from .software import (
     Tuning,
 )
 from .storage import (
+    AzureFilesStorage,
     Checkpointing,
     EfsStorage,
     FileService,
@@ -81,6 +82,7 @@ from .storage import (
     LustreStorage,
     NfsStorage,
     ObjectStorage,
+    OciFileStorage,
     OpenZfsStorage,
     ScratchStorage,
     SizedService,
@@ -95,6 +97,7 @@ __all__ = [
     "AgeSecrets",
     "AllReduce",
     "AwsSite",
+    "AzureFilesStorage",
     "AzureSite",
     "BareMetalSite",
     "Boot",
@@ -134,6 +137,7 @@ __all__ = [
     "NodeCpu",
     "NodeTaint",
     "ObjectStorage",
+    "OciFileStorage",
     "OpenZfsStorage",
     "Option",
     "Partition",

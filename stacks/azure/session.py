@@ -8,7 +8,8 @@ from functools import cached_property
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic
-from ..provider import Leftover, Offer
+from ...schemas.spec import AzureFilesStorage
+from ..provider import Leftover, Offer, provider_error
 from ..pulumi.elastic import refuse_fixed
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.plan import ManagedStorage
@@ -28,6 +29,10 @@ _STORAGE_CACHE = "2024-07-01"
 """Version of Microsoft.StorageCache that is asked."""
 
 
+_STORAGE = "2023-05-01"
+"""Version of Microsoft.Storage that is asked."""
+
+
 class _ClientInfo(Answer, frozen=True):
     mgs_address: str
 
@@ -38,6 +43,15 @@ class _Properties(Answer, frozen=True):
 
 class _FileSystem(Answer, frozen=True):
     properties: _Properties
+
+
+class _ShareProperties(Answer, frozen=True):
+    enabled_protocols: str = "SMB"
+
+
+class _Share(Answer, frozen=True):
+    name: str
+    properties: _ShareProperties
 
 
 class Session(SiteSession):
@@ -131,8 +145,23 @@ class Session(SiteSession):
         return data_names(self._context.spec, self.plan)
 
     def _existing_device(self, storage: ManagedStorage) -> str:
+        if isinstance(storage, AzureFilesStorage):
+            return self._existing_share(str(storage.existing))
         found = self.api.get(_FileSystem, str(storage.existing), _STORAGE_CACHE)
         return f"{found.properties.client_info.mgs_address}@tcp:/{FSNAME}"
+
+    def _existing_share(self, identifier: str) -> str:
+        """Return what is mounted of a share; raises ProviderError, GC1185: it has no NFS."""
+        share = self.api.get(_Share, identifier, _STORAGE)
+        _, _, rest = identifier.partition("/storageAccounts/")
+        account = rest.partition("/")[0]
+        if share.properties.enabled_protocols != "NFS":
+            raise provider_error(
+                "GC1185",
+                f"the share {share.name} of {account} speaks SMB and not NFS",
+                hint="only a premium account's share that was made for NFS can be mounted",
+            )
+        return f"{account}.file.core.windows.net:/{account}/{share.name}"
 
     def end_elastic(self) -> dict[str, str]:
         """Name the machines beyond the spec only: they go with their scale sets, the stack's."""

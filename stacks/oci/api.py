@@ -22,6 +22,7 @@ _CLIENTS = {
     "block": ("core", "BlockstorageClient"),
     "budget": ("budget", "BudgetClient"),
     "compute": ("core", "ComputeClient"),
+    "files": ("file_storage", "FileStorageClient"),
     "identity": ("identity", "IdentityClient"),
     "limits": ("limits", "LimitsClient"),
     "lustre": ("lustre_file_storage", "LustreFileStorageClient"),

@@ -28,7 +28,12 @@ from .plan.types import SitePlan
 GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING", "DETACHED", "DETACHING"}
 MAKING = {"PROVISIONING", "SCALING", "STARTING", "CREATING", "UPDATING", "ATTACHING"}
 """States (lifecycleState) of what goes or is gone, and of what OCI still works on."""
-_DATA = {"volume": "disk", "bucket": "bucket", "lustrefilesystem": "file-system"}
+_DATA = {
+    "volume": "disk",
+    "bucket": "bucket",
+    "filesystem": "file-system",
+    "lustrefilesystem": "file-system",
+}
 """Types of resources that hold data, in lower case, and what they are called here."""
 _KINDS = {"instance": "node", "vcn": "network", **_DATA}
 _MOMENTARY = {"vnic", "bootvolume", "consolehistory", "privateip"}

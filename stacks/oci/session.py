@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ...schemas.diagnostics import Diagnostic
-from ..provider import Leftover, Offer, SiteEvent
+from ...schemas.spec import OciFileStorage
+from ..provider import Leftover, Offer, SiteEvent, provider_error
 from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
 from ..pulumi.plan import ManagedStorage, data_names
@@ -26,6 +27,25 @@ class _FileSystem(Answer, frozen=True):
     management_service_address: str
     lnet: str
     file_system_name: str
+
+
+class _NfsSystem(Answer, frozen=True):
+    compartment_id: str
+    availability_domain: str
+
+
+class _Export(Answer, frozen=True):
+    path: str
+    export_set_id: str
+
+
+class _MountTarget(Answer, frozen=True):
+    private_ip_ids: tuple[str, ...]
+    lifecycle_state: str = "ACTIVE"
+
+
+class _PrivateIp(Answer, frozen=True):
+    ip_address: str
 
 
 class Session(ListingSession[Instance]):
@@ -109,10 +129,13 @@ class Session(ListingSession[Instance]):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
-        return data_names(plan, lustre=lustre, buckets=buckets)
+        services = (system.name for system in plan.file_storage)
+        return data_names(plan, lustre=lustre, buckets=buckets, services=services)
 
     def _existing_device(self, storage: ManagedStorage) -> str:
         identifier = str(storage.existing)
+        if isinstance(storage, OciFileStorage):
+            return _mount_target_device(self.api, identifier)
         there = self.api.ask(_FileSystem, "lustre", "get_lustre_file_system", identifier)
         return f"{there.management_service_address}@{there.lnet}:/{there.file_system_name}"
 
@@ -129,3 +152,33 @@ class Session(ListingSession[Instance]):
 
     def _end(self, machines: Sequence[Instance]) -> None:
         terminate(self.api, [machine.id for machine in machines])
+
+
+def _mount_target_device(api: Api, identifier: str) -> str:
+    """Return ADDRESS:/PATH of the first mount target that exports a file system.
+
+    Raises:
+        ProviderError: OCI can't be asked, or no mount target exports it (GC1185).
+    """
+    system = api.ask(_NfsSystem, "files", "get_file_system", identifier)
+    where = (system.compartment_id, system.availability_domain)
+    exports = api.ask(
+        tuple[_Export, ...],
+        "files",
+        "list_exports",
+        compartment_id=system.compartment_id,
+        file_system_id=identifier,
+    )
+    for export in exports:
+        asked = {"export_set_id": export.export_set_id}
+        for target in api.ask(
+            tuple[_MountTarget, ...], "files", "list_mount_targets", *where, **asked
+        ):
+            if target.lifecycle_state == "ACTIVE" and target.private_ip_ids:
+                address = api.ask(_PrivateIp, "network", "get_private_ip", target.private_ip_ids[0])
+                return f"{address.ip_address}:{export.path}"
+    raise provider_error(
+        "GC1185",
+        f"no mount target of its compartment exports {identifier}: no node reaches it",
+        hint="make a mount target in the nodes' subnet, and an export of the file system in it",
+    )

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import get_args
 
 from ....schemas.spec import (
+    AzureFilesStorage,
     EfsStorage,
     FileService,
     FilestoreStorage,
+    OciFileStorage,
     OpenZfsStorage,
     Storage,
 )
@@ -44,10 +46,27 @@ def _filestore(storage: FileService) -> list[str]:
     return ["vers=4.1"] if later else ["vers=3"]
 
 
+def _azure_files(storage: FileService) -> list[str]:
+    """Return what Microsoft recommends ("Mount NFS Azure file shares on Linux", read 2026-11)."""
+    del storage
+    return ["vers=4.1", "sec=sys", "noresvport"]
+
+
+def _oci(storage: FileService) -> list[str]:
+    """Return the one version of File Storage; exports of ours want a privileged port.
+
+    docs.oracle.com/iaas/Content/File/Tasks/mountingunixstyleos.htm, read 2026-11.
+    """
+    del storage
+    return ["vers=3", "resvport"]
+
+
 _OPTIONS: Mapping[type[FileService], Callable[[FileService], list[str]]] = {
     EfsStorage: _efs,
     OpenZfsStorage: _openzfs,
     FilestoreStorage: _filestore,
+    AzureFilesStorage: _azure_files,
+    OciFileStorage: _oci,
 }
 
 
@@ -66,12 +85,15 @@ def _key(option: str) -> str:
 def connections(storage: FileService) -> int:
     """Return the TCP connections of a mount (nconnect).
 
-    EFS' mount helper takes one; FSx for OpenZFS' console shows 16; Filestore wants 2, or 7 from 10
+    EFS' mount helper and OCI take one; FSx for OpenZFS' console shows 16; Microsoft recommends 4
+    ("Improve performance for NFS Azure file shares"); Filestore wants 2, or 7 from 10
     TiB on, and one on the basic tiers ("Mounting file shares on Compute Engine clients", read
     2026-11). Of an instance that exists the size isn't known: 2.
     """
     if isinstance(storage, OpenZfsStorage):
         return 16
+    if isinstance(storage, AzureFilesStorage):
+        return 4
     if isinstance(storage, FilestoreStorage) and not storage.tier.startswith("basic"):
         size = 0.0 if storage.capacity is None else storage.capacity.value
         return 7 if size >= _HIGH_CAPACITY else 2

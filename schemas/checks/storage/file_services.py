@@ -9,6 +9,7 @@ from typing import get_args
 from ...catalog import FileServiceOffer, ProviderFacts
 from ...diagnostics import PathTuple
 from ...spec import (
+    AzureFilesStorage,
     EfsStorage,
     FileService,
     FilestoreStorage,
@@ -45,7 +46,9 @@ def _tag(kind: type[FileService]) -> str:
 
 @check("GC460", summary="A file service at a site whose cloud doesn't have it.")
 def file_service_elsewhere(context: CheckContext) -> Iterator[Finding]:
-    """Each service is one cloud's: efs and fsx-openzfs are of AWS, filestore of Google Cloud.
+    """Each service is one cloud's: efs and fsx-openzfs are AWS', filestore is Google Cloud's.
+
+    azure-files is Azure's, and oci-file-storage OCI's.
 
     Elsewhere name the service of that cloud. On bare metal a host of the spec serves NFS, or a
     server that exists (`type: nfs`).
@@ -237,7 +240,8 @@ def file_service_settings_clash(context: CheckContext) -> Iterator[Finding]:
     """What a service's API would refuse, or leave out.
 
     EFS: max-io has no elastic throughput. Filestore: the basic tiers speak NFS 3 alone, and a
-    regional instance is in no zone.
+    regional instance is in no zone. Azure Files: a share is made in a storage account of its own,
+    whose name is unique in the world and so only yours to choose.
     """
     for name, storage in _services(context):
         if isinstance(storage, EfsStorage):
@@ -263,6 +267,33 @@ def file_service_settings_clash(context: CheckContext) -> Iterator[Finding]:
                     f"a regional {storage.TITLE} is in all zones of its region",
                     "remove zone, or write tier: zonal",
                 )
+    yield from _account(context)
+
+
+def _account(context: CheckContext) -> Iterator[Finding]:
+    """Yield shares of Azure Files without an account of their own."""
+    named: dict[str, str] = {}
+    for name, storage in _services(context):
+        if not isinstance(storage, AzureFilesStorage) or not storage.is_made:
+            continue
+        path: PathTuple = ("storage", name, "account")
+        if storage.account is None:
+            yield Finding(
+                summary=f'storage "{name}" does not say the name of its storage account',
+                path=path[:-1],
+                at_key=True,
+                hint="add account: 3 to 24 lower-case letters and digits, unique in the world",
+                relies_on=(path, ("storage", name, "existing")),
+            )
+        elif storage.account in named:
+            yield Finding(
+                summary=f'storage "{name}" has the account of "{named[storage.account]}"',
+                path=path,
+                hint="name another account",
+                relies_on=(path, ("storage", named[storage.account], "account")),
+            )
+        else:
+            named[storage.account] = name
 
 
 def _clash(name: str, keys: tuple[str, str], why: str, hint: str) -> Finding:

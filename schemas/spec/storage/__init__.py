@@ -7,10 +7,20 @@ from msgspec import Meta, field
 from ..model import FilePath, Name, SpecModel, updates
 from ..units import ByteSize, Duration
 from .model import BucketUrl, StorageModel
-from .nfs import EfsStorage, FileService, FilestoreStorage, NfsStorage, OpenZfsStorage, SizedService
+from .nfs import (
+    AzureFilesStorage,
+    EfsStorage,
+    FileService,
+    FilestoreStorage,
+    NfsStorage,
+    OciFileStorage,
+    OpenZfsStorage,
+    SizedService,
+)
 from .parallel import GpfsStorage, LustreServers, LustreStorage
 
 __all__ = [
+    "AzureFilesStorage",
     "BucketUrl",
     "Checkpointing",
     "EfsStorage",
@@ -21,6 +31,7 @@ __all__ = [
     "LustreStorage",
     "NfsStorage",
     "ObjectStorage",
+    "OciFileStorage",
     "OpenZfsStorage",
     "ScratchStorage",
     "SizedService",
@@ -69,6 +80,8 @@ Storage: TypeAlias = (
     | EfsStorage
     | OpenZfsStorage
     | FilestoreStorage
+    | AzureFilesStorage
+    | OciFileStorage
     | ObjectStorage
     | GpfsStorage
     | ScratchStorage

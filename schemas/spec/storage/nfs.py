@@ -162,3 +162,62 @@ class FilestoreStorage(SizedService, frozen=True, kw_only=True, tag_field="type"
     def kind(self) -> str:
         """Which of the service's kinds it is, on which sizes depend."""
         return self.tier
+
+
+_SHARE_ID = (
+    "/subscriptions/0b1f6471-1bf0-4dda-aec3-cb9272f09590/resourceGroups/data/providers"
+    "/Microsoft.Storage/storageAccounts/acmehome/fileServices/default/shares/home"
+)
+
+
+class AzureFilesStorage(
+    SizedService, frozen=True, kw_only=True, tag_field="type", tag="azure-files"
+):
+    """Azure Files over NFS: a provisioned SSD share in a storage account of its own."""
+
+    UPDATES: ClassVar = updates(destroy="account redundancy")
+    PROVIDER: ClassVar[str] = "azure"
+    TITLE: ClassVar[str] = "Azure Files"
+
+    existing: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/Microsoft\.Storage"
+                r"/storageAccounts/[a-z0-9]{3,24}/fileServices/default/shares/[^/\s]+$(?!\n)",
+                examples=[_SHARE_ID],
+            ),
+        ]
+        | None
+    ) = None
+    """Id of a share that exists and speaks NFS."""
+    account: (
+        Annotated[str, Meta(pattern=r"^[a-z0-9]{3,24}$(?!\n)", examples=["acmehome"])] | None
+    ) = None
+    """Name of the storage account to make: unique in the world, lower-case letters and digits."""
+    redundancy: Literal["lrs", "zrs"] = "lrs"
+    """Copies in one zone (lrs) or in three (zrs)."""
+
+
+class OciFileStorage(
+    FileService, frozen=True, kw_only=True, tag_field="type", tag="oci-file-storage"
+):
+    """OCI File Storage: as large as what is put in, with a mount target in the nodes' subnet."""
+
+    UPDATES: ClassVar = updates(destroy="zone")
+    PROVIDER: ClassVar[str] = "oci"
+    TITLE: ClassVar[str] = "OCI File Storage"
+
+    existing: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^ocid1\.filesystem\.[A-Za-z0-9._-]+$(?!\n)",
+                examples=["ocid1.filesystem.oc1.iad.aaaa"],
+            ),
+        ]
+        | None
+    ) = None
+    """OCID of a file system that exists and is exported by a mount target."""
+    zone: Annotated[str, Meta(pattern=r"^[123]$(?!\n)", examples=["1"])] | None = None
+    """Number of the availability domain to make it in; default: the site's."""

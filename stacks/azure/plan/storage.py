@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from ....schemas.spec import AzureSite, ClusterSpec, LustreStorage, ObjectStorage
+from ....schemas.spec import AzureFilesStorage, AzureSite, ClusterSpec, LustreStorage, ObjectStorage
 from ...provider import ProviderError, provider_error
+from ...pulumi.plan import made_services
 from .identifiers import existing, parse
-from .types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SitePlan, StoragePlan
+from .types import (
+    AccountPlan,
+    ContainerPlan,
+    FileSystemPlan,
+    KeyPlan,
+    SharePlan,
+    SitePlan,
+    StoragePlan,
+)
 
+_GIB = 2**30
 _TIB = 2**40
+_SHORTEST_SHARE = 3
+"""Characters of a share's name."""
 _MB = 1e6
 _DISK_SETS = "microsoft.compute/diskencryptionsets"
 _KEYS = "microsoft.keyvault/vaults/keys"
@@ -45,6 +57,26 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
         ),
         containers=tuple(containers.values()),
         file_systems=tuple(systems),
+        shares=tuple(
+            _share(name, item, described)
+            for name, item in made_services(spec, site, AzureFilesStorage)
+        ),
+    )
+
+
+def _share(name: str, item: AzureFilesStorage, site: AzureSite) -> SharePlan:
+    """Return a share; its name has at least 3 characters (Naming and referencing shares)."""
+    if item.account is None:
+        what = "nothing says the name of the storage account to make"
+        raise _refused(name, what, "add account: NAME, unique in the world")
+    written = item.kms_key or site.kms_key
+    return SharePlan(
+        name=name,
+        account=item.account,
+        share=name if len(name) >= _SHORTEST_SHARE else f"{name}-share",
+        gib=0 if item.capacity is None else int(item.capacity.value // _GIB),
+        sku=f"Premium_{item.redundancy.upper()}",
+        key=None if written is None else _data_key(site, written, f"storage.{name}.kms_key"),
     )
 
 
@@ -182,8 +214,8 @@ def data_names(spec: ClusterSpec, plan: SitePlan) -> dict[str, tuple[str, ...]]:
     for (account, container), mine in users.items():
         found.setdefault(plan.names(f"data-{account}"), set()).update(mine)
         found[plan.names(f"{account}-{container}")] = mine
-    for system in plan.storage.file_systems:
-        found[plan.names(f"lustre-{system.name}")] = {system.name}
-    for volume in plan.volumes:
-        found[plan.names(f"volume-{volume.storage}")] = {volume.storage}
+    named = [f"lustre-{system.name}" for system in plan.storage.file_systems]
+    named += [f"nfs-{share.name}" for share in plan.storage.shares]
+    named += [f"volume-{volume.storage}" for volume in plan.volumes]
+    found |= {plan.names(component): {component.partition("-")[2]} for component in named}
     return {resource: tuple(sorted(mine)) for resource, mine in found.items()}

@@ -168,12 +168,27 @@ class FileSystemPlan(Plan, frozen=True, kw_only=True):
     key: KeyPlan | None = None
 
 
+class SharePlan(Plan, frozen=True, kw_only=True):
+    """A share of Azure Files over NFS, in a storage account of its own."""
+
+    name: str
+    """Of the storage."""
+    account: str
+    """Unique in the world."""
+    share: str
+    gib: int
+    sku: str
+    """Premium_LRS."""
+    key: KeyPlan | None = None
+
+
 class StoragePlan(Plan, frozen=True, kw_only=True):
     """All data of the site that this spec makes or reaches."""
 
     accounts: tuple[AccountPlan, ...] = ()
     containers: tuple[ContainerPlan, ...] = ()
     file_systems: tuple[FileSystemPlan, ...] = ()
+    shares: tuple[SharePlan, ...] = ()
 
 
 class AccessPlan(Plan, frozen=True, kw_only=True):
@@ -216,7 +231,8 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     @property
     def makes_data(self) -> bool:
         """Whether something is made that `down` keeps."""
-        return bool(self.storage.accounts or self.storage.file_systems or self.volumes)
+        kept = self.storage
+        return bool(kept.accounts or kept.file_systems or kept.shares or self.volumes)
 
 
 class LivePool(msgspec.Struct, frozen=True, kw_only=True):

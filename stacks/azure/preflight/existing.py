@@ -98,7 +98,9 @@ def needed_actions(plan: SitePlan) -> tuple[str, ...]:
         "Microsoft.Authorization/roleAssignments/write": plan.access.makes_burst
         or (not plan.access.node_identity and any(c.mounted for c in plan.storage.containers))
         or (plan.key is not None and bool(plan.key.key)),
-        "Microsoft.Storage/storageAccounts/write": bool(plan.storage.accounts),
+        "Microsoft.Storage/storageAccounts/write": bool(
+            plan.storage.accounts or plan.storage.shares
+        ),
         "Microsoft.StorageCache/amlFilesystems/write": bool(plan.storage.file_systems),
         "Microsoft.Consumption/budgets/write": plan.budget is not None and not plan.resource_group,
     }
@@ -121,7 +123,7 @@ def check_registered(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield the services and features that the subscription has not switched on."""
     services = ["Microsoft.Compute", "Microsoft.Network", "Microsoft.ManagedIdentity"]
     services += ["Microsoft.StorageCache"] if plan.storage.file_systems else []
-    services += ["Microsoft.Storage"] if plan.storage.accounts else []
+    services += ["Microsoft.Storage"] if plan.storage.accounts or plan.storage.shares else []
     for service in services:
         path = f"/subscriptions/{plan.subscription}/providers/{service}"
         state = api.get(_Registration, path, _PROVIDERS).registration_state

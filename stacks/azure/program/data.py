@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pulumi
 
 from ...pulumi.program import SiteProgram
-from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SitePlan
+from ..plan.types import AccountPlan, ContainerPlan, FileSystemPlan, KeyPlan, SharePlan, SitePlan
 from .access import Grant, make_identity
 from .network import Network
 from .storage import (
@@ -16,6 +18,8 @@ from .storage import (
     FileSystemArgs,
     PrivateEndpoints,
     PrivateEndpointsArgs,
+    Share,
+    ShareArgs,
 )
 
 
@@ -44,7 +48,13 @@ class Data:
                 self.container_ids[f"{account}/{container}"] = identifier
         for item in self._plan.storage.containers:
             self._known(item)
-        self._doors(accounts, doors)
+        ids = {name: made.account_id for name, made in accounts.items()}
+        self._doors(ids, doors, "doors", "blob")
+        shares = {plan.account: self._share(plan) for plan in self._plan.storage.shares}
+        of_shares = {account: made.account_id for account, made in shares.items()}
+        self._doors(of_shares, doors, "file-doors", "file")
+        for share in self._plan.storage.shares:
+            self.devices[share.name] = shares[share.account].device
         for system in self._plan.storage.file_systems:
             self.devices[system.name] = self._file_system(system).device
 
@@ -74,18 +84,38 @@ class Data:
             f"{account}/blobServices/default/containers/{item.name}"
         )
 
-    def _doors(self, accounts: dict[str, Account], group: pulumi.Output[str]) -> None:
+    def _share(self, plan: SharePlan) -> Share:
+        return self._make(
+            Share,
+            f"nfs-{plan.name}",
+            ShareArgs(
+                names=self._plan.names,
+                region=self._plan.region,
+                resource_group=self.group,
+                plan=plan,
+                key=self._customer_key(plan.key),
+            ),
+        )
+
+    def _doors(
+        self,
+        accounts: dict[str, pulumi.Input[str]],
+        group: pulumi.Output[str],
+        what: str,
+        part: Literal["blob", "file"],
+    ) -> None:
         if not accounts:
             return
         subnets = self.network.subnet_ids
         self._make(
             PrivateEndpoints,
-            "doors",
+            what,
             PrivateEndpointsArgs(
                 names=self._plan.names,
                 region=self._plan.region,
                 resource_group=group,
-                accounts={name: made.account_id for name, made in accounts.items()},
+                accounts=accounts,
+                part=part,
                 subnet_id=subnets.get("storage", subnets["compute"]),
                 vnet_id=self.network.vnet_id,
                 makes_zone=not self._plan.network.existing,

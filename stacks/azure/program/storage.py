@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pulumi
 from pulumi_azure_native import network, privatedns, storage, storagecache
 
@@ -9,12 +11,18 @@ from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
 from ..plan.storage import FSNAME, LOGGING
-from ..plan.types import AccountPlan, FileSystemPlan
+from ..plan.types import AccountPlan, FileSystemPlan, SharePlan
 
 _DAYS_UNDELETED = 14
 """How long Azure keeps what somebody deleted in a container."""
-_BLOB_ZONE = "privatelink.blob.core.windows.net"
-"""learn.microsoft.com/azure/private-link/private-endpoint-dns, November 2026."""
+FILES_HOST = "file.core.windows.net"
+"""Where shares of an account are: ACCOUNT.file.core.windows.net."""
+_ZONES = {
+    "blob": "privatelink.blob.core.windows.net",
+    "file": "privatelink.file.core.windows.net",
+}
+"""Part of an account -> the zone that leads to private endpoints of it.
+learn.microsoft.com/azure/private-link/private-endpoint-dns, November 2026."""
 
 
 class CustomerKey(Args, frozen=True, kw_only=True):
@@ -90,6 +98,74 @@ class Account(Component[AccountArgs]):
         }
 
 
+class ShareArgs(Args, frozen=True, kw_only=True):
+    """What a share of Azure Files is made from."""
+
+    names: Names
+    region: str
+    resource_group: pulumi.Input[str]
+    plan: SharePlan
+    key: CustomerKey | None = None
+
+
+class Share(Component[ShareArgs]):
+    """A share over NFS in an account that nobody reaches but through the cluster's network."""
+
+    kind = "azure:Share"
+    account_id: pulumi.Output[str]
+    device: pulumi.Output[str]
+    """What is mounted: ACCOUNT.file.core.windows.net:/ACCOUNT/SHARE."""
+
+    def build(self, args: ShareArgs) -> None:
+        """Make the account, its rule for deleted shares, and the share."""
+        plan = args.plan
+        account = storage.StorageAccount(
+            args.names(f"account-{plan.account}"),
+            account_name=plan.account,
+            resource_group_name=args.resource_group,
+            location=args.region,
+            kind="FileStorage",
+            sku=storage.SkuArgs(name=plan.sku),
+            minimum_tls_version="TLS1_2",
+            # NFS has no TLS of its own, and Azure refuses it where only TLS is let in ("NFS file
+            # shares in Azure Files", security and networking).
+            enable_https_traffic_only=False,
+            allow_blob_public_access=False,
+            allow_shared_key_access=False,
+            allow_cross_tenant_replication=False,
+            public_network_access="Disabled",
+            network_rule_set=storage.NetworkRuleSetArgs(
+                default_action=storage.DefaultAction.DENY, bypass="AzureServices"
+            ),
+            encryption=_encryption(args.key),
+            identity=_identity(args.key),
+            opts=self.child(KEPT),
+        )
+        self.account_id = account.id
+        storage.FileServiceProperties(
+            args.names(f"files-{plan.account}"),
+            account_name=account.name,
+            file_services_name="default",
+            resource_group_name=args.resource_group,
+            share_delete_retention_policy=storage.DeleteRetentionPolicyArgs(
+                enabled=True, days=_DAYS_UNDELETED
+            ),
+            opts=self.child(KEPT),
+        )
+        made = storage.FileShare(
+            args.names(f"{plan.account}-{plan.share}"),
+            account_name=account.name,
+            share_name=plan.share,
+            resource_group_name=args.resource_group,
+            enabled_protocols=storage.EnabledProtocols.NFS,
+            root_squash=storage.RootSquashType.NO_ROOT_SQUASH,
+            share_quota=plan.gib,
+            opts=self.child(KEPT),
+        )
+        host = f"{plan.account}.{FILES_HOST}:/{plan.account}/"
+        self.device = pulumi.Output.concat(host, made.name)
+
+
 def _encryption(key: CustomerKey | None) -> storage.EncryptionArgs | None:
     if key is None:
         return None
@@ -120,6 +196,8 @@ class PrivateEndpointsArgs(Args, frozen=True, kw_only=True):
     resource_group: pulumi.Input[str]
     accounts: dict[str, pulumi.Input[str]]
     """Account -> id."""
+    part: Literal["blob", "file"] = "blob"
+    """What of the accounts is reached."""
     subnet_id: pulumi.Input[str]
     vnet_id: pulumi.Input[str]
     makes_zone: bool
@@ -144,7 +222,7 @@ class PrivateEndpoints(Component[PrivateEndpointsArgs]):
                 subnet=network.SubnetArgs(id=args.subnet_id),
                 private_link_service_connections=[
                     network.PrivateLinkServiceConnectionArgs(
-                        name="blob", private_link_service_id=account_id, group_ids=["blob"]
+                        name=args.part, private_link_service_id=account_id, group_ids=[args.part]
                     )
                 ],
                 opts=self.child(),
@@ -157,21 +235,21 @@ class PrivateEndpoints(Component[PrivateEndpointsArgs]):
                 resource_group_name=args.resource_group,
                 private_endpoint_name=endpoint.name,
                 private_dns_zone_configs=[
-                    network.PrivateDnsZoneConfigArgs(name="blob", private_dns_zone_id=zone.id)
+                    network.PrivateDnsZoneConfigArgs(name=args.part, private_dns_zone_id=zone.id)
                 ],
                 opts=self.child(),
             )
 
     def _zone(self, args: PrivateEndpointsArgs) -> privatedns.PrivateZone:
         zone = privatedns.PrivateZone(
-            args.names("blob-zone"),
+            args.names(f"{args.part}-zone"),
             resource_group_name=args.resource_group,
-            private_zone_name=_BLOB_ZONE,
+            private_zone_name=_ZONES[args.part],
             location="global",
             opts=self.child(),
         )
         privatedns.VirtualNetworkLink(
-            args.names("blob-zone-link"),
+            args.names(f"{args.part}-zone-link"),
             resource_group_name=args.resource_group,
             private_zone_name=zone.name,
             location="global",

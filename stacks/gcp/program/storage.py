@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pulumi
 import pulumi_gcp as gcp
 
@@ -107,8 +109,13 @@ class Filestore(Component[FilestoreArgs]):
             kms_key_name=plan.kms_key,
             opts=self.child(KEPT),
         )
-        address = made.networks.apply(lambda networks: (networks[0].ip_addresses or [""])[0])
-        self.device = pulumi.Output.concat(address, f":/{_SHARE}")
+        self.device = made.networks.apply(_share_of)
+
+
+def _share_of(networks: Sequence[gcp.filestore.outputs.InstanceNetwork]) -> str:
+    """Return ADDRESS:/SHARE; "" while Google has given no address."""
+    addresses = networks[0].ip_addresses or ()
+    return f"{addresses[0]}:/{_SHARE}" if addresses else ""
 
 
 class VolumeArgs(Args, frozen=True, kw_only=True):

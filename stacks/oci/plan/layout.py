@@ -19,7 +19,7 @@ from ...pulumi.plan import (
     volume_plans,
 )
 from .pools import cluster_plans, pool_plan
-from .storage import lustre_plans
+from .storage import file_storage_plans, lustre_plans
 from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
 
 
@@ -33,13 +33,14 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     here = site_of(spec, site, OciSite)
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     bursts = any(p.elastic for p in pools) and any(p.role == "controller" for p in pools)
+    network = _network(here, catalog)
     return SitePlan(
         names=site_names(spec, site),
         labels=site_labels(spec, site),
         region=here.region,
         tenancy=here.tenancy,
         compartment=here.compartment,
-        network=_network(here, catalog),
+        network=network,
         kms_key=here.kms_key,
         identity=IdentityPlan(
             node_group=here.roles.node,
@@ -51,6 +52,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         clusters=cluster_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
+        file_storage=file_storage_plans(spec, site, network.cidr),
         buckets=bucket_plans(spec, site, "oci", here.kms_key),
         volumes=volume_plans(spec, site),
         budget=budget_plan(spec, site),

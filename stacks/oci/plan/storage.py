@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from ....schemas.spec import ClusterSpec
+from ....schemas.spec import ClusterSpec, OciFileStorage
 from ....schemas.spec.sites import OciSite
 from ....schemas.spec.storage import LustreStorage
-from ...pulumi.plan import bucket_and_prefix, made_lustre, site_of
-from .types import LinkPlan, LustrePlan
+from ...pulumi.plan import bucket_and_prefix, made_lustre, made_services, site_of
+from .types import FileStoragePlan, LinkPlan, LustrePlan
 
 _GIB = 2**30
 _MB = 10**6
@@ -35,6 +35,20 @@ def _lustre(name: str, storage: LustreStorage, site: OciSite) -> LustrePlan:
         domain=int(storage.zone or site.availability_domain or "1"),
         kms_key=storage.kms_key or site.kms_key,
         links=tuple(_links(storage)),
+    )
+
+
+def file_storage_plans(spec: ClusterSpec, site: str, cidr: str) -> tuple[FileStoragePlan, ...]:
+    """Return the file systems of File Storage that a site makes; `cidr` is of its nodes."""
+    here = site_of(spec, site, OciSite)
+    return tuple(
+        FileStoragePlan(
+            name=name,
+            domain=int(storage.zone or here.availability_domain or "1"),
+            kms_key=storage.kms_key or here.kms_key,
+            clients=(cidr,) if cidr else (),
+        )
+        for name, storage in made_services(spec, site, OciFileStorage)
     )
 
 

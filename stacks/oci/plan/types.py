@@ -131,6 +131,21 @@ class LustrePlan(Plan, frozen=True):
     links: tuple[LinkPlan, ...]
 
 
+class FileStoragePlan(Plan, frozen=True):
+    """A file system of File Storage, and its mount target."""
+
+    name: str
+    domain: int
+    kms_key: str | None
+    clients: tuple[str, ...]
+    """Networks that may mount it; (): the security group alone says who may."""
+
+    @property
+    def path(self) -> str:
+        """Path of its export."""
+        return f"/{self.name}"
+
+
 class IdentityPlan(Plan, frozen=True):
     """Who the nodes are: dynamic groups, made only where nodes may do something."""
 
@@ -166,10 +181,12 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     dns: DnsPlan | None
     clusters: tuple[ClusterPlan, ...]
     lustre: tuple[LustrePlan, ...]
+    file_storage: tuple[FileStoragePlan, ...] = ()
     buckets: tuple[BucketPlan, ...]
 
     @property
     def domains(self) -> tuple[int, ...]:
         """Numbers of the availability domains that anything stands in."""
         offers = {offer.domain for pool in self.pools for offer in pool.offers}
-        return tuple(sorted(offers | {lustre.domain for lustre in self.lustre}))
+        systems = {system.domain for system in (*self.lustre, *self.file_storage)}
+        return tuple(sorted(offers | systems))

@@ -18,12 +18,21 @@ from ...pulumi.recording.graph import Values
 from ...pulumi.recording.monitor import Answers, Json
 from .. import cloud_init
 from ..plan.layout import site_plan
-from ..plan.types import PoolPlan, SitePlan
+from ..plan.types import FileStoragePlan, PoolPlan, SitePlan
 from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
 from .budget import Spending, SpendingArgs
 from .compute import Clusters, ClustersArgs, NodePool, NodePoolArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs
-from .storage import Bucket, BucketArgs, Lustre, LustreArgs, Volume, VolumeArgs
+from .storage import (
+    Bucket,
+    BucketArgs,
+    FileStorage,
+    FileStorageArgs,
+    Lustre,
+    LustreArgs,
+    Volume,
+    VolumeArgs,
+)
 from .templates import LaunchArgs
 
 
@@ -88,6 +97,7 @@ class _Site(SiteProgram[SitePlan]):
             args = DnsArgs(names=plan.names, plan=plan.dns, addresses=known)
             self.make(Dns, "dns", args)
         systems = self._make_storage() if plan.buckets or plan.lustre else {}
+        systems |= {system.name: self._make_file_storage(system) for system in plan.file_storage}
         systems |= {volume.storage: self._make_volume(volume, pools) for volume in plan.volumes}
         pulumi.export(FILE_SYSTEMS, systems)
         if plan.budget is not None:
@@ -156,6 +166,19 @@ class _Site(SiteProgram[SitePlan]):
             kms_key=plan.kms_key,
         )
         return self.make(Volume, f"volume-{volume.storage}", args).device
+
+    def _make_file_storage(self, system: FileStoragePlan) -> pulumi.Output[str]:
+        """Make a file system of File Storage; return what is mounted of it."""
+        args = FileStorageArgs(
+            names=self.plan.names,
+            compartment=self.plan.compartment,
+            plan=system,
+            domain=self._domains[system.domain],
+            vcn_id=self._network.vcn_id,
+            subnet_id=self._network.compute_subnet_id,
+            node_groups=self._firewall.node_groups,
+        )
+        return self.make(FileStorage, f"nfs-{system.name}", args).device
 
     def _make_storage(self) -> dict[str, pulumi.Output[str]]:
         plan = self.plan

@@ -8,11 +8,14 @@ import pulumi_oci as oci
 from ...pulumi.component import KEPT, Args, Component
 from ...pulumi.names import Names
 from ...pulumi.plan import STORAGE_TAG, BucketPlan, VolumePlan
-from ..plan.types import LinkPlan, LustrePlan
+from ..plan.types import FileStoragePlan, LinkPlan, LustrePlan
 from .access import Group, lustre_statement, make_group
 
 _LNET = 988
 """TCP port of Lustre, in both directions (File Storage with Lustre, required security rules)."""
+_NFS = (111, 2048, 2049, 2050)
+"""TCP ports of a mount target ("Configuring VCN Security Rules for File Storage"); UDP is asked
+for by clients that mount over it, which ours don't."""
 
 
 class LustreArgs(Args, frozen=True):
@@ -118,6 +121,83 @@ class Lustre(Component[LustreArgs]):
             start_import_from_object_trigger=1 if link.imports else None,
             opts=self.child(KEPT),
         )
+
+
+class FileStorageArgs(Args, frozen=True):
+    """What a file system of File Storage is made from."""
+
+    names: Names
+    compartment: str
+    plan: FileStoragePlan
+    domain: pulumi.Output[str]
+    vcn_id: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    node_groups: list[pulumi.Output[str]]
+
+
+class FileStorage(Component[FileStorageArgs]):
+    """A file system, its mount target in the nodes' subnet, and its export to them alone."""
+
+    kind = "oci:FileStorage"
+    device: pulumi.Output[str]
+    """What is mounted: ADDRESS:/PATH."""
+
+    def build(self, args: FileStorageArgs) -> None:
+        """Make it."""
+        plan, name = args.plan, args.names(args.plan.name)
+        made = oci.filestorage.FileSystem(
+            name,
+            availability_domain=args.domain,
+            compartment_id=args.compartment,
+            display_name=name,
+            kms_key_id=plan.kms_key,
+            opts=self.child(KEPT),
+        )
+        group = self._group(args)
+        target = oci.filestorage.MountTarget(
+            name,
+            availability_domain=args.domain,
+            compartment_id=args.compartment,
+            display_name=name,
+            subnet_id=args.subnet_id,
+            nsg_ids=[group.id],
+            opts=self.child(
+                pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(depends_on=group.rules))
+            ),
+        )
+        # Root makes the homes of people, and comes from a privileged port.
+        options = [
+            oci.filestorage.ExportExportOptionArgs(
+                source=network,
+                access="READ_WRITE",
+                identity_squash="NONE",
+                require_privileged_source_port=True,
+            )
+            for network in plan.clients or ("0.0.0.0/0",)
+        ]
+        oci.filestorage.Export(
+            name,
+            export_set_id=target.export_set_id,
+            file_system_id=made.id,
+            path=plan.path,
+            export_options=options,
+            opts=self.child(KEPT),
+        )
+        self.device = pulumi.Output.concat(target.ip_address, f":{plan.path}")
+
+    def _group(self, args: FileStorageArgs) -> Group:
+        """Make the mount target's group: NFS 3 from the nodes, and nothing else."""
+        group = make_group(
+            args.names,
+            f"nfs-{args.plan.name}",
+            compartment=args.compartment,
+            vcn_id=args.vcn_id,
+            opts=self.child(KEPT),
+        )
+        for number, nodes in enumerate(args.node_groups, 1):
+            for port in _NFS:
+                group.allow("in", f"nodes-{number}-{port}", port=port, group=nodes)
+        return group
 
 
 class VolumeArgs(Args, frozen=True):
