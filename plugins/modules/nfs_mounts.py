@@ -109,7 +109,8 @@ def options_of(mount: Mount, expected: Expected, version: str = "") -> list[str]
         "relatime": "noatime",
     }
     words |= {contrary[word] for word in words if word in contrary}
-    own = [*expected["options"], f"nconnect={mount.get('connections', 8)}"]
+    connections = mount.get("connections", 8)
+    own = [*expected["options"], *([f"nconnect={connections}"] if connections > 1 else [])]
     own.append("ro" if mount.get("read_only") else "rw")
     own = [option for option in own if option.partition("=")[0] not in words]
     return [f"vers={version}" if version and o.startswith("vers=") else o for o in own] + options

@@ -19,7 +19,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "sites": ("hybrid", "gcp-a3-mega-slurm", "azure-ndv5-slurm", "local", "simulated-2000"),
     "links": ("hybrid",),
     "pools": ("hybrid", "superpod-127"),
-    "storage": ("hybrid", "gcp-a3-mega-slurm"),
+    "storage": ("hybrid", "gcp-a3-mega-slurm", "home-efs"),
     "scheduler": ("superpod-127", "kubernetes-h200"),
     "users": ("aws-p5-slurm", "superpod-127"),
     "ssh_authorities": ("bare-metal",),

@@ -21,6 +21,7 @@ VERSIONS = {
     "compute": "v1",
     "container": "v1",
     "dns": "v1",
+    "file": "v1",
     "iam": "v1",
     "servicenetworking": "v1",
     "storage": "v1",

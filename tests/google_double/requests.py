@@ -260,6 +260,12 @@ KINDS: dict[str, Kind] = {
     "gcp:dns/recordSet:RecordSet": Kind(
         "dns.changes.create", {**_PROJECT, "managedZone": "managedZone"}, finish=_record
     ),
+    "gcp:filestore/instance:Instance": Kind(
+        "file.projects.locations.instances.create",
+        {"project": "", "location": "", "name": "instanceId"},
+        {"fileShares": "fileShares[]"},
+        fixed={"parent": "projects/{project}/locations/{location}"}, named=False,
+    ),
     "gcp:projects/iAMCustomRole:IAMCustomRole": Kind(
         "iam.projects.roles.create", {"project": ""}, {"permissions": "includedPermissions"},
         fixed={"parent": "projects/{project}"}, finish=_under("role", "roleId"), named=False,

@@ -23,6 +23,7 @@ CLIENTS = (
     "core.ComputeManagementClient",
     "core.VirtualNetworkClient",
     "dns.DnsClient",
+    "file_storage.FileStorageClient",
     "identity.IdentityClient",
     "limits.LimitsClient",
     "lustre_file_storage.LustreFileStorageClient",

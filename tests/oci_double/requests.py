@@ -99,6 +99,7 @@ def _network(noun: str, **more: Any) -> Kind:
 
 
 _COMPUTE, _MANAGEMENT = "core.ComputeClient", "core.ComputeManagementClient"
+_FILES = "file_storage.FileStorageClient"
 _LUSTRE = "lustre_file_storage.LustreFileStorageClient"
 _RULES = "network_security_group_security_rules"
 _RECORD = ("zoneNameOrId", "domain", "rtype")
@@ -157,6 +158,9 @@ KINDS: dict[str, Kind] = {
         "dns.DnsClient", "rr_set", create="update_{}", beside=frozenset({*_RECORD, "viewId"}),
         path={name: name for name in _RECORD},
     ),
+    "oci:FileStorage/export:Export": Kind(_FILES, "export"),
+    "oci:FileStorage/fileSystem:FileSystem": Kind(_FILES, "file_system"),
+    "oci:FileStorage/mountTarget:MountTarget": Kind(_FILES, "mount_target"),
     "oci:Identity/dynamicGroup:DynamicGroup": Kind(
         "identity.IdentityClient", "dynamic_group", autonamed=True
     ),

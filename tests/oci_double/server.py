@@ -353,6 +353,10 @@ class Tenancy:
         made = self._create(asked)
         return made | {"lnet": "tcp", "managementServiceAddress": self._free_address()}
 
+    def _create_mount_target(self, asked: Asked) -> Json:
+        made = self._create(asked)
+        return made | {"exportSetId": f"{made['id']}.exports", "ipAddress": self._free_address()}
+
     def _update_rr_set(self, asked: Asked) -> Json:
         name = asked.parameters["domain"]
         self._keep("rr_set", {**asked.body, **asked.parameters, "id": name})

@@ -199,6 +199,21 @@ _KINDS: dict[str, Kind] = {
         delete=(("delete_vpc_endpoints", {"VpcEndpointIds": ["{id}"]}),),
         find=("describe_vpc_endpoints", {"VpcEndpointIds": ["{id}"]}),
     ),
+    "aws:efs/fileSystem:FileSystem": Kind(
+        "FileSystemId", "efs", delete=(("delete_file_system", {"FileSystemId": "{id}"}),),
+        find=("describe_file_systems", {"FileSystemId": "{id}"}),
+    ),
+    "aws:efs/mountTarget:MountTarget": Kind(
+        "MountTargetId", "efs", delete=(("delete_mount_target", {"MountTargetId": "{id}"}),),
+        find=("describe_mount_targets", {"MountTargetId": "{id}"}),
+        outputs={"ipAddress": "IpAddress"},
+    ),
+    "aws:fsx/openZfsFileSystem:OpenZfsFileSystem": Kind(
+        "FileSystem.FileSystemId", "fsx",
+        delete=(("delete_file_system", {"FileSystemId": "{id}"}),),
+        find=("describe_file_systems", {"FileSystemIds": ["{id}"]}),
+        outputs={"dnsName": "FileSystem.DNSName"},
+    ),
     "aws:fsx/lustreFileSystem:LustreFileSystem": Kind(
         "FileSystem.FileSystemId", "fsx",
         delete=(("delete_file_system", {"FileSystemId": "{id}"}),),

@@ -226,6 +226,52 @@ def _lustre(name: str, inputs: Json) -> list[Request]:
     return [Request("fsx", "create_file_system", given)]
 
 
+def _openzfs(name: str, inputs: Json) -> list[Request]:
+    del name
+    root = dict(inputs["rootVolumeConfiguration"])
+    exports = [
+        {"ClientConfigurations": [pascal(c) for c in root["nfsExports"]["clientConfigurations"]]}
+    ]
+    zfs = {
+        "RootVolumeConfiguration": {
+            "DataCompressionType": root["dataCompressionType"], "NfsExports": exports,
+        },
+        **some(
+            inputs, DeploymentType="deploymentType", ThroughputCapacity="throughputCapacity",
+            CopyTagsToBackups="copyTagsToBackups", CopyTagsToVolumes="copyTagsToVolumes",
+        ),
+    }  # fmt: skip
+    given = {
+        "FileSystemType": "OPENZFS", "SubnetIds": [inputs["subnetIds"]],
+        "OpenZFSConfiguration": zfs, "Tags": tags(inputs),
+        **some(
+            inputs, StorageCapacity="storageCapacity", StorageType="storageType",
+            SecurityGroupIds="securityGroupIds", KmsKeyId="kmsKeyId",
+        ),
+    }  # fmt: skip
+    return [Request("fsx", "create_file_system", given)]
+
+
+def _efs(name: str, inputs: Json) -> list[Request]:
+    given = {
+        "CreationToken": name[:64], "Tags": tags(inputs),
+        **some(
+            inputs, Encrypted="encrypted", KmsKeyId="kmsKeyId", PerformanceMode="performanceMode",
+            ThroughputMode="throughputMode",
+            ProvisionedThroughputInMibps="provisionedThroughputInMibps",
+        ),
+    }  # fmt: skip
+    return [Request("efs", "create_file_system", given)]
+
+
+def _mount_target(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = some(
+        inputs, FileSystemId="fileSystemId", SubnetId="subnetId", SecurityGroups="securityGroups"
+    )
+    return [Request("efs", "create_mount_target", given)]
+
+
 def _association(name: str, inputs: Json) -> list[Request]:
     del name
     given = some(
@@ -398,8 +444,11 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
         SecurityGroupIds="securityGroupIds",
         PreserveClientIp="preserveClientIp",
     ),
+    "aws:efs/fileSystem:FileSystem": _efs,
+    "aws:efs/mountTarget:MountTarget": _mount_target,
     "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _association,
     "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
+    "aws:fsx/openZfsFileSystem:OpenZfsFileSystem": _openzfs,
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,

@@ -59,5 +59,7 @@ class MotoProcess(ServerProcess):
         found += [f"InstanceProfile {profile['InstanceProfileName']}" for profile in profiles]
         systems = self.client("fsx").describe_file_systems()["FileSystems"]
         found += [f"FileSystem {system['FileSystemId']}" for system in systems]
+        systems = self.client("efs").describe_file_systems()["FileSystems"]
+        found += [f"FileSystem {system['FileSystemId']}" for system in systems]
         zones = self.client("route53").list_hosted_zones()["HostedZones"]
         return sorted([*found, *(f"Zone {zone['Id']}" for zone in zones)])

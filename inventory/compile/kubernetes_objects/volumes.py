@@ -237,7 +237,10 @@ def _service(facts: KubernetesFacts, name: str, storage: FileService) -> Source:
     nfs: dict[str, Json] = {"server": server, "path": path}
     if storage.read_only:
         nfs["readOnly"] = True
-    options = [*vendor_options(storage), f"nconnect={connections(storage)}", *storage.options]
+    many = connections(storage)
+    said = any(option.startswith("nconnect=") for option in storage.options)
+    own = [f"nconnect={many}"] if many > 1 and not said else []
+    options = [*vendor_options(storage), *own, *storage.options]
     return Source({"nfs": nfs, "mountOptions": options})
 
 

@@ -80,7 +80,7 @@ def adopt_parallelcluster(
     _head(source, site, draft)
     _queues(source, draft)
     _networks(source, site, place)
-    shared_storage(source, site.get("region", ""), draft)
+    shared_storage(source, draft)
     _scheduler(source, draft)
     _people(source, draft)
     aws_tags(source, draft)

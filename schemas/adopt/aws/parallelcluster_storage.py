@@ -9,40 +9,36 @@ from ..source import Source
 from .place import SITE
 
 _DEPLOYMENTS = {"SCRATCH_2": "scratch-2", "PERSISTENT_2": "persistent-2"}
+_UNDONE = {
+    "EncryptionInTransit": "TLS of EFS needs its own mount helper, and is not set up",
+    "IamAuthorization": "roles of EFS need its own mount helper; security groups let nodes in",
+}
 _SERVED = "the head serves it from a disk of its own; what is on yours is not moved"
 
 
-def shared_storage(source: Source, region: str, draft: Draft) -> None:
+def shared_storage(source: Source, draft: Draft) -> None:
     """Write the shared file systems; the head node serves /home where none is mounted there.
 
     docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html: "/home" of the head node is
     shared by NFS with all nodes by default.
     """
     for each in source.each("SharedStorage"):
-        _storage(each, region, draft)
+        _storage(each, draft)
     if not any(storage["mount"] == "/home" for storage in draft.storage.values()):
         name = draft.fit("home", "storage", draft.storage)
         draft.storage[name] = {"type": "nfs", "mount": "/home", "server": "head"}
 
 
-def _storage(each: Source, region: str, draft: Draft) -> None:
+def _storage(each: Source, draft: Draft) -> None:
     kind, mount = each.text("StorageType"), each.text("MountDir")
     name = draft.fit(each.text("Name") or mount.strip("/"), "storage", draft.storage)
     path = mount if mount.startswith("/") else f"/{mount}"
     if kind == "Ebs":
         _served(each, "EbsSettings", name, path, draft)
     elif kind == "Efs":
-        found = each.text("EfsSettings", "FileSystemId")
-        if found:
-            _nfs(name, path, f"{found}.efs.{region}.amazonaws.com", "/", draft)
-        else:
-            _served(each, "EfsSettings", name, path, draft)
+        _efs(each.part("EfsSettings"), name, path, draft)
     elif kind == "FsxOpenZfs":
-        draft.storage[name] = {"type": "nfs", "mount": path, "site": SITE}
-        each.leave(
-            "server and export of it: DNS name of the file system, and path of the volume",
-            "FsxOpenZfsSettings", kind="unfinished",
-        )  # fmt: skip
+        _openzfs(each.part("FsxOpenZfsSettings"), name, path, draft)
     elif kind == "FsxLustre":
         _lustre(each, name, path, draft)
     else:
@@ -51,10 +47,52 @@ def _storage(each: Source, region: str, draft: Draft) -> None:
         each.leave(f"{kind} is not mounted", "Name")
 
 
-def _nfs(name: str, path: str, server: str, export: str, draft: Draft) -> None:
-    draft.storage[name] = {"type": "nfs", "mount": path, "server": server, "site": SITE}
-    if export != path:
-        draft.storage[name]["export"] = export
+def _efs(settings: Source, name: str, path: str, draft: Draft) -> None:
+    """Write a file system of EFS, made or there already.
+
+    docs.aws.amazon.com/parallelcluster/latest/ug/SharedStorage-v3.html, EfsSettings: one that is
+    made has bursting throughput where nothing is said.
+    """
+    entry: dict[str, Any] = {"type": "efs", "mount": path, "site": SITE}
+    draft.storage[name] = entry
+    if settings.has("FileSystemId"):
+        existing = settings.text("FileSystemId")
+        if existing:
+            entry["existing"] = existing
+        settings.leave("the whole file system is mounted, by the kernel's client", "AccessPointId")
+    else:
+        mode = settings.text("ThroughputMode") or "bursting"
+        if mode != "elastic":
+            entry["throughput_mode"] = mode
+        rate = settings.number("ProvisionedThroughput")
+        if rate:
+            entry["throughput"] = f"{rate} MiB/s"
+        if settings.text("PerformanceMode") == "maxIO":
+            entry["performance_mode"] = "max-io"
+        key = settings.text("KmsKeyId")
+        if key:
+            entry["kms_key"] = key
+        _kept(settings)
+    for key, why in _UNDONE.items():
+        if not settings.agrees(key, value=False):
+            settings.leave(why, key)
+
+
+def _kept(settings: Source) -> None:
+    """Read what is done with a file system that is made: encrypted, and kept by `down`."""
+    if not settings.agrees("Encrypted", value=True):
+        settings.leave("what is made is encrypted always", "Encrypted", kind="replaced")
+    if not settings.agrees("DeletionPolicy", value="Retain"):
+        settings.leave("down keeps data, and takes it with --delete-data NAME alone",
+                       "DeletionPolicy", kind="replaced")  # fmt: skip
+
+
+def _openzfs(settings: Source, name: str, path: str, draft: Draft) -> None:
+    """Write a volume of FSx for OpenZFS, which is always there already."""
+    draft.storage[name] = {"type": "fsx-openzfs", "mount": path, "site": SITE}
+    volume = settings.text("VolumeId")
+    if volume:
+        draft.storage[name]["existing"] = volume
 
 
 def _served(each: Source, key: str, name: str, path: str, draft: Draft) -> None:

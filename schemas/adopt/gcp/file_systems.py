@@ -21,21 +21,26 @@ _CUT_ITSELF = (
     "network_name", "subnetwork_name", "ips_per_nat", "firewall_rules", "subnetworks", "mtu",
     "enable_internal_traffic", "network_address_range", "enable_iap_ssh_ingress",
 )  # fmt: skip
-_OF_FILESTORE = ("filestore_tier", "reserved_ip_range", "deletion_protection", "name", "network_id")
+_OF_FILESTORE = (
+    "reserved_ip_range", "name", "network_id", "connect_mode", "nfs_export_options",
+    "filestore_share_name", "description",
+)  # fmt: skip
+_REPLACED = {"HIGH_SCALE_SSD": "zonal", "ENTERPRISE": "regional"}
+"""Former tiers -> what Google sells instead (cloud.google.com/filestore/docs/service-tiers)."""
+_FILESTORE_GIB = 2560
+"""What the module makes where it isn't told a size."""
 _BUCKET_OF = re.compile(r"\$\(([\w-]+)\.gcs_bucket_name\)")
-_SERVED = "the head serves it from a disk of its own of that size"
+_MADE = "gcluster names it, and lets in the nodes' network alone"
+_KEPT = "down keeps data, and takes it with --delete-data NAME alone"
 _FABRIC = "gcluster makes the networks of the fabric"
 
 
-def networks_and_storage(
-    blueprint: Blueprint, pools: Mapping[str, str], server: str, draft: Draft
-) -> set[str]:
+def networks_and_storage(blueprint: Blueprint, pools: Mapping[str, str], draft: Draft) -> set[str]:
     """Write them; return the keys of the modules that were read.
 
     Args:
         blueprint: the blueprint.
         pools: key of a nodeset or node pool -> its pool.
-        server: pool that serves what gcluster doesn't make in the cloud; "" where there is none.
         draft: it is written into.
     """
     read = set()
@@ -45,7 +50,7 @@ def networks_and_storage(
         if module.kind in _NETWORKS:
             _network(module, draft)
         elif module.kind == "filestore":
-            _filestore(settings, module.key, mount or _SHARED, server, draft)
+            _filestore(settings, module.key, mount or _SHARED, draft)
         elif module.kind == "managed-lustre":
             _lustre(settings, module.key, mount, draft)
         elif module.kind == "cloud-storage-bucket":
@@ -96,20 +101,32 @@ def _ranges(settings: Source, draft: Draft) -> None:
                 draft.scheduler[field] = one.text("ip_cidr_range")
 
 
-def _filestore(settings: Source, key: str, mount: str, server: str, draft: Draft) -> None:
-    size = settings.number("size_gb")
-    if not server:
-        settings.leave("nothing serves NFS here: storage of type nfs, with its address", "size_gb")
-        settings.leave("nothing serves NFS here", "local_mount")
-        draft.leave(f"module {key} on {mount}", "nothing serves NFS here: storage of type nfs")
-        return
+def _filestore(settings: Source, key: str, mount: str, draft: Draft) -> None:
+    """Write a Filestore instance.
+
+    modules/file-system/filestore/variables.tf says what is made where a setting is missing:
+    BASIC_SSD of 2560 GiB. Filestore's older tiers are made as those that replaced them.
+    """
     name = draft.fit(mount.strip("/") or key, "storage", draft.storage)
-    draft.storage[name] = {"type": "nfs", "mount": mount, "server": server}
-    if size:
-        draft.storage[name]["capacity"] = f"{size} GiB"
-    draft.leave(f"module {key} (Filestore) on {mount}", _SERVED, "replaced")
+    tier = settings.text("filestore_tier") or "BASIC_SSD"
+    entry: dict[str, Any] = {
+        "type": "filestore", "mount": mount, "site": SITE,
+        "tier": _REPLACED.get(tier, tier.lower().replace("_", "-")),
+        "capacity": f"{settings.number('size_gb') or _FILESTORE_GIB} GiB",
+    }  # fmt: skip
+    if tier in _REPLACED:
+        why = f"{entry['tier']} is written: Google makes it in the stead of {tier}"
+        settings.leave(why, "filestore_tier", kind="guess")
+    if settings.text("protocol") == "NFS_V4_1":
+        entry["protocol"] = "nfs-v4.1"
+    options = [each for each in settings.text("mount_options").split(",") if each]
+    own = [each for each in options if each not in _OWN_OPTIONS]
+    if own:
+        entry["options"] = own
+    draft.storage[name] = entry
+    settings.leave(_KEPT, "deletion_protection", kind="replaced")
     for one in _OF_FILESTORE:
-        settings.leave(_SERVED, one, kind="replaced")
+        settings.leave(_MADE, one, kind="replaced")
 
 
 def _lustre(settings: Source, key: str, mount: str, draft: Draft) -> None:

@@ -62,7 +62,7 @@ def adopt_gke(blueprint: Blueprint, draft: Draft) -> Adopted:
         _system_pool(module.settings, draft)
     for module in blueprint.of(_APPLY):
         _applied(module.settings, draft)
-    read = networks_and_storage(blueprint, pools, "", draft)
+    read = networks_and_storage(blueprint, pools, draft)
     leave_runners(blueprint, "GKE sets its nodes up: a DaemonSet")
     read |= {m.key for m in blueprint.modules if m.kind in {_NODES, _CLUSTER, _APPLY}}
     draft.leave_image("gke")

@@ -88,7 +88,7 @@ def adopt_toolkit(
     for module in blueprint.of(_PARTITION):
         _partition(module, pools, draft)
     places = {m.key: _service(m, draft) for m in blueprint.of(_LOGIN, _CONTROLLER)} | pools
-    read = networks_and_storage(blueprint, pools, "head", draft)
+    read = networks_and_storage(blueprint, pools, draft)
     for module in blueprint.of("custom-image"):
         _distribution(module, draft)
     _home(blueprint, draft)

@@ -114,10 +114,45 @@ def test_home_is_shared_by_the_head_as_the_tool_does_it() -> None:
 def test_home_on_efs_is_mounted_from_its_top() -> None:
     efs = {
         "Name": "h", "MountDir": "/home", "StorageType": "Efs",
-        "EfsSettings": {"FileSystemId": "fs-1"},
+        "EfsSettings": {"FileSystemId": "fs-0123456789abcdef0"},
     }  # fmt: skip
     home = pcluster(resource(), SharedStorage=[efs], Region="us-east-1").spec["storage"]["h"]
-    assert (home["server"], home["export"]) == ("fs-1.efs.us-east-1.amazonaws.com", "/")
+    assert home == {
+        "type": "efs", "mount": "/home", "site": "aws", "existing": "fs-0123456789abcdef0",
+    }  # fmt: skip
+
+
+def test_an_efs_that_is_made_is_made_as_the_source_says() -> None:
+    settings = {
+        "ThroughputMode": "provisioned", "ProvisionedThroughput": 256,
+        "PerformanceMode": "maxIO", "KmsKeyId": "alias/data", "EncryptionInTransit": True,
+        "DeletionPolicy": "Delete",
+    }  # fmt: skip
+    efs = {"Name": "h", "MountDir": "/home", "StorageType": "Efs", "EfsSettings": settings}
+    found = pcluster(resource(), SharedStorage=[efs], Region="us-east-1")
+    home = found.spec["storage"]["h"]
+    assert (home["throughput_mode"], home["throughput"]) == ("provisioned", "256 MiB/s")
+    assert (home["performance_mode"], home["kms_key"]) == ("max-io", "alias/data")
+    kinds = {each.where.partition(":")[0].rpartition(".")[2]: each.kind
+             for each in found.not_carried}  # fmt: skip
+    assert kinds["EncryptionInTransit"] == "lost"
+    assert kinds["DeletionPolicy"] == "replaced"
+
+
+def test_an_efs_of_which_nothing_is_said_has_the_tool_s_throughput() -> None:
+    efs = {"Name": "h", "MountDir": "/home", "StorageType": "Efs"}
+    home = pcluster(resource(), SharedStorage=[efs], Region="us-east-1").spec["storage"]["h"]
+    assert home["throughput_mode"] == "bursting"
+
+
+def test_a_volume_of_openzfs_is_mounted_by_its_id() -> None:
+    zfs = {
+        "Name": "h", "MountDir": "/home", "StorageType": "FsxOpenZfs",
+        "FsxOpenZfsSettings": {"VolumeId": "fsvol-0123456789abcdef0"},
+    }  # fmt: skip
+    home = pcluster(resource(), SharedStorage=[zfs], Region="us-east-1").spec["storage"]["h"]
+    assert home["type"] == "fsx-openzfs"
+    assert home["existing"] == "fsvol-0123456789abcdef0"
 
 
 def test_a_bucket_whose_name_has_an_unresolved_variable_is_no_bucket() -> None:
