@@ -9,10 +9,18 @@ from functools import cached_property
 
 import msgspec
 
-from ..spec import ClusterSpec, LustreStorage, NfsStorage, Pool, ScratchStorage, Storage
+from ..spec import (
+    ClusterSpec,
+    LustreStorage,
+    NfsStorage,
+    Pool,
+    ScratchStorage,
+    Storage,
+    StorageModel,
+)
 
 
-def mount_point(storage: Storage) -> str:
+def mount_point(storage: StorageModel) -> str:
     """Return where a storage is mounted, without "//", "..", or a slash at the end."""
     return "/" + posixpath.normpath(storage.mount).lstrip("/")
 

@@ -116,7 +116,7 @@ class Session(ListingSession[Instance]):
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan
         lustre, buckets = (f.name for f in plan.lustre), (b.name for b in plan.buckets)
-        services = (system.name for system in (*plan.efs, *plan.openzfs))
+        services = [*(system.name for system in plan.efs), *(s.name for s in plan.openzfs)]
         return data_names(plan, lustre=lustre, buckets=buckets, services=services)
 
     def _existing_device(self, storage: ManagedStorage) -> str:

@@ -22,7 +22,7 @@ from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.up.up import up
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
-from gcluster.schemas.spec import ClusterSpec, LustreStorage
+from gcluster.schemas.spec import ClusterSpec, FileService, LustreStorage
 from gcluster.schemas.spec.software import SourceRedirect
 from gcluster.stacks.provider import Provider, Resource, SiteContext, SiteOutputs
 from gcluster.stacks.pulumi.plan import volume_plans
@@ -67,6 +67,8 @@ class InventedSite(CloudDouble):
         if self._aws.name in clouds():
             made |= {plan.storage for plan in volume_plans(spec, site)}
         there = {name: f"/dev/disk/by-id/{name}" for name in made if self.machines}
+        services = (n for n, storage in spec.storage.items() if isinstance(storage, FileService))
+        there |= {name: f"10.0.255.9:/{name}" for name in services if self.machines}
         return SiteOutputs(file_systems=there)
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:

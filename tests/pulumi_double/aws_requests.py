@@ -35,8 +35,8 @@ def requests(type_: str, name: str, inputs: Json) -> list[Request]:
 
 
 _PROVIDER_ONLY = {
-    "deleteDataInFilesystem", "forceDestroy", "mapPublicIpOnLaunch", "region", "tagsAll", "tags",
-    "stopInstanceBeforeDetaching", "updateDefaultVersion",
+    "deleteDataInFilesystem", "deleteOptions", "forceDestroy", "mapPublicIpOnLaunch", "region",
+    "skipFinalBackup", "tagsAll", "tags", "stopInstanceBeforeDetaching", "updateDefaultVersion",
 }  # fmt: skip
 """Inputs that say how the provider itself shall act, or that are in each call anyhow."""
 

@@ -17,6 +17,7 @@ _STACKS = Path(__file__).parents[2] / "stacks"
 _CASES = Path(__file__).parents[1] / "cases" / "stacks"
 _PROVIDERS = {"aws.Provider", "gcp.Provider", "azure_native.Provider"}
 _SERVICES = {
+    "efs": "elasticfilesystem",
     "service-quotas": "servicequotas",
     "resourcegroupstaggingapi": "tag",
 }

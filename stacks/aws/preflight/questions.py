@@ -43,8 +43,9 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     for pool in plan.pools:
         yield from _of_pool(api, pool, catalog, machines)
     yield from _of_images(api, plan, catalog)
-    systems = (*plan.lustre, *plan.efs, *plan.openzfs)
-    keys = [plan.kms_key, *(system.kms_key for system in systems)]
+    keys = [plan.kms_key, *(lustre.kms_key for lustre in plan.lustre)]
+    keys += [system.kms_key for system in plan.efs]
+    keys += [system.kms_key for system in plan.openzfs]
     for key in dict.fromkeys(key for key in keys if key):
         yield Question(f"key {key}", partial(existing.check_key, api, key))
     profiles = (plan.identity.node_profile, plan.identity.burst_profile)

@@ -99,7 +99,7 @@ class Data:
 
     def _doors(
         self,
-        accounts: dict[str, pulumi.Input[str]],
+        accounts: dict[str, pulumi.Output[str]],
         group: pulumi.Output[str],
         what: str,
         part: Literal["blob", "file"],
@@ -114,7 +114,7 @@ class Data:
                 names=self._plan.names,
                 region=self._plan.region,
                 resource_group=group,
-                accounts=accounts,
+                accounts={**accounts},
                 part=part,
                 subnet_id=subnets.get("storage", subnets["compute"]),
                 vnet_id=self.network.vnet_id,

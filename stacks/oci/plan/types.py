@@ -188,5 +188,5 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
     def domains(self) -> tuple[int, ...]:
         """Numbers of the availability domains that anything stands in."""
         offers = {offer.domain for pool in self.pools for offer in pool.offers}
-        systems = {system.domain for system in (*self.lustre, *self.file_storage)}
-        return tuple(sorted(offers | systems))
+        systems = {system.domain for system in self.file_storage}
+        return tuple(sorted(offers | systems | {lustre.domain for lustre in self.lustre}))

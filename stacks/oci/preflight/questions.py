@@ -40,8 +40,8 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
     for group in plan.network.security_groups:
         check = partial(existing.check_exists, api, "security group", "networksecuritygroup", group)
         yield Question(f"security group {group}", check)
-    systems = (*plan.lustre, *plan.file_storage)
-    keys = [plan.kms_key, *(system.kms_key for system in systems)]
+    keys = [plan.kms_key, *(lustre.kms_key for lustre in plan.lustre)]
+    keys += [system.kms_key for system in plan.file_storage]
     for key in dict.fromkeys(key for key in keys if key):
         yield Question(f"key {key}", partial(existing.check_exists, api, "key", "key", key))
 
