@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import aws_control_plane
+from . import aws_control_plane, aws_file_systems
 from .aws_parameters import Request, pascal, some, tagged, tags, true
 
 Json = dict[str, Any]  # a request's JSON
@@ -206,83 +206,6 @@ def _capacity_block(name: str, inputs: Json) -> list[Request]:
     return [Request("ec2", "purchase_capacity_block", {**given, **given_tags})]
 
 
-def _lustre(name: str, inputs: Json) -> list[Request]:
-    del name
-    lustre = some(
-        inputs, DeploymentType="deploymentType", CopyTagsToBackups="copyTagsToBackups",
-        PerUnitStorageThroughput="perUnitStorageThroughput", EfaEnabled="efaEnabled",
-    )  # fmt: skip
-    if "metadataConfiguration" in inputs:
-        lustre["MetadataConfiguration"] = pascal(inputs["metadataConfiguration"])
-    given = {
-        "FileSystemType": "LUSTRE", "SubnetIds": [inputs["subnetIds"]],
-        "LustreConfiguration": lustre, "Tags": tags(inputs),
-        **some(
-            inputs, StorageCapacity="storageCapacity", StorageType="storageType",
-            FileSystemTypeVersion="fileSystemTypeVersion", SecurityGroupIds="securityGroupIds",
-            KmsKeyId="kmsKeyId",
-        ),
-    }  # fmt: skip
-    return [Request("fsx", "create_file_system", given)]
-
-
-def _openzfs(name: str, inputs: Json) -> list[Request]:
-    del name
-    root = dict(inputs["rootVolumeConfiguration"])
-    exports = [
-        {"ClientConfigurations": [pascal(c) for c in root["nfsExports"]["clientConfigurations"]]}
-    ]
-    zfs = {
-        "RootVolumeConfiguration": {
-            "DataCompressionType": root["dataCompressionType"], "NfsExports": exports,
-        },
-        **some(
-            inputs, DeploymentType="deploymentType", ThroughputCapacity="throughputCapacity",
-            CopyTagsToBackups="copyTagsToBackups", CopyTagsToVolumes="copyTagsToVolumes",
-        ),
-    }  # fmt: skip
-    given = {
-        "FileSystemType": "OPENZFS", "SubnetIds": [inputs["subnetIds"]],
-        "OpenZFSConfiguration": zfs, "Tags": tags(inputs),
-        **some(
-            inputs, StorageCapacity="storageCapacity", StorageType="storageType",
-            SecurityGroupIds="securityGroupIds", KmsKeyId="kmsKeyId",
-        ),
-    }  # fmt: skip
-    return [Request("fsx", "create_file_system", given)]
-
-
-def _efs(name: str, inputs: Json) -> list[Request]:
-    given = {
-        "CreationToken": name[:64], "Tags": tags(inputs),
-        **some(
-            inputs, Encrypted="encrypted", KmsKeyId="kmsKeyId", PerformanceMode="performanceMode",
-            ThroughputMode="throughputMode",
-            ProvisionedThroughputInMibps="provisionedThroughputInMibps",
-        ),
-    }  # fmt: skip
-    return [Request("efs", "create_file_system", given)]
-
-
-def _mount_target(name: str, inputs: Json) -> list[Request]:
-    del name
-    given = some(
-        inputs, FileSystemId="fileSystemId", SubnetId="subnetId", SecurityGroups="securityGroups"
-    )
-    return [Request("efs", "create_mount_target", given)]
-
-
-def _association(name: str, inputs: Json) -> list[Request]:
-    del name
-    given = some(
-        inputs, FileSystemId="fileSystemId", FileSystemPath="fileSystemPath",
-        DataRepositoryPath="dataRepositoryPath",
-        BatchImportMetaDataOnCreate="batchImportMetaDataOnCreate",
-    )  # fmt: skip
-    given |= {"S3": pascal(inputs["s3"]), "Tags": tags(inputs)}
-    return [Request("fsx", "create_data_repository_association", given)]
-
-
 def _role(name: str, inputs: Json) -> list[Request]:
     given = {
         "RoleName": inputs.get("name", name), "Tags": tags(inputs),
@@ -397,6 +320,7 @@ _ENCRYPTION = (
 )
 _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     **aws_control_plane.TYPES,
+    **aws_file_systems.TYPES,
     "aws:budgets/budget:Budget": _budget,
     "aws:ec2/capacityBlockReservation:CapacityBlockReservation": _capacity_block,
     "aws:ec2/eip:Eip": _ec2("allocate_address", "elastic-ip", Domain="domain"),
@@ -444,11 +368,6 @@ _TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
         SecurityGroupIds="securityGroupIds",
         PreserveClientIp="preserveClientIp",
     ),
-    "aws:efs/fileSystem:FileSystem": _efs,
-    "aws:efs/mountTarget:MountTarget": _mount_target,
-    "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation": _association,
-    "aws:fsx/lustreFileSystem:LustreFileSystem": _lustre,
-    "aws:fsx/openZfsFileSystem:OpenZfsFileSystem": _openzfs,
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicy:RolePolicy": _role_policy,

@@ -78,7 +78,9 @@ class SizedService(FileService, frozen=True, kw_only=True):
 class EfsStorage(FileService, frozen=True, kw_only=True, tag_field="type", tag="efs"):
     """Amazon EFS: as large as what is put in, reached in every zone of the site's nodes."""
 
-    UPDATES: ClassVar = updates(in_place="throughput_mode throughput", destroy="performance_mode")
+    UPDATES: ClassVar = updates(
+        in_place="throughput_mode throughput", rolling="existing", destroy="performance_mode"
+    )
     PROVIDER: ClassVar[str] = "aws"
     TITLE: ClassVar[str] = "Amazon EFS"
 
@@ -101,7 +103,9 @@ class EfsStorage(FileService, frozen=True, kw_only=True, tag_field="type", tag="
 class OpenZfsStorage(SizedService, frozen=True, kw_only=True, tag_field="type", tag="fsx-openzfs"):
     """Amazon FSx for OpenZFS: SSD of a given size and throughput, in one zone."""
 
-    UPDATES: ClassVar = updates(in_place="throughput", destroy="deployment zone compression")
+    UPDATES: ClassVar = updates(
+        in_place="throughput", rolling="existing", destroy="deployment zone compression"
+    )
     PROVIDER: ClassVar[str] = "aws"
     TITLE: ClassVar[str] = "Amazon FSx for OpenZFS"
 
@@ -136,7 +140,7 @@ class OpenZfsStorage(SizedService, frozen=True, kw_only=True, tag_field="type", 
 class FilestoreStorage(SizedService, frozen=True, kw_only=True, tag_field="type", tag="filestore"):
     """Google Cloud Filestore: a file share of a given size."""
 
-    UPDATES: ClassVar = updates(destroy="tier protocol zone")
+    UPDATES: ClassVar = updates(rolling="existing", destroy="tier protocol zone")
     PROVIDER: ClassVar[str] = "gcp"
     TITLE: ClassVar[str] = "Filestore"
 
@@ -175,7 +179,7 @@ class AzureFilesStorage(
 ):
     """Azure Files over NFS: a provisioned SSD share in a storage account of its own."""
 
-    UPDATES: ClassVar = updates(destroy="account redundancy")
+    UPDATES: ClassVar = updates(rolling="existing", destroy="account redundancy")
     PROVIDER: ClassVar[str] = "azure"
     TITLE: ClassVar[str] = "Azure Files"
 
@@ -204,7 +208,7 @@ class OciFileStorage(
 ):
     """OCI File Storage: as large as what is put in, with a mount target in the nodes' subnet."""
 
-    UPDATES: ClassVar = updates(destroy="zone")
+    UPDATES: ClassVar = updates(rolling="existing", destroy="zone")
     PROVIDER: ClassVar[str] = "oci"
     TITLE: ClassVar[str] = "OCI File Storage"
 
