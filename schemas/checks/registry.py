@@ -192,6 +192,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         or any(pool.kubernetes is not None for pool in context.pools.values())
     ),
     "kubernetes.control_planes": lambda context: context.kubernetes is not None,
+    "kubernetes.elastic_pools": lambda context: context.kubernetes is not None,
     "kubernetes.gpus": _kubernetes_gpus,
     "kubernetes.queues": lambda context: context.kubernetes is not None,
     "network.access": _always,

@@ -121,17 +121,21 @@ def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE
 
 
-def is_queued_for(kubernetes: KubernetesScheduler, pool: Pool) -> bool:
-    """Whether a pool's nodes come all at once for a job that Kueue holds until then.
+def provisioning_class(kubernetes: KubernetesScheduler, pool: Pool) -> str | None:
+    """Return the class of ProvisioningRequests by which Kueue asks for all nodes of a job at once.
 
-    GKE calls it flex-start with queued provisioning (cloud.google.com/kubernetes-engine/docs/
-    how-to/provisioningrequest; read 2026-11).
+    None: it doesn't ask for those of this pool. GKE calls it flex-start with queued provisioning
+    (cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest); EKS' autoscaler is the
+    project's own (kubernetes/autoscaler, FAQ, "How can I use ProvisioningRequest to run batch
+    workloads?"; both read 2026-11).
     """
-    bought = {"" if isinstance(one, str) else one.market for one in pool.market} | {
-        one for one in pool.market if isinstance(one, str)
-    }
-    flex = pool.is_elastic and "flex-start" in bought
-    return kubernetes.control_plane == "gke" and kubernetes.kueue and flex
+    if not kubernetes.kueue or not pool.is_elastic:
+        return None
+    if kubernetes.control_plane == "eks":
+        return "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+    bought = {one if isinstance(one, str) else one.market for one in pool.market}
+    flex = kubernetes.control_plane == "gke" and "flex-start" in bought
+    return "queued-provisioning.gke.io" if flex else None
 
 
 DEFAULT_RELEASE = "1.35"

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
+from ..pulumi.plan import site_names
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
+from .plan.eks_groups import group_name
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 
@@ -23,6 +25,7 @@ EKS = ManagedKubernetes(
             *("eks", "get-token", "--cluster-name", plane.name, "--output", "json"),
         ),
     ),
+    elastic_group=lambda spec, site, pool: group_name(site_names(spec, site), pool),
     join_hint="an instance that doesn't join says why on its console: aws ec2 get-console-output",
 )
 

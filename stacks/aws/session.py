@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+import msgspec
+
+from ...schemas.derived.eks_groups import ENABLED
 from ...schemas.diagnostics import Diagnostic
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
+from ..pulumi.engine.checkpoint import Begun
 from ..pulumi.hosts import Machine
 from ..pulumi.plan import ManagedStorage, data_names
 from ..pulumi.preflight import finding
 from ..pulumi.session import ListingSession
-from .api import Api
+from .api import Answer, Api, tagged
 from .elastic import grow, shrink, terminate
 from .file_systems import existing_device
 from .hosts import Instance, console, instances, places, seen
@@ -22,6 +26,17 @@ from .plan.purchase import bought_blocks
 from .plan.types import SitePlan
 from .preflight.blocks import block_offering
 from .preflight.questions import preflight
+
+
+class _Group(Answer, frozen=True):
+    name: str = msgspec.field(name="AutoScalingGroupName")
+
+
+class _Groups(Answer, frozen=True):
+    groups: tuple[_Group, ...] = msgspec.field(name="AutoScalingGroups")
+
+
+_GROUP = "aws:autoscaling/group:Group"
 
 
 class Session(ListingSession[Instance]):
@@ -125,6 +140,23 @@ class Session(ListingSession[Instance]):
     def _is_node(self, machine: Instance) -> bool:
         pool = self.plan.pools_by_name.get(machine.pool)
         return pool is None or not pool.joins_eks
+
+    def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
+        """End, too, a group that a killed run made: the autoscaler would size it beside another."""
+        if any(one.type == _GROUP for one in begun):
+            wanted = tagged({**self.plan.labels.found_by(), ENABLED: "true"})
+            pages = self.api.pages(
+                _Groups, "autoscaling", "describe_auto_scaling_groups", Filters=wanted
+            )
+            for name in [g.name for page in pages for g in page.groups if g.name not in known]:
+                self.api.ask(
+                    Answer,
+                    "autoscaling",
+                    "delete_auto_scaling_group",
+                    AutoScalingGroupName=name,
+                    ForceDelete=True,
+                )
+        return super()._settle(begun, known)
 
     def _console(self, machine: Instance) -> str:
         return console(self.api, machine.id)

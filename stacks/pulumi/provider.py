@@ -66,6 +66,9 @@ class ManagedKubernetes(msgspec.Struct, frozen=True, kw_only=True):
     repair_hint: str = ""
     """What to do about a node: the cloud chooses which go and repairs them itself; "": its nodes
     are instances of the stack, which recreates them."""
+    elastic_group: Callable[[ClusterSpec, str, str], str] | None = None
+    """Spec, site, pool -> the resource whose end is that of the pool's elastic nodes, as a preview
+    has it; None: the cloud drains its nodes itself."""
 
 
 class CloudProvider(Provider):

@@ -22,9 +22,11 @@ def _cluster(name: str, inputs: Json) -> list[Request]:
         **some(
             inputs, name="name", version="version", roleArn="roleArn", tags="tags",
             upgradePolicy="upgradePolicy", accessConfig="accessConfig",
-            kubernetesNetworkConfig="kubernetesNetworkConfig", encryptionConfig="encryptionConfig",
+            kubernetesNetworkConfig="kubernetesNetworkConfig",
         ),
     }  # fmt: skip
+    if "encryptionConfig" in inputs:  # the provider has one, the API a list of one
+        given["encryptionConfig"] = [inputs["encryptionConfig"]]
     return [Request("eks", "create_cluster", given)]
 
 
@@ -71,6 +73,43 @@ def _addon(name: str, inputs: Json) -> list[Request]:
     ]
 
 
+def _association(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = some(
+        inputs, clusterName="clusterName", namespace="namespace", serviceAccount="serviceAccount",
+        roleArn="roleArn", tags="tags",
+    )  # fmt: skip
+    return [Request("eks", "create_pod_identity_association", given)]
+
+
+def _group(name: str, inputs: Json) -> list[Request]:
+    """The provider waits for nothing here, and takes tags with whom they are handed on to."""
+    template = inputs["launchTemplate"]
+    marks = [
+        {"Key": one["key"], "Value": one["value"], "PropagateAtLaunch": one["propagateAtLaunch"]}
+        for one in inputs["tags"]
+    ]
+    given = {
+        "AutoScalingGroupName": inputs.get("name", name), "Tags": marks,
+        "LaunchTemplate": {"LaunchTemplateId": template["id"], "Version": template["version"]},
+        "VPCZoneIdentifier": ",".join(inputs["vpcZoneIdentifiers"]),
+        **some(
+            inputs, MinSize="minSize", MaxSize="maxSize",
+            NewInstancesProtectedFromScaleIn="protectFromScaleIn",
+        ),
+    }  # fmt: skip
+    assert inputs["waitForCapacityTimeout"] == "0"
+    return [Request("autoscaling", "create_auto_scaling_group", given)]
+
+
+def _grant(name: str, inputs: Json) -> list[Request]:
+    del name
+    given = some(
+        inputs, KeyId="keyId", GranteePrincipal="granteePrincipal", Operations="operations"
+    )
+    return [Request("kms", "create_grant", given)]
+
+
 def _target_group(name: str, inputs: Json) -> list[Request]:
     health = some(
         inputs["healthCheck"], HealthCheckProtocol="protocol", HealthCheckPath="path",
@@ -115,9 +154,12 @@ def _listener(name: str, inputs: Json) -> list[Request]:
 
 
 TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
+    "aws:autoscaling/group:Group": _group,
     "aws:eks/accessEntry:AccessEntry": _access_entry,
     "aws:eks/addon:Addon": _addon,
     "aws:eks/cluster:Cluster": _cluster,
+    "aws:eks/podIdentityAssociation:PodIdentityAssociation": _association,
+    "aws:kms/grant:Grant": _grant,
     "aws:lb/listener:Listener": _listener,
     "aws:lb/loadBalancer:LoadBalancer": _balancer,
     "aws:lb/targetGroup:TargetGroup": _target_group,

@@ -51,7 +51,7 @@ def test_the_page_says_of_which_add_ons_all_digests_are_known() -> None:
     part = {one.name for one in known if one.unfilled and "" not in one.unfilled}
     page = (Path(__file__).parents[2] / "docs" / "kubernetes-addons.md").read_text("utf-8")
     sentence = " ".join(page.split()).partition("wants a bundle**: ")[2].partition(". The ")[0]
-    counted = f"of the {len(known)} add-ons here {len(whole)} is known by all of its digests"
+    counted = f"of the {len(known)} add-ons here {len(whole)} are known by all of their digests"
     assert sentence.startswith(counted)
     assert f", and of {len(part)} the manifest or chart is" in sentence
     assert set(re.findall("`([a-z0-9-]+)`", sentence)) == whole | part

@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ....schemas.catalog import Addon
+from ....schemas.derived.eks_groups import eks_pools
 from ..steps import Json
+from .autoscaler import autoscaler_values, tag_for
 from .devices.fabric import EFA_RESOURCE, fabric_access
 from .devices.fabric import (
     uses_network_operator as has_adapters,
@@ -48,7 +50,8 @@ ORDER = (
     "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
-    "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer", "kueue",
+    "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer", "provisioning-requests",
+    "cluster-autoscaler", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
@@ -61,11 +64,20 @@ def chosen_addons(facts: KubernetesFacts) -> list[ChosenAddon]:
     values = _values()
     return [
         ChosenAddon(
-            addon=facts.catalog.addons[name],
+            addon=_of_release(facts, facts.catalog.addons[name]),
             values=values[name](facts) if name in values else {},
         )
         for name in ranked
     ]
+
+
+def _of_release(facts: KubernetesFacts, addon: Addon) -> Addon:
+    """Return an add-on with the images that it starts on the cluster's release, and no others."""
+    if not addon.tags:
+        return addon
+    tag = tag_for(facts.release, addon.tags)
+    images = {name: digest for name, digest in addon.images.items() if name.endswith(f":{tag}")}
+    return msgspec.structs.replace(addon, images=images)
 
 
 def addon_namespaces(facts: KubernetesFacts) -> list[Object]:
@@ -104,6 +116,9 @@ def _needed(facts: KubernetesFacts) -> set[str]:
         needed.add("aws-efa-device-plugin")
     if facts.scheduler.kueue:
         needed.add("kueue")
+    if eks_pools(facts.spec):
+        needed |= {"cluster-autoscaler"}
+        needed |= {"provisioning-requests"} if facts.scheduler.kueue else set()
     if facts.scheduler.control_plane == "gke":
         classes = {facts.nodes[pool].fabric_class for pool in facts.compute}
         needed |= {addon for name, addon in INSTALLERS.items() if name in classes}
@@ -152,6 +167,7 @@ def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
         },
         "aws-efa-device-plugin": _efa_values,
         "local-path-provisioner": _local_path_values,
+        "cluster-autoscaler": autoscaler_values,
         "kueue": kueue_values,
         "kubeflow-trainer": lambda _: {"jobset": {"install": False}},
     }

@@ -6,7 +6,7 @@ partitions that share a pool count it once, and an account's quota bounds all th
 
 from __future__ import annotations
 
-from ....schemas.derived.control_planes import CLAIMS_SINCE, has, is_queued_for
+from ....schemas.derived.control_planes import CLAIMS_SINCE, has, provisioning_class
 from ..steps import Json
 from .accounts import gpu_limits, qualities
 from .devices.fabric import fabric_access
@@ -144,37 +144,39 @@ def cluster_queues(facts: KubernetesFacts) -> list[Object]:
 
 PROVISIONING = "queued-provisioning"
 """Admission check of pools whose nodes come all at once for a job."""
-_PROVISIONING_CLASS = "queued-provisioning.gke.io"
-"""GKE's class of ProvisioningRequests that are made all at once or not yet."""
 
 
-def queued_pools(facts: KubernetesFacts) -> list[str]:
-    """Return the pools whose nodes the cloud queues for."""
-    return [p for p in facts.compute if is_queued_for(facts.scheduler, facts.spec.pools[p])]
+def queued_pools(facts: KubernetesFacts) -> dict[str, str]:
+    """Return pools whose nodes are asked for by a job at once -> the class of that request."""
+    asked = {p: provisioning_class(facts.scheduler, facts.spec.pools[p]) for p in facts.compute}
+    return {pool: name for pool, name in asked.items() if name is not None}
 
 
 def provisioning(facts: KubernetesFacts) -> list[Object]:
     """Return the check by which a job waits until the cloud has all of its nodes.
 
     Kueue asks by a ProvisioningRequest once the job has its quota, and lets it go when the nodes
-    are there; its pods then stay on those (kueue.sigs.k8s.io, admission check controllers,
-    provisioning; GKE, "flex-start with queued provisioning"; read 2026-11).
+    are there; its pods then stay on those under GKE (kueue.sigs.k8s.io, admission check
+    controllers, provisioning; GKE, "flex-start with queued provisioning"; read 2026-11). EKS'
+    autoscaler books them for the job's pods for ten minutes.
     """
     pools = queued_pools(facts)
     if not pools:
         return []
+    [name] = set(pools.values())  # one control plane, one class
     config: dict[str, Json] = {
-        "provisioningClassName": _PROVISIONING_CLASS,
+        "provisioningClassName": name,
         "managedResources": sorted({r for p in pools if (r := gpu_resource(facts, p))}),
-        "podSetUpdates": {
+    }
+    if facts.scheduler.control_plane == "gke":
+        config["podSetUpdates"] = {
             "nodeSelector": [
                 {
                     "key": "autoscaling.gke.io/provisioning-request",
                     "valueFromProvisioningClassDetail": "ResizeRequestName",
                 }
             ]
-        },
-    }
+        }
     parameters = {
         "apiGroup": "kueue.x-k8s.io",
         "kind": "ProvisioningRequestConfig",

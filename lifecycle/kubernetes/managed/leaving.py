@@ -1,6 +1,7 @@
 """Nodes that a smaller spec takes from a cloud's control plane, as far as somebody can name them.
 
-EKS' nodes are instances of ours: the stack says which go, and by their ids nodes are known. Node
+EKS' nodes are instances of ours: the stack says which go, and by their ids nodes are known; those
+of a group that goes are the pool's, which its autoscaler made. Node
 pools of GKE and AKS are given another size; which machine goes is for the cloud to choose, and it
 drains that one itself.
 """
@@ -37,12 +38,31 @@ def leaving_nodes(
         ProviderError: a stack can't be asked.
     """
     ids: set[str] = set()
+    kept: set[str] = set()
+    ended: set[str] = set()
+    joined = tuple(nodes)
+    pools = {node.pool for node in joined}
     for site in sites:
         gone = {c.resource.name for c in plans[site.name].changes if c.effect in _GONE}
-        if gone:
-            known = site.provider.machine_ids(site.context)
-            ids |= {known[name] for name in gone & known.keys()}
-    return {node.name: node.pool for node in nodes if node.machine_id and node.machine_id in ids}
+        if not gone:
+            continue
+        known = site.provider.machine_ids(site.context)
+        ids |= {known[name] for name in gone & known.keys()}
+        kept |= set(known.values())
+        ended |= {pool for pool in pools if _group_of(site, pool) in gone}
+    return {
+        node.name: node.pool
+        for node in joined
+        if node.machine_id
+        and (node.machine_id in ids or (node.pool in ended and node.machine_id not in kept))
+    }
+
+
+def _group_of(site: OpenSite, pool: str) -> str:
+    spec = site.context.spec
+    managed = managed_by(spec)
+    named = None if managed is None else managed_kubernetes(managed).elastic_group
+    return "" if named is None else named(spec, site.name, pool)
 
 
 def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]) -> dict[str, int]:

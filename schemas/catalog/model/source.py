@@ -122,6 +122,9 @@ class Addon(SpecModel, frozen=True, kw_only=True):
     a catalog file of your own says it."""
     images: dict[str, Digest | None] = field(default_factory=dict)
     """Images that the chart is known to start -> digest; None: not known."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """Kubernetes release -> tag of its image, where a release wants one of its own; a newer release
+    gets the last."""
     namespace: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)")]
     """Where it runs."""
     privileged: bool = False

@@ -175,14 +175,14 @@ def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC733", summary="Nothing grows a pool under Kubernetes.")
 def elastic_pool_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
-    """GKE and AKS grow pools of theirs between `min` and `max`; elsewhere a pool has one number.
+    """EKS, GKE and AKS grow pools between `min` and `max`; elsewhere a pool has one number.
 
     There pods that wait would wait for ever for nodes beyond `min`. Write the number that you want;
     `gcluster up` with another number adds nodes or takes them away. Slurm's pools grow with the
     queue.
     """
     kubernetes = context.kubernetes
-    grown = kubernetes is not None and kubernetes.control_plane in {"gke", "aks"}
+    grown = kubernetes is not None and kubernetes.control_plane != "self"
     for name, pool in context.pools.items() if kubernetes is not None and not grown else ():
         if pool.role == "compute" and isinstance(pool.count, Count) and pool.is_elastic:
             path = ("pools", name, "count")
@@ -192,41 +192,6 @@ def elastic_pool_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
                 path=path,
                 hint=f"write count: {pool.count.max}, or as many as you want at all times",
                 relies_on=(("scheduler", "type"), path, ("pools", name, "role")),
-            )
-
-
-@check("GC742", summary="A cloud's autoscaler can't grow a pool as it is bought.")
-def elastic_pool_unsuited(context: CheckContext) -> Iterator[Finding]:
-    """An elastic pool of GKE or AKS is bought on one option in one zone.
-
-    Its autoscaler knows one node pool, and no order of options. What GKE queues (flex-start) has no
-    node before a pod asks for one: `count: {min: 0, max: 8}` (cloud.google.com/kubernetes-engine/
-    docs/concepts/dws, November 2026).
-    """
-    kubernetes = _managed(context)
-    if kubernetes is None or kubernetes.control_plane == "eks":
-        return
-    for name, pool in context.pools.items():
-        if pool.role != "compute":
-            continue
-        path: PathTuple = ("pools", name)
-        flex = any("flex-start" in {one, getattr(one, "market", "")} for one in pool.market)
-        if pool.is_elastic and (len(pool.market) > 1 or len(pool.zones) > 1):
-            what = "market" if len(pool.market) > 1 else "zones"
-            yield Finding(
-                summary=f'pool "{name}" grows by one node pool of {kubernetes.control_plane}, and '
-                f"{what} names {len(getattr(pool, what))}",
-                path=(*path, what),
-                hint="keep one, or make a pool of each",
-                relies_on=(_PLANE, path),
-            )
-        if flex and kubernetes.control_plane == "gke" and not (pool.is_elastic and not pool.least):
-            yield Finding(
-                summary=f'pool "{name}" is queued for by GKE, and has nodes only while pods ask '
-                "for them",
-                path=(*path, "market"),
-                hint=f"write count: {{min: 0, max: {pool.most or 1}}}",
-                relies_on=(_PLANE, path),
             )
 
 

@@ -9,14 +9,19 @@ from ....schemas.derived.control_planes import managed_release
 from ....schemas.spec import AwsSite, ClusterSpec, Pool
 from ...pulumi.plan import architecture_of, identities, managed_kubernetes, site_names, site_of
 from .facts import facts
-from .types import EksPlan, ImagePlan
+from .types import EksGroupPlan, EksPlan, ImagePlan
 
 _SMALLEST = 28
 """Prefix of the smallest subnet that EKS takes: 16 addresses, of which it wants six."""
 
 
 def control_plane_plan(
-    spec: ClusterSpec, site: str, catalog: Catalog, *, reserved: str
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    reserved: str,
+    groups: dict[str, EksGroupPlan],
 ) -> EksPlan | None:
     """Return the control plane of a site; None where EKS runs none there.
 
@@ -25,6 +30,7 @@ def control_plane_plan(
         site: an AWS site of it.
         catalog: knows the tested versions.
         reserved: network that two subnets may be made in; "": the site's network exists.
+        groups: elastic pool -> its nodes beyond those that are always there.
     """
     here = site_of(spec, site, AwsSite)
     kubernetes, network = managed_kubernetes(spec, here), here.network
@@ -41,6 +47,7 @@ def control_plane_plan(
         subnets=tuple(existing),
         cidrs=_two(reserved) if reserved else (),
         identities=identities(kubernetes),
+        groups=groups,
     )
 
 

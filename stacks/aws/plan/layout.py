@@ -20,6 +20,7 @@ from ...pulumi.plan import (
     volume_plans,
 )
 from .control_plane import control_plane_plan
+from .eks_groups import group_plans
 from .pools import placement_plans, pool_plan
 from .storage import efs_plans, lustre_plans, openzfs_plans
 from .types import DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
@@ -37,7 +38,8 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     elastic = any(pool.elastic for pool in pools)
     controlled = any(pool.role == "controller" for pool in pools)
-    network = _network(spec, site, subnets, elastic=elastic)
+    groups = group_plans(spec, site, catalog)
+    network = _network(spec, site, subnets, elastic=elastic, groups=bool(groups))
     return SitePlan(
         names=site_names(spec, site),
         labels=site_labels(spec, site),
@@ -57,7 +59,9 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         ),
         dns=_dns(spec, site),
         api_name=api_name(spec, site) if balanced_site(spec) == site else None,
-        control_plane=control_plane_plan(spec, site, catalog, reserved=_eks_network(subnets)),
+        control_plane=control_plane_plan(
+            spec, site, catalog, reserved=_eks_network(subnets), groups=groups
+        ),
         placements=placement_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
@@ -92,7 +96,7 @@ def _subnets(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Subnet, ..
 
 
 def _network(
-    spec: ClusterSpec, site: str, subnets: tuple[Subnet, ...], *, elastic: bool
+    spec: ClusterSpec, site: str, subnets: tuple[Subnet, ...], *, elastic: bool, groups: bool
 ) -> NetworkPlan:
     here = site_of(spec, site, AwsSite)
     written, ends = here.network, site_ends(spec, site)
@@ -117,12 +121,23 @@ def _network(
         ),
         public=SubnetPlan(what=public.what, cidr=str(public.network), zone=here.zone_id),
         nat=here.proxy is None,
-        endpoints=("ec2",) if elastic else (),
+        endpoints=_endpoints(elastic=elastic, groups=groups, outside=here.proxy is None),
         connect_endpoint=here.tunnel == "instance-connect",
         admin_cidrs=tuple(written.admin_cidrs),
         let_in=ends.let_in,
         routes=ends.routes,
     )
+
+
+def _endpoints(*, elastic: bool, groups: bool, outside: bool) -> tuple[str, ...]:
+    """Return what machines are made through: by a controller, or by EKS' autoscaler.
+
+    Its pod reaches AWS by itself where there is a NAT gateway; else it needs what it calls (EKS
+    User Guide, "Deploy private clusters with limited internet access": eks-auth is Pod Identity's).
+    """
+    if groups:
+        return () if outside else ("autoscaling", "ec2", "eks-auth")
+    return ("ec2",) if elastic else ()
 
 
 def _eks_network(subnets: tuple[Subnet, ...]) -> str:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from ....schemas.catalog.model.machine import Market
 from ....schemas.derived.links import RouteTo
+from ....schemas.spec import NodeTaint
 from ...pulumi.plan import BucketPlan, CloudPlan, CloudPool, GrantPlan, Plan
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
@@ -215,6 +216,19 @@ class EksPlan(Plan, frozen=True):
     """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
     identities: tuple[tuple[str, str], ...]
     """Accounts with the ARN of the role that their pods have."""
+    groups: dict[str, EksGroupPlan]
+    """Elastic pool -> its nodes beyond those that are always there."""
+
+
+class EksGroupPlan(Plan, frozen=True):
+    """Nodes of a pool that come and go, as EKS' autoscaler sizes their group."""
+
+    most: int
+    labels: dict[str, str]
+    """That its nodes come with."""
+    taints: tuple[NodeTaint, ...]
+    resources: dict[str, str]
+    """That the autoscaler doesn't know by the machine type, as pods ask for them."""
 
 
 class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ class NodePool(Component[NodePoolArgs]):
     replaced behind the scheduler's back. That is no launch for all or none: docs/aws.md says what
     was weighed, and `lifecycle/planning/purchase` takes back what fell short. An elastic pool has a
     template for each offer, for `elastic.py` to choose from; a fixed one only those of the offers
-    in use.
+    in use. Elastic nodes under EKS have a group of their own (`eks_elastic.py`).
     """
 
     kind = "aws:NodePool"
@@ -91,7 +91,7 @@ class NodePool(Component[NodePoolArgs]):
         """Make templates and nodes."""
         free = [offer for offer in args.plan.offers if offer.option.buy_hours is None]
         idle = [] if args.offers else free[:1]
-        others = free if args.plan.elastic else idle
+        others = free if args.plan.elastic and not args.plan.joins_eks else idle
         offers = {offer.key: offer for offer in (*args.offers.values(), *others)}
         templates = {
             key: self._template(args, offer, self._block(args, offer))

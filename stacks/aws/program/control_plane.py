@@ -9,6 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ....schemas.derived.control_planes import API_PORT
+from ....schemas.spec import NodeTaint
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
@@ -133,22 +134,37 @@ def _encryption(key: str | None) -> aws.eks.ClusterEncryptionConfigArgs | None:
     return aws.eks.ClusterEncryptionConfigArgs(provider=provider, resources=["secrets"])
 
 
-def node_config(plane: ControlPlane, plan: EksPlan, labels: dict[str, str]) -> pulumi.Output[str]:
+def node_config(
+    plane: ControlPlane,
+    plan: EksPlan,
+    labels: dict[str, str],
+    taints: Sequence[NodeTaint] = (),
+) -> pulumi.Output[str]:
     """Return what tells EKS' image which cluster to join."""
     known = pulumi.Output.all(plane.cluster_name, plane.endpoint, plane.authority)
     return known.apply(
-        lambda found: node_config_text(found[0], found[1], found[2], plan.service_cidr, labels)
+        lambda found: node_config_text(
+            found[0], found[1], found[2], plan.service_cidr, labels, taints
+        )
     )
 
 
-def node_config_text(
-    name: str, endpoint: str, authority: str, cidr: str, labels: dict[str, str]
+def node_config_text(  # noqa: PLR0917  # as nodeadm has them
+    name: str,
+    endpoint: str,
+    authority: str,
+    cidr: str,
+    labels: dict[str, str],
+    taints: Sequence[NodeTaint] = (),
 ) -> str:
     """Return a NodeConfig of EKS' nodeadm.
 
     Fields as in awslabs.github.io/amazon-eks-ami/nodeadm (November 2026). JSON is YAML.
     """
-    flags = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    flags = ["--node-labels=" + ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
+    if taints:
+        given = ",".join(f"{one.key}={one.value}:{one.effect}" for one in taints)
+        flags.append(f"--register-with-taints={given}")
     cluster = {
         "name": name,
         "apiServerEndpoint": endpoint,
@@ -157,7 +173,7 @@ def node_config_text(
     }
     spec = {
         "cluster": cluster,
-        "kubelet": {"flags": [f"--node-labels={flags}"]},
+        "kubelet": {"flags": flags},
         "containerd": {"baseRuntimeSpec": {"process": {"rlimits": _LIMITS}}},
     }
     return json.dumps({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})

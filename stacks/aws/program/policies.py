@@ -118,6 +118,30 @@ def burst_policy(
     )
 
 
+def autoscaler_policy(cluster: str, site: str) -> str:
+    """Return what EKS' autoscaler may do: look, and size the groups of its own site, no other.
+
+    The actions are those of kubernetes/autoscaler, cluster-autoscaler/cloudprovider/aws/README.md
+    ("Full Cluster Autoscaler Features Policy") at cluster-autoscaler-1.35.2.
+    """
+    ours = {f"aws:ResourceTag/{CLUSTER}": cluster, f"aws:ResourceTag/{SITE}": site}
+    size = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    return _document([_statement("look", _GROUPS, "*"), _statement("size", size, "*", ours)])
+
+
+_GROUPS = [
+    "autoscaling:DescribeAutoScalingGroups",
+    "autoscaling:DescribeAutoScalingInstances",
+    "autoscaling:DescribeLaunchConfigurations",
+    "autoscaling:DescribeScalingActivities",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeLaunchTemplateVersions",
+    "ec2:GetInstanceTypesFromInstanceRequirements",
+    "eks:DescribeNodegroup",
+]
+
+
 def _spot_role(partition: str) -> Statement:
     """Return what the first spot request of an account needs: EC2 then makes its own role.
 

@@ -16,7 +16,7 @@ from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Answers
 from .. import cloud_init
 from ..plan.layout import site_plan
-from ..plan.types import OfferPlan, PoolPlan, SitePlan
+from ..plan.types import EksGroupPlan, OfferPlan, PoolPlan, SitePlan
 from .access import PROFILE, RECORDED_PROFILE, Firewall, FirewallArgs, Identities, IdentitiesArgs
 from .budget import Spending, SpendingArgs
 from .compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
@@ -30,6 +30,7 @@ from .control_plane import (
     node_config,
 )
 from .eks_addons import EksAddons, EksAddonsArgs, PodIdentities, PodIdentitiesArgs
+from .eks_elastic import Autoscaler, AutoscalerArgs, ElasticGroup, ElasticGroupArgs
 from .file_services import Efs, EfsArgs, OpenZfs, OpenZfsArgs
 from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
 from .storage import (
@@ -127,6 +128,7 @@ class _Site(SiteProgram[SitePlan]):
         self._plane = self._make_control_plane()
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
         self._make_eks_addons(pools)
+        self._make_eks_groups()
         self._make_routes(pools)
         self._make_names(pools)
         self._make_storage(pools)
@@ -221,12 +223,41 @@ class _Site(SiteProgram[SitePlan]):
             self.plan.names("eks-addons"), args, pulumi.ResourceOptions.merge(self.options, after)
         )
 
-    def _user_data(self, pool: PoolPlan) -> pulumi.Input[str]:
+    def _make_eks_groups(self) -> None:
+        """Make the groups of elastic pools, and the rights of who sizes them."""
+        plane, plan, site = self._plane, self.plan.control_plane, self.plan
+        if plane is None or plan is None or not plan.groups:
+            return
+        for name, group in plan.groups.items():
+            pool = site.pool(name)
+            [offer, *_] = pool.offers
+            args = ElasticGroupArgs(
+                names=site.names,
+                cluster=plan.name,
+                pool=pool,
+                group=group,
+                offer=offer,
+                subnet_id=self._network.subnet(offer.zone),
+                security_groups=self._groups(pool),
+                placement=self._placements.groups[offer.placement] if offer.placement else None,
+                profile=self._identities.node_profile,
+                kms_key=site.kms_key,
+                user_data=self._user_data(pool, group),
+                tags={**pool.tags, **_without_hash(site)},
+            )
+            self.make(ElasticGroup, f"group-{name}", args)
+        rights = AutoscalerArgs(
+            names=site.names, cluster=plane.cluster_name, gcluster=site.cluster, site=site.site
+        )
+        self.make(Autoscaler, "autoscaler", rights)
+
+    def _user_data(self, pool: PoolPlan, group: EksGroupPlan | None = None) -> pulumi.Input[str]:
         text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
         plane, plan = self._plane, self.plan.control_plane
         if plane is None or plan is None or not pool.joins_eks:
             return cloud_init.encoded(text)
-        answer = node_config(plane, plan, {"gcluster.local/pool": pool.name})
+        labels = {"gcluster.local/pool": pool.name} if group is None else group.labels
+        answer = node_config(plane, plan, labels, () if group is None else group.taints)
         return answer.apply(
             lambda user_data: cloud_init.encoded(cloud_init.with_node_config(user_data, text))
         )

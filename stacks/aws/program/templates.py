@@ -19,7 +19,7 @@ def launch_template(
     *,
     pool: PoolPlan,
     offer: OfferPlan,
-    subnet_id: pulumi.Input[str],
+    subnet_id: pulumi.Input[str] | None,
     security_groups: Sequence[pulumi.Input[str]],
     placement: pulumi.Input[str] | None,
     profile: pulumi.Input[str],
@@ -31,8 +31,10 @@ def launch_template(
 ) -> aws.ec2.LaunchTemplate:
     """Return the template of a pool's nodes when they are bought by an offer.
 
-    Nodes have no public address: several interfaces rule out an automatic one anyway. Metadata
-    needs a token (IMDSv2) and is one hop away, out of reach of containers with their own network.
+    Without a subnet it is of an Auto Scaling group: that says the subnet itself, and the template
+    how the group's nodes are bought. Nodes have no public address: several interfaces rule out an
+    automatic one anyway. Metadata needs a token (IMDSv2) and is one hop away, out of reach of
+    containers with their own network.
     """
     return aws.ec2.LaunchTemplate(
         name,
@@ -65,7 +67,7 @@ def launch_template(
         placement=None
         if placement is None
         else aws.ec2.LaunchTemplatePlacementArgs(group_name=placement),
-        instance_market_options=_market(offer.option),
+        instance_market_options=_market(offer.option, grouped=subnet_id is None),
         capacity_reservation_specification=_reservation(offer.option, block),
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
@@ -91,8 +93,22 @@ def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlo
     )
 
 
-def _market(option: OptionPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    """Return what a capacity block wants said; of spot the node or the fleet says it."""
+def _market(
+    option: OptionPlan, *, grouped: bool
+) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
+    """Return what a capacity block wants said; of spot the node or the fleet says it.
+
+    A group has nobody else to say it, and takes one-time requests alone (EC2 Auto Scaling User
+    Guide, "Request Spot Instances for fault-tolerant and flexible applications"; read 2026-11).
+    """
+    if grouped and option.market == "spot":
+        limit = option.max_usd_per_hour
+        return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(
+            market_type="spot",
+            spot_options=aws.ec2.LaunchTemplateInstanceMarketOptionsSpotOptionsArgs(
+                spot_instance_type="one-time", max_price=None if limit is None else f"{limit:g}"
+            ),
+        )
     if option.market != "capacity-block":
         return None
     return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from ....schemas.catalog import Catalog
-from ....schemas.derived.control_planes import gpu_sharing, is_queued_for, managed_release
+from ....schemas.derived.control_planes import gpu_sharing, managed_release, provisioning_class
 from ....schemas.spec import ClusterSpec, GcpSite, NodeTaint
 from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 from .facts import facts
@@ -82,7 +82,7 @@ def control_plane_plan(
         taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         pools=frozenset(pool.name for pool in nodes),
         queued=frozenset(
-            pool.name for pool in nodes if is_queued_for(kubernetes, spec.pools[pool.name])
+            pool.name for pool in nodes if provisioning_class(kubernetes, spec.pools[pool.name])
         ),
         identities=identities(kubernetes),
     )

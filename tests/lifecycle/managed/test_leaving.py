@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -47,7 +48,8 @@ def leaving(*effects: tuple[Effect, str]) -> dict[str, str]:
         ResourceChange(effect=effect, resource=Resource(kind="Instance", name=f"demo-here-{name}"))
         for effect, name in effects
     )
-    site = OpenSite(name="here", provider=cast("Any", StackOf()), context=cast("Any", None))
+    context = cast("Any", SimpleNamespace(spec=SPEC))
+    site = OpenSite(name="here", provider=cast("Any", StackOf()), context=context)
     plan = SitePlan(site="here", provider="aws", changes=changes)
     return leaving_nodes([site], {"here": plan}, NODES)
 
@@ -56,6 +58,12 @@ def test_a_node_is_known_by_the_instance_that_the_stack_ends() -> None:
     assert leaving(("delete", "cpu001"), ("keep", "cpu002")) == {"ip-1": "cpu"}
     assert leaving(("replace", "cpu002"), ("delete", "door")) == {"ip-2": "cpu"}
     assert leaving(("create", "cpu003"), ("update", "cpu001"), ("delete", "cpu004")) == {}
+
+
+def test_nodes_that_the_autoscaler_made_leave_with_their_group_and_fixed_ones_stay() -> None:
+    assert leaving(("delete", "cpu-elastic"), ("keep", "cpu001")) == {"ip-3": "cpu"}
+    assert leaving(("update", "cpu-elastic")) == {}
+    assert leaving(("delete", "gpu-elastic")) == {}
 
 
 def test_the_node_that_goes_is_no_host_though_it_is_the_oldest() -> None:

@@ -55,8 +55,12 @@ def _of_text(shape: Any, value: str, path: str) -> Iterator[str]:
 
 
 def _python(pattern: str) -> re.Pattern[str]:
-    r"""Return a pattern of Java's in Python's words: \p{L} and its like are any letter or sign."""
-    known = {r"\p{L}": r"\w", r"\p{Z}": r"\s", r"\p{N}": r"\d"}
+    r"""Return a pattern of Java's in Python's words: \p{L} and its like are any letter or sign.
+
+    What Java writes as a range of pairs is one of code points.
+    """
+    pairs = r"\uD800\uDC00-\uDBFF\uDFFF"
+    known = {r"\p{L}": r"\w", r"\p{Z}": r"\s", r"\p{N}": r"\d", pairs: r"\U00010000-\U0010FFFF"}
     for theirs, ours in known.items():
         pattern = pattern.replace(theirs, ours)
     flags = re.IGNORECASE if "(?i)" in pattern else 0

@@ -1,0 +1,90 @@
+"""Elastic pools under EKS: groups that the cluster's autoscaler sizes, with hints of their nodes.
+
+Where a group has no node yet, the autoscaler knows of the next one only what tags of the group say
+(kubernetes/autoscaler, cluster-autoscaler/cloudprovider/aws/README.md at cluster-autoscaler-1.35.2,
+read 2026-11): labels, taints, and resources beyond processors, memory and NVIDIA's GPUs.
+"""
+
+from __future__ import annotations
+
+from ....schemas.catalog import Catalog
+from ....schemas.catalog.model.machine import slices_of
+from ....schemas.derived.control_planes import gpu_sharing
+from ....schemas.derived.eks_groups import ENABLED, GPU_LABEL, HINT, OWNED, eks_pools
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ...pulumi.names import Names
+from ...pulumi.plan import disk_gib, elastic_labels, elastic_taints
+from .facts import facts
+from .pools import interfaces, machine_of
+from .types import EksGroupPlan
+
+_HUGE_PAGES = "5120Mi"
+"""Of 2 MiB, which EKS' image for GPUs has where EFA is (EKS User Guide, "Run machine learning
+training with Elastic Fabric Adapter": pods ask for as much; read 2026-11)."""
+_DISK_SHARE = 85
+"""Per cent of a node's disk that pods may ask for: kubelet evicts at 10 % free (kubernetes.io,
+"Node-pressure Eviction"), and image and system have their part."""
+
+
+def group_name(names: Names, pool: str) -> str:
+    """Return what the group of an elastic pool is called in the program."""
+    return names(f"{pool}-elastic")
+
+
+def group_tags(group: EksGroupPlan, cluster: str) -> dict[str, str]:
+    """Return the tags by which the autoscaler of an EKS cluster finds and knows a group."""
+    found = {ENABLED: "true", OWNED.format(cluster): "owned"}
+    found |= {f"{HINT}label/{key}": value for key, value in group.labels.items()}
+    found |= {f"{HINT}taint/{one.key}": f"{one.value}:{one.effect}" for one in group.taints}
+    return found | {f"{HINT}resources/{key}": value for key, value in group.resources.items()}
+
+
+def group_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, EksGroupPlan]:
+    """Return elastic pool of a site -> the group that EKS' autoscaler sizes."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler):
+        return {}
+    return {
+        name: _group(spec, kubernetes, name, catalog)
+        for name, pool in eks_pools(spec).items()
+        if pool.site == site
+    }
+
+
+def _group(
+    spec: ClusterSpec, kubernetes: KubernetesScheduler, name: str, catalog: Catalog
+) -> EksGroupPlan:
+    pool = spec.pools[name]
+    machine = machine_of(pool, catalog)
+    gib = disk_gib(pool, facts().root_disk_gib)
+    labels = elastic_labels(spec, name) | _own_labels(name, pool.machine)
+    resources = {"ephemeral-storage": f"{gib * _DISK_SHARE // 100}Gi"}
+    if machine is not None and machine.gpu is not None:
+        gpu, sharing = machine.gpu, gpu_sharing(kubernetes, name, pool)
+        units = gpu.count
+        if gpu.vendor == "nvidia":
+            labels[GPU_LABEL] = f"nvidia-{gpu.model}".lower().replace(" ", "-")
+            if sharing.mig is not None:
+                labels["nvidia.com/mig.config"] = sharing.mig
+                units *= slices_of(gpu.model, gpu.memory_gib, sharing.mig) or 1
+            if sharing.time_slices != kubernetes.gpu.time_slices:
+                labels["nvidia.com/device-plugin.config"] = f"{sharing.time_slices}-at-once"
+            units *= sharing.time_slices
+        resources[f"{gpu.vendor}.com/gpu"] = str(units)
+    efa = sum(
+        one.kind == "efa-only" for one in interfaces(machine, fabric=pool.fabric != "ethernet")
+    )
+    if efa:
+        resources |= {"vpc.amazonaws.com/efa": str(efa), "hugepages-2Mi": _HUGE_PAGES}
+    return EksGroupPlan(
+        most=(pool.most or 0) - (pool.least or 0),
+        labels=labels,
+        taints=elastic_taints(spec, name),
+        resources=resources,
+    )
+
+
+def _own_labels(pool: str, machine: str | None) -> dict[str, str]:
+    """Return what nodes come with that plugins look for, and the autoscaler's own pod avoids."""
+    ours = {"gcluster.local/pool": pool, "gcluster.local/elastic": "true"}
+    return ours | ({"gcluster.local/machine": machine} if machine else {})
