@@ -13,7 +13,6 @@ import msgspec
 from ....schemas.catalog import Addon
 from ....schemas.derived.eks_groups import eks_pools
 from ..steps import Json
-from .autoscaler import autoscaler_values, tag_for
 from .devices.fabric import EFA_RESOURCE, fabric_access
 from .devices.fabric import (
     uses_network_operator as has_adapters,
@@ -26,6 +25,7 @@ from .devices.gpus import (
     nvidia_values,
 )
 from .facts import KubernetesFacts
+from .jobs.autoscaler import autoscaler_values, tag_for
 from .nodes import MACHINE, of_plugins
 from .objects import Object, documents, new, owned, to_yaml
 from .queues import kueue_values

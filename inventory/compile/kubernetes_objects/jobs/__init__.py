@@ -1,1 +1,1 @@
-"""Jobs: the AllReduce at the end of `up`, and templates of what accounts start."""
+"""Jobs: the AllReduce at the end of `up`, templates of what accounts start, nodes that come."""

@@ -1,4 +1,4 @@
-"""The Cluster Autoscaler's values: EKS' elastic pools are groups that it sizes.
+"""Nodes for jobs that wait: the Cluster Autoscaler sizes the elastic pools of EKS.
 
 Which groups are the cluster's is said by their tags; its rights come by EKS' agent, to the service
 account of this name (stacks/aws/program/eks_elastic.py).
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....schemas.derived.control_planes import has
-from ....schemas.derived.eks_groups import CLUSTER_TAG, ENABLED, SITE_TAG, eks_pools
-from ....schemas.spec import AwsSite
-from ..steps import Json
-from .facts import KubernetesFacts, tolerations
+from .....schemas.derived.control_planes import has
+from .....schemas.derived.eks_groups import CLUSTER_TAG, ENABLED, SITE_TAG, eks_pools
+from .....schemas.spec import AwsSite
+from ...steps import Json
+from ..facts import KubernetesFacts, tolerations
 
 _NAME = "cluster-autoscaler"
 ELASTIC = "gcluster.local/elastic"
