@@ -16,8 +16,6 @@ from .place import SITE, AwsPlace, aws_site, bought, efa_facts
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("overrideBootstrapCommand", "storage of type local-nvme, where nodes are ours", "lost"),
     ("preBootstrapCommands", "your scripts don't run on gcluster's nodes", "lost"),
-    ("minSize", "under EKS pools don't grow by themselves: count", "lost"),
-    ("maxSize", "under EKS pools don't grow by themselves: count", "lost"),
     ("withOIDC", "identities of pods are made for the add-ons that need one", "replaced"),
     ("withAddonPolicies", "nodes get the rights that gcluster's add-ons need", "replaced"),
     ("attachPolicyARNs", "nodes get least rights; more by an identity: roles: {node}", "lost"),
@@ -175,13 +173,21 @@ def _labels(group: Source) -> dict[str, Any]:
     return found
 
 
-def _size(group: Source, name: str, draft: Draft) -> dict[str, int]:
+def _size(group: Source, name: str, draft: Draft) -> dict[str, Any]:
+    """Return how many nodes the pool has; it grows where the group's role lets an autoscaler work.
+
+    eksctl brings no autoscaler itself: without `autoScaler` nothing but a person sizes the group.
+    """
+    least, most = group.number("minSize"), group.number("maxSize")
+    bounds = {least, most} - {None}
+    if least is not None and most is not None and least < most and _grows(group):
+        why = f"an elastic pool starts with {least} nodes: min"
+        group.leave(why, "desiredCapacity", kind="replaced")
+        return {"count": {"min": least, "max": most}}
     wanted = group.number("desiredCapacity")
-    bounds = {group.number("minSize"), group.number("maxSize")} - {None}
     for key in ("minSize", "maxSize"):
         if bounds - {wanted}:
-            why = "under EKS pools don't grow by themselves: count"
-            group.leave(why, key)
+            group.leave("nothing in it sizes the group: count, and scale", key, kind="replaced")
     if wanted is not None:
         return {"count": wanted}
     if len(bounds) == 1:
@@ -192,6 +198,11 @@ def _size(group: Source, name: str, draft: Draft) -> dict[str, int]:
         return {}
     draft.leave(f"node group {name}: count", "how many nodes it has is not said", "unfinished")
     return {}
+
+
+def _grows(group: Source) -> bool:
+    """Say whether the nodes' role may size their group, which only an autoscaler needs."""
+    return group.agrees("iam", "withAddonPolicies", "autoScaler", value=True)
 
 
 def _market(group: Source) -> list[Any]:
