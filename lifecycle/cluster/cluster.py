@@ -217,13 +217,13 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
     judged = () if running else refuse_breaches(path, loaded)
-    left_out = refuse_unmakeable(loaded)
+    refuse_unmakeable(loaded)
     return Cluster(
         spec=loaded.spec,
         text=loaded.whole_text,
         spec_path=path.resolve(),
         state_url=state_url,
-        warnings=(*loaded.diagnostics, *judged, *left_out),
+        warnings=(*loaded.diagnostics, *judged),
         catalogs={
             f"{number:02d}.yaml": file.read_bytes() for number, file in enumerate(loaded.catalogs)
         },

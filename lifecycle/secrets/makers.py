@@ -18,6 +18,14 @@ from ...inventory.compile.network.links import KEY_PREFIX, PEERS_PREFIX
 from ...inventory.compile.slurm.accounting import DATABASE_SECRET
 from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.access import DIRECTORY_SECRET
+from ...inventory.compile.system.monitoring import (
+    AUTHORITY_SECRET,
+    EXPORTER_NAME,
+    EXPORTER_SECRET,
+    PASSWORD_SECRET,
+    SERVER_NAME,
+    SERVER_SECRET,
+)
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...schemas.spec import ClusterSpec, DirectoryUsers, KubernetesScheduler, SlurmScheduler
 from ..cluster.outcome import LifecycleError, failure
@@ -56,7 +64,15 @@ _MAKERS = {
     DATABASE_SECRET: _password,
     JWT_SECRET: _jwt_key,
     ENCRYPTION_SECRET: _encryption_key,
+    PASSWORD_SECRET: _password,
 }
+_MONITORING_CA = "monitoring-ca"
+"""The authority of monitoring with its key: it is given to no node."""
+ISSUED = {
+    EXPORTER_SECRET: ((EXPORTER_NAME,), ("server",)),
+    SERVER_SECRET: ((SERVER_NAME, "localhost", "127.0.0.1", "::1"), ("server", "client")),
+}
+"""Secret -> the names that its certificate is for, and what it is good for."""
 
 
 def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
@@ -147,12 +163,28 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
     """Return what makes a secret; nodes know the signer of their bundles by its public half."""
     if secret.startswith(KEY_PREFIX):
         return tunnel_key
+    if secret == AUTHORITY_SECRET or secret in ISSUED:
+        return _certificate_maker(vault, cluster, secret)
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
     from ..operations.gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
 
     vault.ensure(KEY_SECRET, signing_key)
     return lambda: signers(vault.reveal(KEY_SECRET), f"converge@{cluster}")
+
+
+def _certificate_maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
+    """Return what makes a certificate of monitoring, or shows nodes who issues them."""
+    from .certificates import (  # noqa: PLC0415  # only clusters that are watched
+        certificate_of,
+        issue,
+        new_authority,
+    )
+
+    vault.ensure(_MONITORING_CA, lambda: new_authority(cluster))
+    if secret == AUTHORITY_SECRET:
+        return lambda: certificate_of(vault.reveal(_MONITORING_CA))
+    return lambda: issue(vault.reveal(_MONITORING_CA), *ISSUED[secret])
 
 
 def tunnel_key() -> bytes:

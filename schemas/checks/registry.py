@@ -201,6 +201,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "network.links": _sites,
     "network.subnets": _sites,
     "scheduler.accounts": _shares,
+    "scheduler.monitoring": lambda context: context.monitoring is not None,
     "scheduler.partitions": _always,
     "scheduler.services": _always,
     "scheduler.settings": lambda context: (

@@ -29,8 +29,10 @@ _SPEC = "schemas/spec"
 _READ_OTHERWISE = {
     "api_version": "loading compares it with the version of the language",
     "checkpointing": "a promise: checks hold the storage's throughput against it",
+    "grafana": "GC576 refuses it",
     "power_state": "FirmwareWanted is handed to the role firmware as a whole",
     "shell": "User is handed to the role base as a whole",
+    "waste_alert": "GC576 refuses it",
 }
 """Fields that no acting module names, and who reads them."""
 _REFUSED = {"mpi": "GC623"}
@@ -40,7 +42,6 @@ _NO_VERSIONS = {"distribution", "sources"}
 
 
 _OTHERWISE = {
-    "Monitoring": "GC951 says that it is left out, until it is built",
     "Software": "by role compilers: the test below",
     "ClusterSoftware": "as Software",
 }

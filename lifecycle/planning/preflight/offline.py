@@ -1,7 +1,7 @@
 """What stands in the way of a spec whose every check passed, as far as spec and catalog tell it.
 
 The checks know no provider and no compiler. Here both are asked, without a machine or a network:
-what a provider can't make, what nobody has pinned, and the one part that is left out.
+what a provider can't make, and what nobody has pinned.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class RefusedSpecError(LifecycleError):
         self.loaded = loaded
 
 
-def refuse_unmakeable(loaded: Loaded) -> tuple[Diagnostic, ...]:
-    """Return the warning about what is left out.
+def refuse_unmakeable(loaded: Loaded) -> None:
+    """Go on where the providers can make what the spec asks for.
 
     Args:
         loaded: a spec without errors.
@@ -46,11 +46,10 @@ def refuse_unmakeable(loaded: Loaded) -> tuple[Diagnostic, ...]:
         RefusedSpecError: a provider can't make what the spec asks for (exit code SPEC).
     """
     if loaded.spec is None:
-        return ()
+        return
     errors = list(_of_providers(loaded.spec, loaded))
     if errors:
         raise RefusedSpecError(loaded, *errors)
-    return tuple(_left_out(loaded))
 
 
 def offline_findings(loaded: Loaded) -> tuple[Diagnostic, ...]:
@@ -60,7 +59,7 @@ def offline_findings(loaded: Loaded) -> tuple[Diagnostic, ...]:
         return ()
     of_providers = tuple(_of_providers(spec, loaded))
     unkeyed = () if of_providers else _unkeyed(spec, loaded)
-    return (*of_providers, *_unpinned(spec, loaded), *unkeyed, *_left_out(loaded))
+    return (*of_providers, *_unpinned(spec, loaded), *unkeyed)
 
 
 def unknown_digests(
@@ -198,18 +197,6 @@ def _unkeyed(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
     }
     compiled = compile_cluster(spec, inventory(spec, hosts.values()), catalog)
     return tuple(_placed(loaded, said) for said in unsigned(compiled, Severity.WARNING))
-
-
-def _left_out(loaded: Loaded) -> Iterator[Diagnostic]:
-    """Yield the warning about metrics and dashboards, which are checked and not set up yet."""
-    if loaded.spec is not None and loaded.spec.monitoring is not None:
-        left_out = Diagnostic(
-            code="GC951",
-            severity=Severity.WARNING,
-            summary="not built yet, so left out: monitoring",
-            path=("monitoring",),
-        )
-        yield _placed(loaded, left_out, key=True)
 
 
 def _placed(loaded: Loaded, said: Diagnostic, *, key: bool = False) -> Diagnostic:

@@ -30,7 +30,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("Iam.", "identities of the site: roles: {node}", "lost"),
     ("Ssh.KeyName", "a key is made for the cluster; yours: ssh: {key} of the site", "replaced"),
     ("Imds", "nodes take tokens of version 2 alone", "replaced"),
-    ("Monitoring", "monitoring: {prometheus, grafana}; nothing goes to CloudWatch", "replaced"),
+    ("Monitoring", "monitoring: {prometheus: true}; nothing goes to CloudWatch", "replaced"),
     ("HealthChecks", "gcluster checks GPUs itself", "replaced"),
     ("QueueUpdateStrategy", "update: {jobs} of a pool: nodes are drained", "replaced"),
     ("Dcv", "x11: true shows windows of jobs", "lost"),

@@ -36,7 +36,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("workload", "your manifests are not applied", "lost"),
     ("install_gpu_direct_manifests", "the plugin of NCCL comes with the fabric", "replaced"),
     ("template_vars", "your manifests are not applied", "lost"),
-    ("dcgm", "monitoring: {prometheus: true}", "replaced"),
+    ("dcgm", "no metrics are collected under Kubernetes", "lost"),
     ("local_mount", "pods claim storage; nodes mount nothing", "lost"),
 )
 

@@ -14,7 +14,7 @@ _NO_PARTS: dict[str, tuple[str, Kind]] = {
     "service-account": ("identities with least rights are made: roles of the site", "replaced"),
     "firewall-rules": ("what the cluster needs is let in", "replaced"),
     "service-enablement": ("up names a service that is off", "replaced"),
-    "dashboard": ("monitoring: {grafana: true}", "lost"),
+    "dashboard": ("monitoring: {prometheus: true}, without dashboards", "lost"),
     "gke-persistent-volume": ("pods claim storage of the spec's storage classes", "lost"),
     "gke-job-template": ("a job is no part of a cluster", "replaced"),
     "gke-topology-scheduler": ("topology follows from the cloud's own labels", "replaced"),

@@ -1,4 +1,4 @@
-"""Controllers and the services beside them: accounting, REST API, monitoring."""
+"""Controllers and the services beside them: accounting, REST API, directories."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
 from ...spec import ObjectStorage, ScratchStorage
-from ...structure.fix.edits import Insert, Remove, Replace
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -216,34 +216,6 @@ def service_on_workers(context: CheckContext) -> Iterator[Finding]:
             severity=Severity.ERROR if empty else Severity.WARNING,
             hint="name a controller or login pool, or leave pool out",
             relies_on=(path, ("pools", word, "role"), ("pools", word, "count")),
-        )
-
-
-@check("GC571", summary="Dashboards or alerts are asked for without the metrics they show.")
-def metrics_missing(context: CheckContext) -> Iterator[Finding]:
-    """Grafana shows, and alerts watch, what Prometheus collects.
-
-    So `grafana`, `waste_alert` and `retention` need `prometheus: true`.
-    """
-    monitoring = context.monitoring
-    if monitoring is None or monitoring.prometheus:
-        return
-    asked = {
-        "grafana": monitoring.grafana,
-        "waste_alert": monitoring.waste_alert is not None,
-        "retention": monitoring.retention is not None,
-    }
-    keys = [key for key, is_asked in asked.items() if is_asked]
-    if keys:
-        path: PathTuple = ("monitoring", "prometheus")
-        written = "prometheus" in (context.declared("monitoring") or ())
-        yield Finding(
-            summary=f"{' and '.join(keys)} without the metrics of Prometheus",
-            path=("monitoring", keys[0]),
-            at_key=True,
-            hint="add prometheus: true",
-            relies_on=(path, *(("monitoring", key) for key in asked)),
-            fix=Replace(path, "true") if written else Insert(path[:1], "prometheus", "true"),
         )
 
 

@@ -56,12 +56,6 @@ def test_nothing_is_said_about_a_spec_that_is_acted_on_in_full() -> None:
     assert _said(_SPEC) == []
 
 
-def test_monitoring_is_all_that_is_left_out_and_it_is_named_at_its_line() -> None:
-    assert _said(f"{_SPEC}monitoring: {{prometheus: true}}\n") == [
-        ("GC951", "not built yet, so left out: monitoring", 8)
-    ]
-
-
 def test_what_azure_does_not_make_is_reported_part_by_part_with_its_place() -> None:
     assert _said(_AZURE) == [
         (

@@ -47,7 +47,7 @@ _PLAN = Plan(
     observed_age_s=12.3,
     diagnostics=(
         Diagnostic(
-            code="GC951", severity=Severity.WARNING, summary="left out", path=("monitoring",)
+            code="GC552", severity=Severity.WARNING, summary="left out", path=("monitoring",)
         ),
     ),
 )
@@ -82,7 +82,7 @@ _EXPECTED = """\
 <details><summary>1 warning</summary>
 
 ```diff
-GC951 monitoring: left out
+GC552 monitoring: left out
 ```
 
 </details>"""  # noqa: E501 - as it is written

@@ -1,0 +1,161 @@
+"""The roles node_exporter, alertmanager and prometheus: what watches a Slurm cluster's nodes.
+
+Every node serves its metrics to whoever has the client certificate that the monitoring host alone
+has. That host is one of a pool; its Prometheus and Alertmanager listen on its loopback address,
+behind TLS and a password. All certificates are issued by an authority of the cluster's own, whose
+key never leaves the vault (`lifecycle/secrets/certificates.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....schemas.spec import KubernetesScheduler
+from ....schemas.spec.cluster import Monitoring
+from ...hosts import AFTER_APPLY, Host
+from ..network.rdma import rdma_kind
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+EXPORTER_PORT = 9100
+"""node exporter's own default."""
+EXPORTER_NAME = "node-exporter"
+"""Name in the certificate of all exporters; Prometheus asks for it, whatever a node's address."""
+SERVER_NAME = "prometheus"
+"""Name in the certificate of the monitoring host."""
+AUTHORITY_SECRET = "monitoring-authority"  # noqa: S105  # the name of a public certificate
+"""The authority's certificate; it reaches nodes as secrets do, over SSH."""
+EXPORTER_SECRET = "monitoring-exporter"  # noqa: S105  # the secret's name
+"""Certificate and key of the exporters: good for a server, refused as a client's."""
+SERVER_SECRET = "monitoring-server"  # noqa: S105  # the secret's name
+"""Certificate and key of the monitoring host: for its servers, and as the exporters' client."""
+PASSWORD_SECRET = "monitoring-password"  # noqa: S105  # the secret's name
+"""Password of the user gcluster of Prometheus and Alertmanager."""
+_DAY_S = 86_400
+
+
+def monitoring_of(node: NodeFacts) -> Monitoring | None:
+    """Return what the spec asks for where this can be built; None: nothing, or Kubernetes."""
+    monitoring = node.spec.monitoring
+    if monitoring is None or not monitoring.prometheus:
+        return None
+    return None if isinstance(node.spec.scheduler, KubernetesScheduler) else monitoring
+
+
+def monitoring_host(node: NodeFacts) -> Host | None:
+    """Return the host that runs Prometheus and Alertmanager, if it is one of this pool's."""
+    monitoring = monitoring_of(node)
+    if monitoring is None:
+        return None
+    if monitoring.pool is not None:
+        hosts = node.cluster.by_pool.get(monitoring.pool, ())
+    else:
+        hosts = node.cluster.controllers
+    return hosts[0] if hosts and hosts[0].pool == node.name else None
+
+
+@role_compiler("node_exporter", removed=True, after=("hardening", "node_health"))
+def node_exporter_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role node_exporter: on every node of a cluster that is watched."""
+    if monitoring_of(node) is None:
+        return []
+    configure: dict[str, Json] = {"node_exporter_port": EXPORTER_PORT}
+    if rdma_kind(node) == "infiniband":
+        configure["node_exporter_infiniband"] = True
+    secrets = {
+        "node_exporter_authority_file": AUTHORITY_SECRET,
+        "node_exporter_certificate_file": EXPORTER_SECRET,
+    }
+    return [
+        _step("node_exporter", "install", {}),
+        _step("node_exporter", "configure", configure, secrets),
+        _step("node_exporter", "verify", {}),
+    ]
+
+
+def _of_server(role: str) -> dict[str, str]:
+    return {
+        f"{role}_authority_file": AUTHORITY_SECRET,
+        f"{role}_certificate_file": SERVER_SECRET,
+        f"{role}_password_file": PASSWORD_SECRET,
+    }
+
+
+@role_compiler("alertmanager", removed=True, after=("node_exporter",))
+def alertmanager_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role alertmanager on the pool of the monitoring host.
+
+    All hosts of the pool get them: the role acts on the one that is named.
+    """
+    host = monitoring_host(node)
+    if host is None:
+        return []
+    named: dict[str, Json] = {"alertmanager_host": host.name}
+    return [
+        _step("alertmanager", "install", {}),
+        _step("alertmanager", "configure", named, _of_server("alertmanager")),
+        _step("alertmanager", "verify", named),
+    ]
+
+
+@role_compiler("prometheus", removed=True, after=("alertmanager",))
+def prometheus_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role prometheus on the pool of the monitoring host.
+
+    What is scraped is the phase `join`, alone: a node more or less writes one file, which
+    Prometheus watches, and restarts nothing.
+    """
+    host, monitoring = monitoring_host(node), monitoring_of(node)
+    if host is None or monitoring is None:
+        return []
+    named: dict[str, Json] = {"prometheus_host": host.name}
+    configure = named | {"prometheus_cluster": node.spec.name}
+    if monitoring.retention is not None:
+        configure["prometheus_retention"] = _retention(monitoring.retention.value)
+    targets: dict[str, Json] = {"prometheus_targets": _targets(node.cluster.hosts)}
+    return [
+        _step("prometheus", "install", {}),
+        _step("prometheus", "configure", configure, _of_server("prometheus")),
+        _step("prometheus", "join", named | targets),
+        _step("prometheus", "verify", named),
+    ]
+
+
+def _retention(seconds: float) -> str:
+    """Return a time in whole units, as Prometheus reads it (model.ParseDuration)."""
+    days, rest = divmod(round(seconds), _DAY_S)
+    return f"{days}d" if days and not rest else f"{round(seconds)}s"
+
+
+def _targets(hosts: Iterable[Host]) -> list[Json]:
+    """Return the exporters as Prometheus' file_sd_configs has them.
+
+    A host whose address nobody knows yet is left out, and so is one on which nothing runs.
+    """
+    return [
+        {
+            "targets": [f"{_bracketed(host.address)}:{EXPORTER_PORT}"],
+            "labels": {"instance": host.name, "pool": host.pool, "site": host.site},
+        }
+        for host in hosts
+        if host.is_real and host.address not in {"", AFTER_APPLY}
+    ]
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _step(
+    role: str, phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None
+) -> Step:
+    """Return a step; jobs don't feel it."""
+    return Step(
+        stage=Stage.MONITORING,
+        role=role,
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
+    )

@@ -1,0 +1,62 @@
+"""The running Alertmanager shows its alerts to who logs in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from testinfra.host import Host
+
+SETTINGS = "/etc/gcluster/alertmanager"
+ASK = """
+import base64, json, ssl, sys, urllib.request
+login, data = sys.argv[1] == "login", sys.argv[2]
+context = ssl.create_default_context(cafile="/etc/gcluster/alertmanager/ca.pem")
+request = urllib.request.Request("https://localhost:9093/api/v2/alerts", data.encode() or None)
+request.add_header("Content-Type", "application/json")
+if login:
+    password = open("/etc/gcluster/alertmanager/password").read()
+    word = base64.b64encode(f"gcluster:{password}".encode()).decode()
+    request.add_header("Authorization", f"Basic {word}")
+try:
+    print(urllib.request.urlopen(request, context=context, timeout=10).read().decode())
+except urllib.error.HTTPError as error:
+    sys.exit(f"status {error.code}")
+"""
+
+
+def asked(host: Host, who: str, data: str = "") -> tuple[int, str]:
+    host.check_output(f"cat > /root/ask.py <<'END'\n{ASK}END")
+    run = host.run(f"python3 /root/ask.py {who} '{data}'")
+    return run.rc, run.stdout + run.stderr
+
+
+def test_alertmanager_runs_now_and_after_a_reboot(host: Host) -> None:
+    service = host.service("prometheus-alertmanager")
+    assert service.is_running
+    assert service.is_enabled
+
+
+def test_an_alert_is_taken_and_shown_to_who_logs_in_and_to_nobody_else(host: Host) -> None:
+    alert = '[{"labels": {"alertname": "Molecule"}}]'
+    assert asked(host, "stranger", alert) == (1, "status 401\n")
+    code, said = asked(host, "login", alert)
+    assert code == 0, said
+    assert "Molecule" in asked(host, "login")[1]
+    assert asked(host, "stranger") == (1, "status 401\n")
+
+
+def test_it_listens_on_its_own_host_alone_and_has_no_peers(host: Host) -> None:
+    pid = host.check_output("systemctl show --value --property MainPID prometheus-alertmanager")
+    lines = host.check_output("ss -Hltunp").splitlines()
+    assert [line.split()[4] for line in lines if f"pid={pid}," in line] == ["127.0.0.1:9093"]
+
+
+def test_the_password_is_one_user_s_and_in_no_log_or_argument(host: Host) -> None:
+    password = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"], "password").read_text()
+    for name in ("password", "server.pem", "web.yml"):
+        file = host.file(f"{SETTINGS}/{name}")
+        assert (file.user, file.mode) == ("prometheus", 0o400)
+    found = host.run(f"grep -rlF '{password}' /etc /var/log /run")
+    assert found.stdout.split() == [f"{SETTINGS}/password"]
+    assert password not in host.check_output("journalctl --no-pager --output cat")

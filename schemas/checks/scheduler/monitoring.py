@@ -1,0 +1,130 @@
+"""What watches a cluster: where its metrics can be had, and what of it can't be set up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...diagnostics import PathTuple, Severity
+from ...structure.fix.edits import Fix, Insert, Remove, Replace
+from ..context import CheckContext
+from ..registry import Finding, check
+from ..software.versions import every_stack, relies_on
+
+_PROMETHEUS: PathTuple = ("monitoring", "prometheus")
+_NO_PACKAGES = {"el-9": "EL 9"}
+"""Distributions for which gcluster has no packages of the exporters -> what people call them."""
+
+
+@check("GC571", summary="Settings of Prometheus without Prometheus.")
+def metrics_missing(context: CheckContext) -> Iterator[Finding]:
+    """`retention` is how long Prometheus keeps what it collects, and `pool` where it runs.
+
+    So both need `prometheus: true`.
+    """
+    monitoring = context.monitoring
+    if monitoring is None or monitoring.prometheus:
+        return
+    asked = {"retention": monitoring.retention, "pool": monitoring.pool}
+    keys = [key for key, value in asked.items() if value is not None]
+    if keys:
+        written = "prometheus" in (context.declared("monitoring") or ())
+        yield Finding(
+            summary=f"{' and '.join(keys)} without the metrics of Prometheus",
+            path=("monitoring", keys[0]),
+            at_key=True,
+            hint="add prometheus: true",
+            relies_on=(_PROMETHEUS, *(("monitoring", key) for key in asked)),
+            fix=Replace(_PROMETHEUS, "true")
+            if written
+            else Insert(_PROMETHEUS[:1], "prometheus", "true"),
+        )
+
+
+@check("GC576", summary="A part of monitoring that gcluster doesn't set up.")
+def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
+    """Slurm clusters get Prometheus, Alertmanager and an exporter on each node.
+
+    There are no dashboards (`grafana`), no alert about GPUs that jobs leave idle (`waste_alert`),
+    and nothing of it under Kubernetes, where a chart of your own can be installed once the cluster
+    runs. Prometheus' own page draws what it has.
+    """
+    monitoring = context.monitoring
+    if monitoring is None:
+        return
+    if context.kubernetes is not None:
+        yield Finding(
+            summary="monitoring isn't set up under Kubernetes",
+            path=("monitoring",),
+            at_key=True,
+            hint="leave it out; scheduler.addons: [metrics-server] brings what kubectl top asks",
+            relies_on=(("monitoring",), ("scheduler", "type")),
+            fix=Remove(("monitoring",)),
+        )
+        return
+    if monitoring.grafana:
+        yield _not_built("grafana", "dashboards aren't set up", _without(context, "grafana"))
+    if monitoring.waste_alert is not None:
+        why = "no alert watches how busy allocated GPUs are"
+        yield _not_built("waste_alert", why, _without(context, "waste_alert"))
+
+
+def _without(context: CheckContext, key: str) -> Fix:
+    """Return how a key goes; alone in its mapping it goes with that."""
+    alone = set(context.declared("monitoring") or ()) == {key}
+    return Remove(("monitoring",) if alone else ("monitoring", key))
+
+
+def _not_built(key: str, why: str, fix: Fix) -> Finding:
+    return Finding(
+        summary=f"{key}: {why}",
+        path=("monitoring", key),
+        at_key=True,
+        hint=f"leave {key} out; prometheus: true collects metrics, which Prometheus' page draws",
+        fix=fix,
+    )
+
+
+@check("GC577", summary="Metrics are asked of nodes for which there is no exporter.")
+def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
+    """The exporters are the distribution's own packages: Debian's and Ubuntu's.
+
+    On EL 9 they would be EPEL's, which are built another way and are not supported. Nodes that boot
+    an image of Debian or Ubuntu are.
+    """
+    monitoring = context.monitoring
+    if monitoring is None or not monitoring.prometheus or context.slurm is None:
+        return
+    for name, stack in every_stack(context).items():
+        called = _NO_PACKAGES.get(stack.resolved.distribution or "")
+        if called is not None:
+            yield Finding(
+                summary=f'pool "{name}" runs {called}, for which there are no exporters',
+                path=_PROMETHEUS,
+                hint="give the pools Debian or Ubuntu (software: {distribution: ...}), or leave "
+                "monitoring out",
+                relies_on=(_PROMETHEUS, *relies_on(stack, "distribution")),
+            )
+            return
+
+
+@check("GC578", summary="Nodes that come and go aren't watched.")
+def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
+    """What Prometheus asks is a list of the nodes that are always there.
+
+    Nodes that Slurm has made for jobs, and that are given back when they idle, are not in it: they
+    have their exporter, and nobody asks it. Only a warning.
+    """
+    monitoring = context.monitoring
+    if monitoring is None or not monitoring.prometheus or context.slurm is None:
+        return
+    for name, pool in context.pools.items():
+        least, most = pool.least, pool.most
+        if pool.is_compute and least is not None and most is not None and most > least:
+            yield Finding(
+                summary=f'{most - least:,} nodes of pool "{name}" come and go: their metrics are '
+                "not collected",
+                path=_PROMETHEUS,
+                severity=Severity.WARNING,
+                hint="nothing to do, unless their metrics matter: then make count a number",
+                relies_on=(_PROMETHEUS, ("pools", name, "count"), ("pools", name, "role")),
+            )

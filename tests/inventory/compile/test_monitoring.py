@@ -1,0 +1,145 @@
+"""What a watched cluster's nodes are told: who asks them, and never whom else it asks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gcluster.inventory.compile import CompiledCluster, Step, compile_cluster
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+sys.path.pop(0)
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  login: {site: here, role: login, count: 2}
+  gpu: {site: here, machine: sim.h100x8, count: COUNT}
+scheduler: {type: slurm}
+"""
+_ROLES = ("node_exporter", "alertmanager", "prometheus")
+
+
+def compiled(monitoring: str, count: int = 2) -> CompiledCluster:
+    loaded = load_text(_SPEC.replace("COUNT", str(count)) + f"monitoring: {monitoring}\n")
+    assert loaded.spec is not None, loaded.diagnostics
+    return golden.compiled(loaded.spec)
+
+
+def steps(cluster: CompiledCluster, pool: str) -> dict[str, Step]:
+    (group,) = [group for group in cluster.groups if group.name == pool]
+    return {step.key: step for step in group.steps if step.role in _ROLES}
+
+
+def targets(cluster: CompiledCluster, pool: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = steps(cluster, pool)["prometheus.join"].variables[
+        "prometheus_targets"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("monitoring", ["{}", "{prometheus: false}"])
+def test_a_cluster_that_is_not_watched_has_none_of_it(monitoring: str) -> None:
+    cluster = compiled(monitoring)
+    assert [steps(cluster, group.name) for group in cluster.groups] == [{}, {}, {}]
+
+
+def test_every_node_has_an_exporter_and_the_first_controller_the_servers() -> None:
+    cluster = compiled("{prometheus: true}")
+    for pool in ("login", "gpu"):
+        assert {step.role for step in steps(cluster, pool).values()} == {"node_exporter"}
+    head = steps(cluster, "head")
+    assert {step.role for step in head.values()} == set(_ROLES)
+    hosts = {
+        step.variables[f"{step.role}_host"]
+        for step in head.values()
+        if step.role != "node_exporter" and step.phase != "install"
+    }
+    assert hosts == {"head"}
+
+
+def test_the_servers_run_where_the_spec_says() -> None:
+    cluster = compiled("{prometheus: true, pool: login}")
+    assert {step.role for step in steps(cluster, "head").values()} == {"node_exporter"}
+    assert steps(cluster, "login")["alertmanager.configure"].variables == {
+        "alertmanager_host": "login"
+    }
+
+
+def test_a_node_more_changes_what_is_scraped_and_no_other_node() -> None:
+    before, after = (compiled("{prometheus: true}", count) for count in (2, 3))
+    assert steps(before, "gpu") == steps(after, "gpu")
+    changed = {
+        key for key, step in steps(after, "head").items() if steps(before, "head")[key] != step
+    }
+    assert changed == {"prometheus.join"}
+    assert [one["labels"]["instance"] for one in targets(after, "head")] == [
+        "head", "login", "login002", "gpu001", "gpu002", "gpu003",
+    ]  # fmt: skip
+
+
+def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:
+    first, *_ = targets(compiled("{prometheus: true}"), "head")
+    assert first == {
+        "targets": ["10.210.1.2:9100"],
+        "labels": {"instance": "head", "pool": "head", "site": "here"},
+    }
+
+
+def test_hosts_without_an_address_or_with_nothing_on_them_are_not_asked() -> None:
+    loaded = load_text(_SPEC.replace("COUNT", "2") + "monitoring: {prometheus: true}\n")
+    assert loaded.spec is not None
+    known = golden.inventory_of(loaded.spec)
+    hosts = [
+        msgspec.structs.replace(host, address="")
+        if host.name == "gpu001"
+        else msgspec.structs.replace(host, connection="simulated")
+        if host.name == "gpu002"
+        else host
+        for host in known.hosts
+    ]
+    inventory = ClusterInventory(cluster="demo", hosts=tuple(hosts))
+    found = targets(compile_cluster(loaded.spec, inventory, load_catalog()), "head")
+    assert {one["labels"]["pool"] for one in found} == {"head", "login"}
+
+
+@pytest.mark.parametrize(
+    ("written", "given"), [("90d", "90d"), ("12h", "43200s"), ("36h", "129600s")]
+)
+def test_retention_is_passed_on_in_whole_units(written: str, given: str) -> None:
+    configure = steps(compiled(f"{{prometheus: true, retention: {written}}}"), "head")[
+        "prometheus.configure"
+    ]
+    assert configure.variables["prometheus_retention"] == given
+
+
+def test_without_retention_the_role_s_default_holds() -> None:
+    configure = steps(compiled("{prometheus: true}"), "head")["prometheus.configure"]
+    assert "prometheus_retention" not in configure.variables
+
+
+def test_the_key_of_the_authority_is_given_to_nobody_and_the_client_s_to_one_pool() -> None:
+    cluster = compiled("{prometheus: true, pool: login}")
+    secrets = {
+        group.name: {
+            secret
+            for step in steps(cluster, group.name).values()
+            for secret in step.secrets.values()
+        }
+        for group in cluster.groups
+    }
+    exporter = {"monitoring-authority", "monitoring-exporter"}
+    assert secrets["gpu"] == secrets["head"] == exporter
+    assert secrets["login"] == exporter | {"monitoring-server", "monitoring-password"}

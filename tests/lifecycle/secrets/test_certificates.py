@@ -1,0 +1,89 @@
+"""Certificates of monitoring in real TLS handshakes: who takes whom for what."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
+from gcluster.lifecycle.secrets.makers import ISSUED
+
+_EXPORTER, _SERVER = ISSUED["monitoring-exporter"], ISSUED["monitoring-server"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with two authorities and what each has issued."""
+    for cluster in ("ours", "other"):
+        authority = new_authority(cluster)
+        (tmp_path / f"{cluster}.pem").write_bytes(certificate_of(authority))
+        for name, issued in (("exporter", _EXPORTER), ("server", _SERVER)):
+            (tmp_path / f"{cluster}-{name}.pem").write_bytes(issue(authority, *issued))
+    return tmp_path
+
+
+def handshake(
+    folder: Path, server: str, client: str | None, *, trusts: str = "ours", name: str
+) -> str:
+    """Return what a client reads from a server that asks for a certificate; "" where refused."""
+    asks = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "ours.pem")
+    asks.verify_mode = ssl.CERT_REQUIRED if client is not None else ssl.CERT_NONE
+    asks.load_cert_chain(folder / f"{server}.pem")
+    comes = ssl.create_default_context(cafile=folder / f"{trusts}.pem")
+    if client:
+        comes.load_cert_chain(folder / f"{client}.pem")
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        try:
+            with asks.wrap_socket(theirs, server_side=True) as answering:
+                answering.sendall(b"metrics")
+        except OSError:
+            theirs.close()
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    try:
+        with comes.wrap_socket(ours, server_hostname=name) as asking:
+            return asking.recv(64).decode()
+    except OSError:
+        return ""
+    finally:
+        ours.close()
+        serving.join()
+
+
+def test_the_monitoring_host_is_answered_by_an_exporter(folder: Path) -> None:
+    said = handshake(folder, "ours-exporter", "ours-server", name="node-exporter")
+    assert said == "metrics"
+
+
+@pytest.mark.parametrize("client", ["", "other-server", "ours-exporter"])
+def test_an_exporter_refuses_strangers_another_cluster_and_its_own_kind(
+    folder: Path, client: str
+) -> None:
+    assert handshake(folder, "ours-exporter", client, name="node-exporter") == ""
+
+
+def test_a_node_can_not_stand_for_the_monitoring_host(folder: Path) -> None:
+    assert handshake(folder, "ours-server", None, name="prometheus") == "metrics"
+    assert handshake(folder, "ours-exporter", None, name="prometheus") == ""
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])
+def test_the_servers_are_reached_through_a_forwarded_port(folder: Path, name: str) -> None:
+    assert handshake(folder, "ours-server", None, name=name) == "metrics"
+
+
+def test_another_cluster_s_authority_vouches_for_nothing_here(folder: Path) -> None:
+    said = handshake(folder, "ours-server", None, trusts="other", name="prometheus")
+    assert said == ""
+
+
+def test_what_nodes_get_of_the_authority_holds_no_key(folder: Path) -> None:
+    assert "PRIVATE" not in (folder / "ours.pem").read_text()
+    assert "PRIVATE" in (folder / "ours-server.pem").read_text()
