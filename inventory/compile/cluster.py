@@ -2,7 +2,8 @@
 
 The rule it keeps: no node's variables hold the host list. Nodes get the names and addresses of
 controllers and logins only; whatever else they must know they fetch from the controller. So a
-node more or less changes that node and the controllers' slurm.configure, and nothing else.
+node more or less changes that node and the controllers' slurm.configure, and nothing else; where a
+cluster is watched, what its monitoring host asks too (prometheus.join).
 
 Install phases take no variables of the cluster or the pool and are the same on every node of a
 machine type, those of MUNGE, Slurm and MPI on every node at all: baked images then fit, and a

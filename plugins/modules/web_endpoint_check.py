@@ -26,7 +26,7 @@ options:
     description: Name that its certificate is for.
     type: str
     required: true
-  path:
+  page:
     description: What is asked for.
     type: str
     required: true
@@ -49,7 +49,7 @@ EXAMPLES = r"""
     settings: /etc/gcluster/alertmanager/args
     ca: /etc/gcluster/alertmanager/ca.pem
     server_name: prometheus
-    path: /-/ready
+    page: /-/ready
     user: gcluster
     password_file: /etc/gcluster/alertmanager/password
 """
@@ -81,7 +81,7 @@ ARGUMENTS: dict[str, Any] = {
     "settings": {"type": "path", "required": True},
     "ca": {"type": "path", "required": True},
     "server_name": {"type": "str", "required": True},
-    "path": {"type": "str", "required": True},
+    "page": {"type": "str", "required": True},
     "user": {"type": "str", "default": ""},
     "password_file": {"type": "str", "default": "", "no_log": False},
 }
@@ -115,7 +115,7 @@ class Endpoint(NamedTuple):
             raise Failed(f"{given['settings']} says no --web.listen-address")
         return cls(found[1].strip("[]"), int(found[2]), given["ca"], given["server_name"])
 
-    def status(self, path: str, login: str = "") -> int:
+    def status(self, page: str, login: str = "") -> int:
         """Return the status of an answer; 0: the connection ended without one.
 
         Raises:
@@ -125,7 +125,7 @@ class Endpoint(NamedTuple):
             context = ssl.create_default_context(cafile=self.ca)
         except OSError as error:  # ssl.SSLError is one
             raise Failed(f"{self.ca} can't be read: {error.strerror or error}") from error
-        head = f"GET {path} HTTP/1.0\r\nHost: {self.server_name}\r\n"
+        head = f"GET {page} HTTP/1.0\r\nHost: {self.server_name}\r\n"
         if login:
             head += f"Authorization: Basic {base64.b64encode(login.encode()).decode()}\r\n"
         try:
@@ -153,11 +153,11 @@ def differences(given: dict[str, Any]) -> Iterator[str]:
     endpoint = Endpoint.of(given)
     yield from listening_elsewhere(endpoint)
     if not given["user"]:
-        status = endpoint.status(given["path"])
+        status = endpoint.status(given["page"])
         if status:
             yield f"{given['unit']} answers a client without a certificate ({status})"
         return
-    status = endpoint.status(given["path"])
+    status = endpoint.status(given["page"])
     if status != UNAUTHORIZED:
         yield f"{given['unit']} answers {status} without a password, not {UNAUTHORIZED}"
     status = when_ready(endpoint, given)
@@ -170,7 +170,7 @@ def when_ready(endpoint: Endpoint, given: dict[str, Any]) -> int:
     password = Path(given["password_file"]).read_text(encoding="utf-8").strip()
     end = time.monotonic() + READY_S
     while True:
-        status = endpoint.status(given["path"], f"{given['user']}:{password}")
+        status = endpoint.status(given["page"], f"{given['user']}:{password}")
         if status != UNAVAILABLE or time.monotonic() > end:
             return status
         time.sleep(0.5)

@@ -63,20 +63,20 @@ class Budget(SpecModel, frozen=True):
 
 
 class Monitoring(SpecModel, frozen=True):
-    """Metrics, dashboards and alerts."""
+    """Metrics of a Slurm cluster's nodes, and what shows them."""
 
     UPDATES: ClassVar = updates(in_place="prometheus grafana pool retention waste_alert")
 
     prometheus: bool = False
-    """Metrics of nodes, GPUs, fabric, jobs."""
+    """An exporter on every node, Prometheus and Alertmanager on one host."""
     grafana: bool = False
-    """Dashboards over them."""
+    """Dashboards over them. Not set up: refused."""
     pool: PoolName | None = None
-    """Pool whose first host runs both; default: the controller's."""
-    retention: Duration | None = None
-    """How long metrics are kept."""
+    """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
+    retention: Annotated[Duration | None, Meta(examples=["30d"])] = None
+    """How long metrics are kept; default: 15d."""
     waste_alert: Percent | None = None
-    """Tell when allocated GPUs are busy less than this over an hour."""
+    """Tell when allocated GPUs are busy less than this over an hour. Not set up: refused."""
 
 
 class AllReduce(SpecModel, frozen=True):

@@ -113,7 +113,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     configure = named | {"prometheus_cluster": node.spec.name}
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)
-    targets: dict[str, Json] = {"prometheus_targets": _targets(node.cluster.hosts)}
+    targets: dict[str, Json] = {"prometheus_targets": _targets(node.cluster.by_pool.values())}
     return [
         _step("prometheus", "install", {}),
         _step("prometheus", "configure", configure, _of_server("prometheus")),
@@ -128,7 +128,7 @@ def _retention(seconds: float) -> str:
     return f"{days}d" if days and not rest else f"{round(seconds)}s"
 
 
-def _targets(hosts: Iterable[Host]) -> list[Json]:
+def _targets(pools: Iterable[tuple[Host, ...]]) -> list[Json]:
     """Return the exporters as Prometheus' file_sd_configs has them.
 
     A host whose address nobody knows yet is left out, and so is one on which nothing runs.
@@ -138,6 +138,7 @@ def _targets(hosts: Iterable[Host]) -> list[Json]:
             "targets": [f"{_bracketed(host.address)}:{EXPORTER_PORT}"],
             "labels": {"instance": host.name, "pool": host.pool, "site": host.site},
         }
+        for hosts in pools
         for host in hosts
         if host.is_real and host.address not in {"", AFTER_APPLY}
     ]

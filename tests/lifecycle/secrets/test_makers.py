@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from tests.schemas.validate_cases import Case
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
@@ -186,3 +187,28 @@ def test_no_two_keys_are_alike_and_each_is_a_line_as_wg_writes_it() -> None:
 def test_the_public_half_is_what_wg_pubkey_says() -> None:
     private = b"qA/sYZApqujaYKQHidzVw/XCgnjYRKjfWfwFts0pI1s=\n"  # wireguard-tools 1.0.20210914
     assert public_key(private) == "Ja17tqqP4MhmS33K/h8qD/PTC2HlAI8dvVVaJu4ETUQ="
+
+
+_OF_MONITORING = (
+    "monitoring-authority",
+    "monitoring-exporter",
+    "monitoring-password",
+    "monitoring-server",
+)
+
+
+def test_certificates_of_monitoring_are_made_once_and_by_one_authority(vault: SecretVault) -> None:
+    make_secrets(vault, spec(MADE), _OF_MONITORING)
+    first = {name: vault.reveal(name) for name in _OF_MONITORING}
+    authority = x509.load_pem_x509_certificate(first["monitoring-authority"])
+    for name in ("monitoring-exporter", "monitoring-server"):
+        x509.load_pem_x509_certificate(first[name]).verify_directly_issued_by(authority)
+    make_secrets(vault, spec(MADE), _OF_MONITORING)
+    assert {name: vault.reveal(name) for name in _OF_MONITORING} == first
+
+
+def test_the_key_of_the_authority_is_in_nothing_that_a_node_gets(vault: SecretVault) -> None:
+    make_secrets(vault, spec(MADE), _OF_MONITORING)
+    kept = vault.reveal("monitoring-ca").decode()
+    key = kept[kept.index("-----BEGIN PRIVATE KEY-----") :]
+    assert not any(key in vault.reveal(name).decode() for name in _OF_MONITORING)

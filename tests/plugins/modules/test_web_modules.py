@@ -162,7 +162,7 @@ def served(
             "settings": str(tmp_path / "args"),
             "ca": str(tmp_path / f"{ca}.pem"),
             "server_name": "prometheus",
-            "path": "/-/ready",
+            "page": "/-/ready",
         }
         known = {"user": "gcluster", "password_file": str(tmp_path / "password")}
         return running.run_module("web_endpoint_check", arguments | (known if login else {}))
