@@ -88,8 +88,8 @@ def _not_built(key: str, why: str, fix: Fix) -> Finding:
 def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
     """The exporters are the distribution's own packages: Debian's and Ubuntu's.
 
-    On EL 9 they would be EPEL's, which are built another way and are not supported. Nodes that boot
-    an image of Debian or Ubuntu are.
+    For EL 9 gcluster knows no package of them. Nodes that boot an image of Debian or Ubuntu can be
+    watched.
     """
     monitoring = context.monitoring
     if monitoring is None or not monitoring.prometheus or context.slurm is None:
@@ -98,7 +98,7 @@ def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
         called = _NO_PACKAGES.get(stack.resolved.distribution or "")
         if called is not None:
             yield Finding(
-                summary=f'pool "{name}" runs {called}, for which there are no exporters',
+                summary=f'pool "{name}" runs {called}, for which gcluster has no exporters',
                 path=_PROMETHEUS,
                 hint="give the pools Debian or Ubuntu (software: {distribution: ...}), or leave "
                 "monitoring out",
