@@ -6,15 +6,27 @@ from typing import Any
 
 from .eks_double import FINALIZER
 
+RESTRICTED: dict[str, Any] = {
+    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+}
+"""What the restricted profile of accounts' namespaces asks of a pod."""
+CONTAINER: dict[str, Any] = {
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+}
+"""What it asks of a container."""
+
 
 def held() -> list[dict[str, Any]]:
-    """Return a Service with a load balancer, and a claim with a disk that a driver made."""
+    """Return a Service with a load balancer, and a claim with a disk that a driver made.
+
+    The Service is the administrator's own: the quota of an account's namespace has none.
+    """
     size = {"storage": "1Gi"}
     return [
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": "door", "namespace": "physics", "finalizers": [FINALIZER]},
+            "metadata": {"name": "door", "namespace": "default", "finalizers": [FINALIZER]},
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
         },
         {
@@ -60,7 +72,8 @@ def deployments() -> list[dict[str, Any]]:
                 "template": {
                     "metadata": {"labels": {"app": name}},
                     "spec": {
-                        "containers": [{"name": "main", "image": "double"}],
+                        **RESTRICTED,
+                        "containers": [{"name": "main", "image": "double", **CONTAINER}],
                         "volumes": volumes,
                     },
                 },

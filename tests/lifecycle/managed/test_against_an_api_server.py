@@ -32,7 +32,7 @@ from gcluster.lifecycle.up.up import up
 from gcluster.schemas.load import load_text
 
 from .eks_double import ClusterDouble, put_programs, until
-from .held_objects import deployments, held
+from .held_objects import CONTAINER, RESTRICTED, deployments, held
 from .stack_double import NODES, StackDouble
 
 pytestmark = pytest.mark.kubernetes_api
@@ -228,11 +228,17 @@ def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> Non
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"on-{n}", "namespace": "physics"},
-            "spec": {"nodeName": node, "containers": [{"name": "one", "image": "double"}]},
+            "spec": {
+                **RESTRICTED,
+                "affinity": _only(node),
+                "containers": [{"name": "one", "image": "double", **CONTAINER}],
+            },
         }
         for n, node in enumerate(NODES)
     ]
     assert eks.api.apply(pods).returncode == 0
+    for n, node in enumerate(NODES):
+        until(lambda n=n, node=node: _node(eks, f"on-{n}") == node, f"on-{n} was not placed")
     eks.text = SPEC.replace("count: 2", "count: 1")
     plan = make_plan(eks.open())
     assert plan.job_impact is not None
@@ -274,7 +280,7 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
         eks.down()
     [said] = refused.value.diagnostics
     assert said.code == "GC1045"
-    assert "Service physics/door" in said.summary
+    assert "Service default/door" in said.summary
     assert eks.stack.ended == []
     eks.nodes.holds = False
     monkeypatch.setattr(release, "_WITHIN_S", 60)
@@ -289,6 +295,17 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
 
 def _is_gone(eks: Eks, kind: str, name: str, *where: str) -> bool:
     return bool(eks.api.kubectl("get", kind, name, *where, check=False).returncode)
+
+
+def _only(node: str) -> dict[str, object]:
+    """Return the affinity of a pod that runs on one node alone."""
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    terms = {"nodeSelectorTerms": [here]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def _node(eks: Eks, pod: str) -> str:
+    return str(eks.get("pod", pod, "--namespace=physics")["spec"].get("nodeName", ""))
 
 
 def _phase(eks: Eks) -> str:
