@@ -186,7 +186,7 @@ def test_a_node_that_is_back_before_it_is_missed_has_lost_its_jobs_and_that_is_k
     assert conditions["AllReducePassed"]["status"] == "unknown"
     assert "gpu003: started again or replaced since" in conditions["AllReducePassed"]["reason"]
     waiting = f"squeue --noheader --jobs={alone},{part} --format='%T %r'"
-    until(lambda: live.on("head", waiting).splitlines() == ["PENDING BeginTime"] * 2)
+    until(lambda: live.on("head", waiting).splitlines() == ["PENDING BeginTime"] * 2, 180)
     live.on("head", f"scancel {alone} {part}")
     missed = "not responding, setting DOWN"
     assert missed not in live.on("head", f"journalctl --unit=slurmctld --since={since}")
