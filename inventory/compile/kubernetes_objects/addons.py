@@ -369,7 +369,7 @@ def cilium_values(facts: KubernetesFacts) -> dict[str, Json]:
         "kubeProxyReplacement": False,
         "cni": {"exclusive": False},
         "operator": {"replicas": 1 if len(facts.inventory.with_role("controller")) < 2 else 2},  # noqa: PLR2004  # of two one may fail
-        "hubble": {"enabled": facts.spec.monitoring is not None},
+        "hubble": {"enabled": False},
     }
     if not on_one_segment(facts):
         return values | {"routingMode": "tunnel", "tunnelProtocol": "vxlan"}

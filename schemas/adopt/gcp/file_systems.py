@@ -28,7 +28,7 @@ _OF_FILESTORE = (
 _REPLACED = {"HIGH_SCALE_SSD": "zonal", "ENTERPRISE": "regional"}
 """Former tiers -> what Google sells instead (cloud.google.com/filestore/docs/service-tiers)."""
 _FILESTORE_GIB = 2560
-"""What the module makes where it isn't told a size."""
+"""What the module makes where it is given no size."""
 _BUCKET_OF = re.compile(r"\$\(([\w-]+)\.gcs_bucket_name\)")
 _MADE = "gcluster names it, and lets in the nodes' network alone"
 _KEPT = "down keeps data, and takes it with --delete-data NAME alone"

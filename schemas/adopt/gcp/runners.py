@@ -39,14 +39,16 @@ def carry_scripts(blueprint: Blueprint, places: Mapping[str, str], draft: Draft)
     images = {each.key for each in blueprint.of("custom-image")}
     for module in blueprint.of("startup-script"):
         users = [each for each in blueprint.modules if module.key in each.uses]
-        pools = [
+        pools = dict.fromkeys(
             pool
             for user in users
             if user.key in places
             for pool in _pools(user, module.key, places[user.key], logins)
-        ]
+        )
         for_all = any(user.key in images for user in users)
-        _runners(module.settings, [] if for_all else pools, scripts, used=bool(pools or for_all))
+        _runners(
+            module.settings, [] if for_all else list(pools), scripts, used=bool(pools or for_all)
+        )
     for module in blueprint.modules:
         if module.key in places:
             _of_module(module, places[module.key], logins, scripts)
@@ -55,8 +57,9 @@ def carry_scripts(blueprint: Blueprint, places: Mapping[str, str], draft: Draft)
 def _pools(user: Module, key: str, pool: str, logins: list[str]) -> list[str]:
     """Return the pools whose nodes run the startup script that a module names."""
     named = [each for each in _OWN_SCRIPTS if f"$({key}." in user.settings.raw(each)]
-    for_logins = [each for each in named if each.startswith("login_")]
-    return (logins if for_logins else []) + ([pool] if named == [] or named != for_logins else [])
+    for_logins = [each.startswith("login_") for each in named]
+    found = list(logins) if any(for_logins) else []
+    return found if named and all(for_logins) else [*found, pool]
 
 
 def leave_runners(blueprint: Blueprint, why: str) -> None:

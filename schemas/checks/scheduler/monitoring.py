@@ -112,7 +112,7 @@ def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
     """What Prometheus asks is a list of the nodes that are always there.
 
     Nodes that Slurm has made for jobs, and that are given back when they idle, are not in it: they
-    have their exporter, and nobody asks it. Only a warning.
+    have their exporter, which isn't asked. Only a warning.
     """
     monitoring = context.monitoring
     if monitoring is None or not monitoring.prometheus or context.slurm is None:

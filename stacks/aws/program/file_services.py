@@ -13,7 +13,7 @@ from .access import Group, make_group
 _NFS = (2049, 2049)
 """TCP port of NFS, all that EFS has (EFS user guide, "Using VPC security groups")."""
 _MOUNTD = ((111, 111), (20001, 20003))
-"""Ports of FSx for OpenZFS beside NFS' own: portmapper, and mountd, statd and lockd (FSx for
+"""Ports of FSx for OpenZFS next to NFS' own: portmapper, and mountd, statd and lockd (FSx for
 OpenZFS user guide, "File system access control with Amazon VPC"), over TCP and UDP."""
 
 
@@ -91,7 +91,7 @@ class OpenZfs(Component[OpenZfsArgs]):
                 for ports in _MOUNTD:
                     what = f"nodes-{number}-{protocol}-{ports[0]}"
                     group.allow("in", what, protocol, ports=ports, group=nodes)
-        # Without no_root_squash nobody may make the homes of people.
+        # Without no_root_squash root of the nodes can't make people's homes.
         options = ["rw", "crossmnt", "sync", "no_root_squash"]
         client = aws.fsx.OpenZfsFileSystemRootVolumeConfigurationNfsExportsClientConfigurationArgs
         exports = aws.fsx.OpenZfsFileSystemRootVolumeConfigurationNfsExportsArgs(
@@ -111,7 +111,7 @@ class OpenZfs(Component[OpenZfsArgs]):
             kms_key_id=plan.kms_key,
             copy_tags_to_backups=True,
             copy_tags_to_volumes=True,
-            # Deleted is what a person named for deletion: no backup stays that nobody knows of.
+            # Deleted is what a person named for deletion: no unknown backup stays.
             skip_final_backup=True,
             delete_options=["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"],
             root_volume_configuration=aws.fsx.OpenZfsFileSystemRootVolumeConfigurationArgs(

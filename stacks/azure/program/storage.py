@@ -53,30 +53,14 @@ class Account(Component[AccountArgs]):
 
     def build(self, args: AccountArgs) -> None:
         """Make the account, its rules for deleted and changed blobs, and the containers."""
-        account = storage.StorageAccount(
-            args.names(f"account-{args.plan.name}"),
-            account_name=args.plan.name,
-            resource_group_name=args.resource_group,
-            location=args.region,
-            kind="StorageV2",
-            sku=storage.SkuArgs(name="Standard_LRS"),
-            minimum_tls_version="TLS1_2",
-            enable_https_traffic_only=True,
-            allow_blob_public_access=False,
-            allow_shared_key_access=False,
-            allow_cross_tenant_replication=False,
-            public_network_access="Disabled",
-            network_rule_set=storage.NetworkRuleSetArgs(
-                default_action=storage.DefaultAction.DENY, bypass="AzureServices"
-            ),
-            encryption=_encryption(args.key),
-            identity=_identity(args.key),
-            opts=self.child(KEPT),
+        plan = args.plan
+        account = _account(
+            self, args, plan.name, kind="StorageV2", sku="Standard_LRS", tls_alone=True
         )
         self.account_id = account.id
         retention = storage.DeleteRetentionPolicyArgs(enabled=True, days=_DAYS_UNDELETED)
         storage.BlobServiceProperties(
-            args.names(f"blobs-{args.plan.name}"),
+            args.names(f"blobs-{plan.name}"),
             account_name=account.name,
             blob_services_name="default",
             resource_group_name=args.resource_group,
@@ -87,14 +71,14 @@ class Account(Component[AccountArgs]):
         )
         self.container_ids = {
             name: storage.BlobContainer(
-                args.names(f"{args.plan.name}-{name}"),
+                args.names(f"{plan.name}-{name}"),
                 account_name=account.name,
                 container_name=name,
                 resource_group_name=args.resource_group,
                 public_access=storage.PublicAccess.NONE,
                 opts=self.child(KEPT),
             ).id
-            for name in args.plan.containers
+            for name in plan.containers
         }
 
 
@@ -109,7 +93,7 @@ class ShareArgs(Args, frozen=True, kw_only=True):
 
 
 class Share(Component[ShareArgs]):
-    """A share over NFS in an account that nobody reaches but through the cluster's network."""
+    """A share over NFS in an account that is reached through the cluster's network alone."""
 
     kind = "azure:Share"
     account_id: pulumi.Output[str]
@@ -119,27 +103,10 @@ class Share(Component[ShareArgs]):
     def build(self, args: ShareArgs) -> None:
         """Make the account, its rule for deleted shares, and the share."""
         plan = args.plan
-        account = storage.StorageAccount(
-            args.names(f"account-{plan.account}"),
-            account_name=plan.account,
-            resource_group_name=args.resource_group,
-            location=args.region,
-            kind="FileStorage",
-            sku=storage.SkuArgs(name=plan.sku),
-            minimum_tls_version="TLS1_2",
-            # NFS has no TLS of its own, and Azure refuses it where only TLS is let in ("NFS file
-            # shares in Azure Files", security and networking).
-            enable_https_traffic_only=False,
-            allow_blob_public_access=False,
-            allow_shared_key_access=False,
-            allow_cross_tenant_replication=False,
-            public_network_access="Disabled",
-            network_rule_set=storage.NetworkRuleSetArgs(
-                default_action=storage.DefaultAction.DENY, bypass="AzureServices"
-            ),
-            encryption=_encryption(args.key),
-            identity=_identity(args.key),
-            opts=self.child(KEPT),
+        # NFS has no TLS of its own, and Azure refuses it where only TLS is let in ("NFS file shares
+        # in Azure Files", security and networking).
+        account = _account(
+            self, args, plan.account, kind="FileStorage", sku=plan.sku, tls_alone=False
         )
         self.account_id = account.id
         storage.FileServiceProperties(
@@ -164,6 +131,47 @@ class Share(Component[ShareArgs]):
         )
         host = f"{plan.account}.{FILES_HOST}:/{plan.account}/"
         self.device = pulumi.Output.concat(host, made.name)
+
+
+def _account(
+    owner: Account | Share,
+    args: AccountArgs | ShareArgs,
+    name: str,
+    *,
+    kind: str,
+    sku: str,
+    tls_alone: bool,
+) -> storage.StorageAccount:
+    """Make a storage account that is reached through private endpoints alone, and never by a key.
+
+    Args:
+        owner: the component that it is part of.
+        args: where it is made, and with which key.
+        name: of the account.
+        kind: of the account, as Azure calls it.
+        sku: how often and on what it keeps data.
+        tls_alone: refuse what comes without TLS.
+    """
+    return storage.StorageAccount(
+        args.names(f"account-{name}"),
+        account_name=name,
+        resource_group_name=args.resource_group,
+        location=args.region,
+        kind=kind,
+        sku=storage.SkuArgs(name=sku),
+        minimum_tls_version="TLS1_2",
+        enable_https_traffic_only=tls_alone,
+        allow_blob_public_access=False,
+        allow_shared_key_access=False,
+        allow_cross_tenant_replication=False,
+        public_network_access="Disabled",
+        network_rule_set=storage.NetworkRuleSetArgs(
+            default_action=storage.DefaultAction.DENY, bypass="AzureServices"
+        ),
+        encryption=_encryption(args.key),
+        identity=_identity(args.key),
+        opts=owner.child(KEPT),
+    )
 
 
 def _encryption(key: CustomerKey | None) -> storage.EncryptionArgs | None:

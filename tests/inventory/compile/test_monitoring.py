@@ -1,4 +1,4 @@
-"""What a watched cluster's nodes are told: who asks them, and never whom else it asks."""
+"""What a watched cluster's nodes know: who asks them, and never whom else it asks."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         "toolkit": {"enabled": gpu.driver == "container"},
         "cdi": {"enabled": True},
         "nfd": {"enabled": not gpu_pools(facts, "amd")},
-        "dcgmExporter": {"enabled": facts.spec.monitoring is not None},
+        "dcgmExporter": {"enabled": False},
         "mig": {"strategy": "single"},
         "migManager": {"enabled": any(facts.sharing(pool).mig for pool in pools)},
         "gdrcopy": {"enabled": gpu.driver == "container"},
@@ -156,7 +156,7 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
                 "nodeLabellerTolerations": tolerated,
             },
             "metricsExporter": {
-                "enable": facts.spec.monitoring is not None,
+                "enable": False,
                 "tolerations": tolerated,
             },
             "selector": {POOL: pool},
