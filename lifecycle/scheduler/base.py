@@ -69,3 +69,11 @@ class Scheduler(Protocol):
     def requeue(self, jobs: Collection[str]) -> None:
         """Put running jobs back in line; those that can't be are left running."""
         ...
+
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Return job -> "PENDING", "RUNNING" ... of those that end where these nodes are no more.
+
+        Slurm ends a job in line that asks for a node by name once its configuration lacks that
+        node (slurm 24.11, job_mgr.c: "Invalid req_nodes"), and says NODE_FAIL of it.
+        """
+        ...

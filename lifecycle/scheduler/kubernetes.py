@@ -90,6 +90,10 @@ class Kubernetes:
             if pod.is_service or (pod.owner == "Job" and (pod.namespace, pod.owner_name) in retried)
         )
 
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002  # the interface
+        """Return none: a pod that waits for a node that is no more waits on."""
+        return {}
+
     def _pods_on(self, nodes: Collection[str]) -> list[PodSeen]:
         try:
             pods = holding(see_pods(self._kubectl))

@@ -15,6 +15,8 @@ from .base import NodeUse, SchedulerSilent
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
 _LOOK = asking(f"--states={_ON_NODES} --format='%A|%N'")
+_PINNED = "squeue --noheader --format='%A|%T|%n'"
+"""Jobs that haven't ended, with the nodes that they ask for by name."""
 _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
 _LIMIT_S = 30
 
@@ -58,6 +60,13 @@ class Slurm:
         """Requeue the jobs; one that ended meanwhile, or can't be requeued, is left alone."""
         words = ["scontrol", "requeue", ",".join(jobs)]
         self._ask(as_root(self._controller, words))
+
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Return job -> state of those that ask for one of the nodes; raises SchedulerSilent."""
+        wanted = set(nodes)
+        rows = (line.split("|") for line in self._run(_PINNED).splitlines())
+        pinned = (row for row in rows if len(row) == 3 and row[2])  # noqa: PLR2004  # its columns
+        return {job: state for job, state, names in pinned if wanted & set(expand(names))}
 
     def _update(self, nodes: Collection[str], *settings: str) -> None:
         if nodes:

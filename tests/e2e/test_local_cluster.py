@@ -207,6 +207,19 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
 
 
+def test_a_node_stays_while_a_job_in_line_asks_for_it_by_name(live: LiveCluster) -> None:
+    """Slurm ends such a job, NODE_FAIL, when its configuration no longer has the node."""
+    send = "sbatch --parsable --output=/dev/null --begin=now+1hour --nodelist=gpu005 --wrap=true"
+    job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
+    live.ask_for(nodes=4)
+    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert f"(gpu005): {job}" in said.stdout + said.stderr
+    assert live.on("head", f"squeue --noheader --jobs={job} --format=%T").strip() == "PENDING"
+    assert live.on("head", "sinfo --noheader --Node --nodes=gpu005 --format=%T").split()[0] == "idle"
+    live.on("head", f"scancel {job}")
+    live.ask_for(nodes=5)
+
+
 def test_a_node_leaves_once_its_job_has_ended(live: LiveCluster) -> None:
     send = "sbatch --parsable --output=/dev/null --nodelist=gpu005 --wrap='sleep 15'"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()

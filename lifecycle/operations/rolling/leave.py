@@ -13,6 +13,8 @@ from ...planning.changes import RemovedNode
 from ...scheduler.base import MARK, NodeUse, Scheduler, SchedulerSilent
 from .roll import POLL_S, Clock, Patient
 
+_NAMED = 10
+"""Jobs that are told one by one."""
 WHY = f"{MARK}leaves the cluster"
 """The reason that the scheduler shows for a node that is about to be removed."""
 
@@ -24,6 +26,7 @@ def empty(
     requeue: bool,
     emit: Callable[[str], None],
     clock: Clock,
+    going: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Drain nodes and wait for their jobs; return node -> jobs of those whose patience ran out.
 
@@ -36,29 +39,68 @@ def empty(
         requeue: puts jobs back in line whatever the pools say.
         emit: receives in words what is waited for.
         clock: the time.
+        going: those of them whose names go too, so that no job may ask for them.
 
     Raises:
+        LifecycleError: jobs in line ask for a node that goes (GC1171).
         SchedulerSilent: nobody knows what runs where.
     """
     began = clock.now()
     uses = _answering(service.nodes(policies))
     service.drain([node for node, use in uses.items() if not use.out], WHY)
     impatient = [node for node in uses if requeue or policies[node].jobs == "requeue"]
-    if jobs := list(dict.fromkeys(job for node in impatient for job in uses[node].jobs)):
+    jobs = list(dict.fromkeys(job for node in impatient for job in uses[node].jobs))
+    _refuse_pinned(going, jobs, uses, service)
+    if jobs:
         service.requeue(jobs)
     while busy := {n: u for n, u in _answering(service.nodes(uses)).items() if u.jobs}:
         late = [node for node in busy if clock.now() - began >= policies[node].wait_s]
         if late:
-            now = service.nodes(uses)
-            service.resume([n for n, use in now.items() if use.out and use.reason == WHY])
+            _give_back(uses, service)
             return {node: busy[node].jobs for node in late}
         emit("waiting for " + ", ".join(f"{n} (job {' '.join(u.jobs)})" for n, u in busy.items()))
         clock.sleep(POLL_S)
+    _refuse_pinned(going, (), uses, service)  # some may have been submitted meanwhile
     return {}
 
 
 def _answering(uses: Mapping[str, NodeUse]) -> dict[str, NodeUse]:
     return {node: use for node, use in uses.items() if not use.silent}
+
+
+def _give_back(nodes: Collection[str], service: Scheduler) -> None:
+    """Put back into service what was taken out for this."""
+    now = service.nodes(nodes)
+    service.resume([node for node, use in now.items() if use.out and use.reason == WHY])
+
+
+def _refuse_pinned(
+    going: Collection[str], requeued: Collection[str], nodes: Collection[str], service: Scheduler
+) -> None:
+    """Refuse to remove nodes that jobs in line ask for by name: the scheduler would end those.
+
+    Args:
+        going: nodes whose names go.
+        requeued: running jobs that are about to be put back in line.
+        nodes: all that were taken out.
+        service: the scheduler.
+
+    Raises:
+        LifecycleError: GC1171; the nodes are back in service.
+    """
+    pinned = service.pinned(going) if going else {}
+    ended = [job for job, state in pinned.items() if state == "PENDING" or job in requeued]
+    if not ended:
+        return
+    _give_back(nodes, service)
+    jobs, first = ", ".join(ended[:_NAMED]), ended[0]
+    more = f" and {len(ended) - _NAMED} more" if len(ended) > _NAMED else ""
+    raise _refused(
+        f"jobs ask by name for nodes that would be removed ({fold(going)}): {jobs}{more}",
+        hint=f"scontrol update JobId={first} ReqNodeList= lets it run on any node, scancel {first} "
+        "ends it; then run up again",
+        detail="Slurm ends a job in line (NODE_FAIL) whose node its configuration no longer has",
+    )
 
 
 def leave(
@@ -85,11 +127,14 @@ def leave(
         clock: the time.
 
     Raises:
-        LifecycleError: GC1171, a job outlasts the patience of its pool, or the scheduler gives no
-            answer (exit code REFUSED). The nodes are in service as before.
+        LifecycleError: GC1171, a job outlasts the patience of its pool, asks for a node that goes
+            by name, or the scheduler gives no answer (exit code REFUSED). The nodes are in service
+            as before.
     """
     clock = clock or Clock()
+    nodes = tuple(nodes)
     pools = {node.name: node.pool for node in nodes}
+    going = [node.name for node in nodes if not node.replaced]
     policies = {
         name: spec.pools[pool].update if pool in spec.pools else Update()
         for name, pool in pools.items()
@@ -101,7 +146,8 @@ def leave(
     began = clock.now()
     report(StageStarted(name="drain", total=len(pools)))
     try:
-        busy = empty(policies, Patient(service, clock), requeue=requeue, emit=emit, clock=clock)
+        patient = Patient(service, clock)
+        busy = empty(policies, patient, requeue=requeue, emit=emit, clock=clock, going=going)
     except SchedulerSilent as silent:
         guarded = {f"pool:{pool}" for pool in pools.values()} - set(allow)
         if not guarded:

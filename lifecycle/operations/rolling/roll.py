@@ -168,6 +168,10 @@ class Patient:
         """Put jobs back in line."""
         self._asked(lambda: self._service.requeue(jobs))
 
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Return the jobs that end where these nodes are no more."""
+        return self._asked(lambda: self._service.pinned(nodes))
+
     def _asked(self, ask: Callable[[], _T]) -> _T:
         until = self._clock.now() + SILENCE_S
         while True:

@@ -49,6 +49,10 @@ class Scheduler:
         """Repair puts no job back in line."""
         raise NotImplementedError(jobs)
 
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Repair removes no name."""
+        raise NotImplementedError(nodes)
+
 
 BUSY = NodeUse(out=False, jobs=("7", "8"))
 

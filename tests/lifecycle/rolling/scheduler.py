@@ -26,6 +26,9 @@ class SchedulerDouble:
         self.most_out = 0
         self.visited: list[str] = []
         self.requeued: list[str] = []
+        self.asking: dict[str, dict[str, str]] = {}
+        """Node -> jobs that ask for it by name -> their state."""
+        self.asking_from = 0.0
 
     @property
     def clock(self) -> Clock:
@@ -67,6 +70,17 @@ class SchedulerDouble:
         self.requeued += jobs
         for job in jobs:
             self.ends[job.removeprefix("job-")] = 0.0
+
+    def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
+        """Return the jobs that ask for a node by name; they run as long as they hold it."""
+        self._answer()
+        if self.time < self.asking_from:
+            return {}
+        return {
+            job: state if state == "PENDING" or self.busy(node) else "COMPLETED"
+            for node in nodes
+            for job, state in self.asking.get(node, {}).items()
+        }
 
     def busy(self, node: str) -> bool:
         """Say whether a job holds the node now."""

@@ -85,6 +85,49 @@ def test_jobs_are_put_back_in_line_where_that_was_asked_for() -> None:
     assert scheduler.requeued == ["job-gpu003"]
 
 
+@pytest.mark.parametrize(
+    ("ends", "asking", "requeue"),
+    [(0.0, "PENDING", False), (300.0, "PENDING", False), (1e9, "RUNNING", True)],
+)
+def test_a_job_in_line_that_asks_for_the_node_by_name_is_named_and_the_node_serves_again(
+    ends: float, asking: str, requeue: bool
+) -> None:
+    """Slurm would end it with NODE_FAIL as soon as its configuration lacks the node."""
+    scheduler = SchedulerDouble({"gpu003": ends, "gpu004": 0.0})
+    scheduler.asking = {"gpu003": {"job-gpu003" if requeue else "77": asking}}
+    with pytest.raises(LifecycleError, match="ask by name") as refused:
+        leaving(scheduler, "gpu003", "gpu004", requeue=requeue)
+    (said,) = refused.value.diagnostics
+    assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
+    assert "scontrol update JobId=" in said.hint
+    assert (scheduler.reasons, scheduler.requeued) == ({}, [])
+
+
+def test_a_job_that_asks_for_the_node_and_comes_while_another_is_waited_for_is_named() -> None:
+    scheduler = SchedulerDouble({"gpu003": 300.0})
+    scheduler.asking, scheduler.asking_from = {"gpu003": {"78": "PENDING"}}, 100.0
+    with pytest.raises(LifecycleError, match=r"gpu003\): 78"):
+        leaving(scheduler, "gpu003")
+    assert scheduler.reasons == {}
+
+
+def test_a_job_that_runs_on_the_node_it_asks_for_is_waited_for_as_any_other() -> None:
+    scheduler = SchedulerDouble({"gpu003": 300.0})
+    scheduler.asking = {"gpu003": {"job-gpu003": "RUNNING"}}
+    leaving(scheduler, "gpu003")
+    assert scheduler.time >= 300.0
+
+
+def test_a_job_that_asks_for_a_node_that_is_made_again_waits_for_it() -> None:
+    scheduler = SchedulerDouble({"gpu003": 0.0})
+    scheduler.asking = {"gpu003": {"77": "PENDING"}}
+    spec = load_text(SPEC, file="spec.yaml").spec
+    assert spec is not None
+    gone = [RemovedNode(name="gpu003", pool="gpu", replaced=True)]
+    leave(spec, gone, scheduler, lambda _: None, requeue=False, allow=(), clock=scheduler.clock)
+    assert scheduler.reasons == {"gpu003": WHY}
+
+
 def test_a_node_that_the_scheduler_waits_for_holds_nothing_up() -> None:
     scheduler = SchedulerDouble({"gpu003": 1e9})
     scheduler.answers_from["gpu003"] = 1e9
