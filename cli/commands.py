@@ -59,7 +59,7 @@ VERBS = (
         "Operate",
         "Load a backup into the controller, or the control planes.",
     ),
-    Verb("state", "Operate", "Check a cluster's state for damage, and repair it."),
+    Verb("state", "Operate", "Check, repair and upgrade a cluster's state."),
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
     Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),

@@ -9,18 +9,19 @@ from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.state import StateStore
 from ...lifecycle.state.check import Damage, check_state
 from ...lifecycle.state.repair import repair_state
+from ...lifecycle.state.upgrade import upgrade_state
 from ..app import group
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer
-from ..render.operate.operations import check_text, damage_lines, repair_text
+from ..render.operate.operations import check_text, damage_lines, repair_text, upgrade_text
 
 app = group("state")
 
 
 @app.callback()
 def state() -> None:
-    """Check a cluster's state for damage, and repair it."""
+    """Check a cluster's state for damage, repair it, or upgrade it."""
 
 
 @app.command("check")
@@ -61,3 +62,19 @@ def repair(
     done = repair_state(cluster, confirm=confirm, discard=discard or ())
     answer(fmt, done, lambda: repair_text(done, stdout()))
     return done.exit_code
+
+
+@app.command("upgrade")
+def upgrade(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rewrite a state of an older gcluster for this version.
+
+    An older gcluster can't read it then. Nothing of the cluster itself is touched; up does it too.
+    """
+
+    def confirm(before: int) -> bool:
+        question = f"rewrite the state, of format {before}, for this version?"
+        return yes or ask(question, possible=fmt is Format.TEXT)
+
+    done = upgrade_state(cluster, confirm=confirm)
+    answer(fmt, done, lambda: upgrade_text(done))
+    return Exit.OK

@@ -14,6 +14,8 @@ from ...lifecycle.cluster.progress import StageFinished
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
 from ...lifecycle.planning.purchase.fallback_lists import OptionOverrides
+from ...lifecycle.state.store import OldFormatError
+from ...lifecycle.up.phase import UpResult
 from ...lifecycle.up.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
@@ -94,23 +96,44 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     began = time.monotonic()
     flags = (requeue_jobs, buy_capacity_block, from_first_option, bundle, bundle_key, no_bundle)
     approved = _approved(plan, alone=not any(flags))
-    opened = open_cluster(cluster)
     buys = frozenset(buy_capacity_block or ())
-    with open_progress(fmt.value) as report:
-        seconds = time.monotonic() - began
-        report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
-        result = up(
-            opened,
-            report,
-            confirm=_yes if yes else _asker(report, fmt, buys),
-            wishes=OptionOverrides(buy=buys, again=frozenset(from_first_option or ())),
-            requeue_jobs=requeue_jobs,
-            bundle=_bundle(bundle, bundle_key, gone=no_bundle),
-            approved=approved,
-            allow=frozenset(allow or ()),
-        )
+
+    def bring() -> UpResult:
+        opened = open_cluster(cluster)
+        with open_progress(fmt.value) as report:
+            seconds = time.monotonic() - began
+            report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
+            return up(
+                opened,
+                report,
+                confirm=_yes if yes else _asker(report, fmt, buys),
+                wishes=OptionOverrides(buy=buys, again=frozenset(from_first_option or ())),
+                requeue_jobs=requeue_jobs,
+                bundle=_bundle(bundle, bundle_key, gone=no_bundle),
+                approved=approved,
+                allow=frozenset(allow or ()),
+            )
+
+    try:
+        result = bring()
+    except OldFormatError as old:
+        _upgrade(cluster, old, fmt, yes=yes)
+        result = bring()
     answer(fmt, result, lambda: up_text(result, cluster, stdout()))
     return result.exit_code
+
+
+def _upgrade(target: str, old: OldFormatError, fmt: Format, *, yes: bool) -> None:
+    """Have the state of an older gcluster rewritten, once that is agreed to."""
+    from ...lifecycle.state.upgrade import upgrade_state  # noqa: PLC0415  # rarely needed
+
+    def confirm(_: int) -> bool:
+        question = "rewrite the state for this version?"
+        return yes or ask(question, possible=fmt is Format.TEXT)
+
+    if fmt is Format.TEXT:
+        say(old.diagnostics[0].summary)
+    upgrade_state(target, confirm=confirm)
 
 
 def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> Bundle | None:

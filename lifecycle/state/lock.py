@@ -359,7 +359,10 @@ def _owner_has_ended(state: LockState, record: LockRecord) -> Diagnostic:
 
 
 def _cluster(store: StateStore) -> str:
-    identity = store.identity()
+    try:
+        identity = store.identity()
+    except DamagedObjectError:  # the lock is what is to be told of
+        identity = None
     return identity.name if identity is not None else "CLUSTER"
 
 

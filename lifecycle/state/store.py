@@ -26,6 +26,8 @@ IDENTITY_KEY = "cluster.json"
 FORMAT_KEY = "format.json"
 FORMAT = 4
 """Version of the layout: the only one that is read, and the one that is written."""
+OLDEST = 3
+"""Version from which `gcluster state upgrade` rewrites a state."""
 
 ASIDE = "damaged"
 """Prefix of what repair found damaged: the bytes as they were."""
@@ -114,6 +116,10 @@ def damage(key: str, problem: object, target: str) -> Diagnostic:
     )
 
 
+class OldFormatError(LifecycleError):
+    """The state has an older layout, which can be upgraded (GC902)."""
+
+
 class _Format(msgspec.Struct, frozen=True):
     """Content of `format.json`."""
 
@@ -131,6 +137,7 @@ class StateStore:
         clock: Callable[[], datetime] = utc_now,
         target: str = "CLUSTER",
         checks_format: bool = True,
+        oldest: int = FORMAT,
     ) -> None:
         """Hold an opened bucket; `open` is the usual way in.
 
@@ -140,6 +147,7 @@ class StateStore:
             clock: says the time in UTC.
             target: the cluster, as commands in messages name it.
             checks_format: False: a version that can't be read is no error yet, for repair.
+            oldest: version of the layout that is written into as it is, for who upgrades it.
 
         Raises:
             LifecycleError: the state has another format (GC902), or can't be read.
@@ -149,17 +157,27 @@ class StateStore:
         self._bucket = bucket
         self._clock = clock
         self._has_format = False
+        self._oldest = oldest
+        self.version: int | None = None
+        """Of the layout, as it was when it was read; None: there is none yet."""
         if checks_format:
             self.check_format()
 
     @classmethod
-    def open(cls, url: str, *, target: str = "CLUSTER", checks_format: bool = True) -> StateStore:
+    def open(
+        cls,
+        url: str,
+        *,
+        target: str = "CLUSTER",
+        checks_format: bool = True,
+        oldest: int = FORMAT,
+    ) -> StateStore:
         """Open the state at a URL; the arguments are those of the class.
 
         Raises:
             LifecycleError: an unknown scheme, a path that can't be used, or another format.
         """
-        return cls(connect(url), url=url, target=target, checks_format=checks_format)
+        return cls(connect(url), url=url, target=target, checks_format=checks_format, oldest=oldest)
 
     def check_format(self) -> None:
         """Read the version of the layout again: others may have changed it since.
@@ -167,9 +185,9 @@ class StateStore:
         Raises:
             LifecycleError: it is not the one that this version reads (GC902), or damaged (GC900).
         """
-        version = self._version()
-        if version is not None and version != FORMAT:
-            raise _other_format(self.url, version)
+        version = self.version = self._version()
+        if version is not None and not self._oldest <= version <= FORMAT:
+            raise _other_format(self.url, version, self.target)
         if version is None and self._bucket.get(IDENTITY_KEY) is not None:
             raise self.damaged(FORMAT_KEY, "it is missing")
         self._has_format = version is not None
@@ -225,6 +243,10 @@ class StateStore:
             return without_hash(key, stored)
         except DamageError as error:
             raise self.damaged(key, error) from error
+
+    def stored(self, key: str) -> bytes | None:
+        """Return an object's bytes as they lie there, with a hash or without one; None: none."""
+        return self._bucket.get(key)
 
     def list(self, prefix: str, *, after: str | None = None) -> list[str]:
         """Return the keys under a prefix of whole path segments, sorted; those after `after`."""
@@ -321,14 +343,23 @@ class StateStore:
             self.check_format()
 
 
-def _other_format(url: str, version: int) -> LifecycleError:
-    newer = version > FORMAT
+def _other_format(url: str, version: int, target: str) -> LifecycleError:
+    summary = (
+        f"state at {url} was written by {'a newer' if version > FORMAT else 'an older'} gcluster: "
+        f"its format is {version}, this version reads {FORMAT}"
+    )
+    if OLDEST <= version < FORMAT:
+        hint = (
+            f"gcluster up {target} rewrites it for this version, gcluster state upgrade "
+            f"{target} does that alone; an older gcluster can't read it then"
+        )
+        found = Diagnostic(code="GC902", severity=Severity.ERROR, summary=summary, hint=hint)
+        return OldFormatError(found)
     return failure(
         "GC902",
-        f"state at {url} was written by {'a newer' if newer else 'an unreleased older'} gcluster: "
-        f"its format is {version}, this version reads {FORMAT}",
+        summary,
         hint="upgrade gcluster on this machine"
-        if newer
+        if version > FORMAT
         else "take the cluster down with the version that made it, delete what it left there, "
         "and bring the cluster up with this one",
     )

@@ -40,6 +40,8 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...] = ()
     left_out: str = ""
     """Nodes that took no part in the AllReduce, as a host range: drained, or busy."""
+    out_of_service: dict[str, str] = {}
+    """Node that takes no jobs though it is as the spec says -> why, where nothing else was done."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -134,8 +134,11 @@ def _admit_repaired(cluster: Cluster, observation: Observation) -> None:
         save_queue(cluster.spec, cluster.events, desired=desired, fit=there, failed={}, below=())
 
 
-def _give_back(state: UpState) -> None:
-    """Give back nodes that a killed run or a killed slurmctld left out of service."""
+def _give_back(state: UpState) -> dict[str, str]:
+    """Give back nodes that a killed run or a killed slurmctld left out of service.
+
+    Returns the nodes that are out of service after it -> why.
+    """
     cluster, before = state.cluster, state.before
     reachable = (
         host
@@ -147,12 +150,13 @@ def _give_back(state: UpState) -> None:
     if rolling.taken_out(before.stamps, ()):
         with acquire(cluster.store, tuple(cluster.spec.sites), reason="up"):
             rolling.give_back(before.stamps, ())
+    return rolling.out_of_service(before.stamps)
 
 
 def _end_unchanged(state: UpState) -> None:
     cluster = state.cluster
     _admit_repaired(cluster, state.before)
-    _give_back(state)
+    out = _give_back(state)
     state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
     verdict = _certified(state)
     state.result = UpResult(
@@ -162,6 +166,7 @@ def _end_unchanged(state: UpState) -> None:
         verdict=verdict,
         certificate_path=cluster.certificate_path if verdict is not None else None,
         exit_code=Exit.OK,
+        out_of_service=out,
     )
 
 

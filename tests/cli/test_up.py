@@ -37,6 +37,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: Exit = Exit.OK
     diagnostics: tuple[Diagnostic, ...] = ()
     left_out: str = ""
+    out_of_service: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -139,6 +140,14 @@ def test_a_node_that_took_no_part_is_not_called_ready(bringing: Callable[..., An
     assert "demo is ready, but not proven on gpu002: drained, busy or not fit for jobs." in (
         done.stdout
     )
+
+
+def test_a_cluster_with_a_drained_node_is_ready_without_it(bringing: Callable[..., Any]) -> None:
+    out = {"gpu002": "bad fan", "gpu003": ""}
+    done = bringing(UpResult(changed=False, out_of_service=out), "--yes")
+    assert "! gpu002 is out of service: bad fan" in done.stdout
+    assert "! gpu003 is out of service: no reason" in done.stdout
+    assert "demo is ready without gpu[002-003]." in done.stdout
 
 
 def test_nothing_is_called_ready_that_no_allreduce_has_proven(bringing: Callable[..., Any]) -> None:

@@ -110,7 +110,7 @@ def test_an_up_with_nothing_to_do_gives_back_what_no_person_took_out(live: LiveC
     live.on("head", "scontrol update nodename=gpu001 state=drain reason='Duplicate jobid'")
     live.on("head", "scontrol update nodename=gpu002 state=drain reason='link 3 is off'")
     result = live.json("up", str(live.spec), "--yes")
-    assert result["changed"] is False
+    assert (result["changed"], result["out_of_service"]) == (False, {"gpu002": "link 3 is off"})
     said = live.on("head", "sinfo --noheader --Node --format='%N %T' | sort -u")
     states = [line.rstrip("*") for line in said.splitlines()]  # "*": not yet heard of again
     assert states[:2] == ["gpu001 idle", "gpu002 drained"]
@@ -215,7 +215,9 @@ def test_a_node_stays_while_a_job_in_line_asks_for_it_by_name(live: LiveCluster)
     said = live.gcluster("up", str(live.spec), "--yes", expect=4)
     assert f"(gpu005): {job}" in said.stdout + said.stderr
     assert live.on("head", f"squeue --noheader --jobs={job} --format=%T").strip() == "PENDING"
-    assert live.on("head", "sinfo --noheader --Node --nodes=gpu005 --format=%T").split()[0] == "idle"
+    assert (
+        live.on("head", "sinfo --noheader --Node --nodes=gpu005 --format=%T").split()[0] == "idle"
+    )
     live.on("head", f"scancel {job}")
     live.ask_for(nodes=5)
 

@@ -3,15 +3,18 @@
 The older one is the wheel of that commit, run by this environment's Python and libraries. It brings
 a cluster up, a job runs and one waits; then this version plans, brings the same spec up, and is
 held to its promise: no job is lost, a second `up` has nothing to do, nothing drifts and `down`
-leaves nothing.
+leaves nothing. A state of an older format is rewritten by that `up`.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from gcluster.lifecycle.state.store import FORMAT, FORMAT_KEY
 
 from .conftest import ACCOUNTS, LiveCluster, until
 
@@ -51,7 +54,12 @@ def take_over(live: LiveCluster) -> None:
     until(lambda: live.on("head", STATE.format(runs)).startswith("RUNNING"))
     before = live.on("head", STATE.format(runs))
     use_this_version(live)
-    live.gcluster("plan", str(live.spec))
+    state = live.spec.parent / ".gcluster" / live.name
+    if json.loads((state / FORMAT_KEY).read_bytes())["version"] != FORMAT:
+        refused = live.gcluster("plan", str(live.spec), expect=1)
+        assert "GC902" in refused.stdout + refused.stderr
+    else:
+        live.gcluster("plan", str(live.spec))
     live.gcluster("up", str(live.spec), "--yes")
     assert live.on("head", STATE.format(runs)) == before
     assert live.on("head", STATE.format(waits)).startswith("PENDING")

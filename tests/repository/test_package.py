@@ -116,6 +116,7 @@ RUNS = {
     "expire sim.yaml": 0,
     "state check sim.yaml": 0,
     "state repair sim.yaml": 0,
+    "state upgrade sim.yaml": 0,
     "down sim.yaml --yes": 0,
 }
 """Command line -> exit code, each verb at least once. Simulated nodes run no scheduler, and nothing

@@ -114,6 +114,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "restore": ("--yes",),
     "state check": (),
     "state repair": ("--yes",),
+    "state upgrade": ("--yes",),
     "rotate munge": (),
     "rotate jwt": (),
     "rotate database": (),

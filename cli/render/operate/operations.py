@@ -17,6 +17,7 @@ from ....lifecycle.secrets.encryption import RotatedEncryption
 from ....lifecycle.state.check import Damage, StateCheck
 from ....lifecycle.state.repair import StateRepair
 from ....lifecycle.state.repair_queue import Repair
+from ....lifecycle.state.upgrade import StateUpgrade
 from ....lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 from ....schemas.derived.hostlist import fold
 from ...console import Console, Tone, pad, printable, stdout, width
@@ -323,6 +324,16 @@ def damage_lines(damage: Iterable[Damage], console: Console) -> Iterator[str]:
         mark = console.paint("error", "!")
         yield f"  {mark} {item.what} {printable(item.key)}: {printable(item.problem)}"
         yield f"      {item.remedy}: {item.then}"
+
+
+def upgrade_text(done: StateUpgrade) -> str:
+    """Return the upgrade of a state as text, with the next command."""
+    if not done.objects:
+        return f"{done.target}: the state has format {done.after}, and nothing was changed"
+    return (
+        f"{done.target}: {plural(done.objects, 'object')} of format {done.before} rewritten as "
+        f"format {done.after}\ngo on with: gcluster up {done.target}"
+    )
 
 
 def repair_text(repair: StateRepair, console: Console) -> str:

@@ -10,6 +10,7 @@ from ....lifecycle.cluster.outcome import Exit
 from ....lifecycle.down.down import DownResult
 from ....lifecycle.planning.changes import SiteAnswers
 from ....lifecycle.up.phase import UpResult
+from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Severity
 from ....stacks.provider import Leftover
 from ...console import Console, printable
@@ -44,6 +45,10 @@ def up_text(result: UpResult, target: str, console: Console) -> str:
         f"{console.paint('error', '✘')} {host} was left behind: {printable(why)}"
         for host, why in unmentioned.items()
     ]
+    lines += [
+        f"{console.paint('warning', '!')} {host} is out of service: {printable(why) or 'no reason'}"
+        for host, why in result.out_of_service.items()
+    ]
     lines += ["", _next_steps(result, target, console)]
     return console.plain("\n".join(lines))
 
@@ -56,6 +61,8 @@ def _next_steps(result: UpResult, target: str, console: Console) -> str:
         if result.left_out:
             proof = "and not proven on" if behind else "but not proven on"
             without += f", {proof} {result.left_out}: drained, busy or not fit for jobs"
+        if result.out_of_service:
+            without += f" without {fold(result.out_of_service)}"
         proven = "ready" if result.verdict is not None else "up, and no AllReduce could be run"
         state = console.paint("strong", f"{name} is {proven}{without}.")
         repair = f"gcluster repair {name} · " if behind else ""

@@ -87,6 +87,18 @@ class RollingChange:
         else:
             self._emit(f"{fold(mine)}: given back, as nobody took it out on purpose")
 
+    def out_of_service(self, stamps: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        """Return the nodes that take no jobs though they are as the spec says -> why."""
+        serving = in_service(self._inventory, stamps)
+        if self._service is None or not serving:
+            return {}
+        try:
+            uses = self._service.nodes(serving)
+        except SchedulerSilent as silent:
+            self._emit(f"the scheduler does not answer: {silent}")
+            return {}
+        return {name: use.reason for name, use in sorted(uses.items()) if use.out}
+
     def taken_out(
         self, stamps: Mapping[str, Mapping[str, str]], unfit: Collection[str]
     ) -> list[str]:

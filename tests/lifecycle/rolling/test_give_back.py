@@ -36,3 +36,4 @@ def test_nodes_come_back_that_a_killed_run_or_a_killed_slurmctld_took_out(
     rolling = change.RollingChange(spec, inventory, DeadShell(tmp_path), lambda _: None, why="test")
     rolling.give_back({}, unfit={"gpu004"})
     assert scheduler.reasons == {"gpu003": "link 3 is off", "gpu004": "Duplicate jobid"}
+    assert rolling.out_of_service({}) == scheduler.reasons
