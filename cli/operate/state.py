@@ -6,10 +6,10 @@ import typer
 
 from ...lifecycle.cluster.cluster import find_state
 from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.cluster.state_upgrade import upgrade_state
 from ...lifecycle.state import StateStore
 from ...lifecycle.state.check import Damage, check_state
 from ...lifecycle.state.repair import repair_state
-from ...lifecycle.state.upgrade import upgrade_state
 from ..app import group
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
@@ -21,7 +21,7 @@ app = group("state")
 
 @app.callback()
 def state() -> None:
-    """Check a cluster's state for damage, repair it, or upgrade it."""
+    """Check, repair and upgrade a cluster's state."""
 
 
 @app.command("check")

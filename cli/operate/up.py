@@ -125,7 +125,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 
 def _upgrade(target: str, old: OldFormatError, fmt: Format, *, yes: bool) -> None:
     """Have the state of an older gcluster rewritten, once that is agreed to."""
-    from ...lifecycle.state.upgrade import upgrade_state  # noqa: PLC0415  # rarely needed
+    from ...lifecycle.cluster.state_upgrade import upgrade_state  # noqa: PLC0415  # rarely needed
 
     def confirm(_: int) -> bool:
         question = "rewrite the state for this version?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from ....lifecycle.cluster.state_upgrade import StateUpgrade
 from ....lifecycle.nodes.images.ahead import Images
 from ....lifecycle.operations.etcd_state import EtcdRestored, SavedEtcd
 from ....lifecycle.operations.gitops.record import ControllerRecord, Followed
@@ -17,7 +18,6 @@ from ....lifecycle.secrets.encryption import RotatedEncryption
 from ....lifecycle.state.check import Damage, StateCheck
 from ....lifecycle.state.repair import StateRepair
 from ....lifecycle.state.repair_queue import Repair
-from ....lifecycle.state.upgrade import StateUpgrade
 from ....lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 from ....schemas.derived.hostlist import fold
 from ...console import Console, Tone, pad, printable, stdout, width

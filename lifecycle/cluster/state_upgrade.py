@@ -16,15 +16,13 @@ from typing import Any
 import msgspec
 
 from ...schemas.structure.decoding import decode_json
-from ..cluster.cluster import find_state
-from ..cluster.outcome import Exit, failure
 from ..operations.burst.lock import LOCK as BURST_LOCK
-from .event_types import SpecStored
-from .events import PREFIX as EVENTS
-from .events import EventLog, event_number
-from .journal import Journal, applied_key, applied_number
-from .lock import acquire, lock_states
-from .store import (
+from ..state.event_types import SpecStored
+from ..state.events import PREFIX as EVENTS
+from ..state.events import EventLog, event_number
+from ..state.journal import Journal, applied_key, applied_number
+from ..state.lock import acquire, lock_states
+from ..state.store import (
     FORMAT,
     FORMAT_KEY,
     IDENTITY_KEY,
@@ -36,6 +34,8 @@ from .store import (
     digest,
     without_hash,
 )
+from .cluster import find_state
+from .outcome import Exit, failure
 
 _LOCKS = "lock/"
 
