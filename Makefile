@@ -12,7 +12,7 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-an
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Tests without nodes, on all cores; those of a file stay together, for its fixtures.
 PARALLEL := -n auto --dist loadfile
-UNIT := "not local and not package and not editor and not stores and not kubernetes_api"
+UNIT := "not local and not package and not editor and not stores and not monitoring and not kubernetes_api"
 # What the wheel carries; the other tests are about the checkout.
 PACKAGES := schemas inventory stacks lifecycle cli
 # Built in its own module: its checksums are in its own go.sum, not all of them in the sum database.
@@ -80,6 +80,10 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 			sed -n 's/.*"Dir": "\(.*\)",/\1/p'); \
 		go build -C "$$source" -mod=readonly -buildvcs=false -o $$PWD/bin/sops ./cmd/sops; }
 	@pytest -q -n0 tests/lifecycle/state/test_bucket.py tests/lifecycle/secrets/test_sops.py $(REPORT)
+
+.PHONY: test-monitoring
+test-monitoring: environment ## hold alert rules to their cases with Debian's promtool
+	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gcluster.cli.spec import explain as verb
+from gcluster.inventory.alerts import alert_rules
 from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations
@@ -103,3 +104,20 @@ def test_json_has_the_same_words_and_the_example(run: Callable[..., Any]) -> Non
     assert [d["code"] for d in answer["example"]["diagnostics"]] == ["GC101"]
     assert answer["example"]["fails"] != answer["example"]["passes"]
     assert json.loads(run("explain", "GC949", "--format", "json").stdout)["example"] is None
+
+
+@pytest.mark.parametrize("name", sorted(alert_rules()))
+def test_every_alert_is_explained(run: Callable[..., Any], name: str) -> None:
+    done = run("explain", name)
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{name}   {alert_rules()[name].severity}, fires ")
+    found = json.loads(run("explain", name, "--format", "json").stdout)
+    assert found["do"] == list(alert_rules()[name].do)
+
+
+def test_an_alert_that_is_misspelt_is_offered(run: Callable[..., Any]) -> None:
+    done = run("explain", "NodDown")
+
+    assert done.exit_code == 64
+    assert "did you mean NodeDown" in done.output

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ....inventory.alerts import AlertRule, where
 from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ....schemas.load import Loaded, load_text
 from ....schemas.structure.fix.apply import fixed_text
@@ -66,6 +67,31 @@ def _example_parts(example: Shown, console: Console) -> list[str]:
         how = "Corrected, as gcluster validate --fix does it:" if by_machine else "Corrected:"
         parts += [console.paint("strong", how), diff]
     return parts
+
+
+def alert_text(alert: AlertRule, console: Console) -> str:
+    """Return the page of an alert: when it fires, what it means, what to do."""
+    lasting = "at once" if alert.for_ == "0s" else f"after {alert.for_}"
+    title = f"{console.paint('strong', alert.name)}   {alert.severity}, fires {lasting}"
+    parts = [title, console.plain(_wrapped(alert.means, console))]
+    parts += [console.plain(_wrapped(f"- {step}", console)) for step in alert.do]
+    if alert.needs:
+        parts.append(console.plain(_wrapped(f"Only {where(alert)}.", console)))
+    parts.append(console.paint("faint", alert.expression))
+    return "\n\n".join(parts)
+
+
+def alert_value(alert: AlertRule) -> dict[str, Any]:
+    """Return the same as a value for JSON."""
+    return {
+        "alert": alert.name,
+        "severity": alert.severity,
+        "for": alert.for_,
+        "means": alert.means,
+        "do": list(alert.do),
+        "needs": list(alert.needs),
+        "expression": alert.expression,
+    }
 
 
 def explained_value(code: CodeExplanation, example: Shown | None) -> dict[str, Any]:

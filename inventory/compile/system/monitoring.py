@@ -1,4 +1,4 @@
-"""The roles node_exporter, alertmanager and prometheus: what watches a Slurm cluster's nodes.
+"""The roles node_exporter, slurm_exporter, alertmanager and prometheus: what watches a cluster.
 
 Every node serves its metrics to whoever has the client certificate that the monitoring host alone
 has. That host is one of a pool; its Prometheus and Alertmanager listen on its loopback address,
@@ -8,14 +8,16 @@ key never leaves the vault (`lifecycle/secrets/certificates.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ....schemas.spec import KubernetesScheduler
 from ....schemas.spec.cluster import Monitoring
+from ...alerts import Condition, rule_file
 from ...hosts import AFTER_APPLY, Host
 from ..network.rdma import rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
+from ..slurm.accounting import accounting_hosts
 from ..steps import Json, Phase, Stage, Step
 
 EXPORTER_PORT = 9100
@@ -74,6 +76,40 @@ def node_exporter_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
+@role_compiler("slurm_exporter", removed=True, after=("node_exporter",))
+def slurm_exporter_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role slurm_exporter: on controllers, where Slurm's commands have its key.
+
+    Each of them has it; the one whose slurmctld works writes the figures.
+    """
+    if monitoring_of(node) is None or node.pool.role != "controller":
+        return []
+    configure: dict[str, Json] = {}
+    if accounting_hosts(node.spec, node.cluster.hosts):
+        configure["slurm_exporter_accounting"] = True
+    return [
+        _step("slurm_exporter", "install", {}),
+        _step("slurm_exporter", "configure", configure),
+        _step("slurm_exporter", "verify", {}),
+    ]
+
+
+def _conditions(node: NodeFacts) -> Iterator[Condition]:
+    """Yield what the cluster has of what alert rules may need."""
+    nodes = node.cluster.nodes.values()
+    if any(rdma_kind(each) == "infiniband" for each in nodes):
+        yield "infiniband"
+    if any(each.has_own_clock for each in nodes):
+        yield "clock"
+    if accounting_hosts(node.spec, node.cluster.hosts):
+        yield "slurmdbd"
+
+
+def _verbatim(text: str) -> str:
+    """Return a text whose braces are Prometheus', and not Ansible's."""
+    return f"{{% raw %}}{text}{{% endraw %}}"
+
+
 def _of_server(role: str) -> dict[str, str]:
     return {
         f"{role}_authority_file": AUTHORITY_SECRET,
@@ -110,7 +146,10 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     if host is None or monitoring is None:
         return []
     named: dict[str, Json] = {"prometheus_host": host.name}
-    configure = named | {"prometheus_cluster": node.spec.name}
+    configure = named | {
+        "prometheus_cluster": node.spec.name,
+        "prometheus_rules": _verbatim(rule_file(tuple(_conditions(node)))),
+    }
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)
     targets: dict[str, Json] = {"prometheus_targets": _targets(node.cluster.by_pool.values())}

@@ -1,0 +1,104 @@
+"""The table of alert rules (`data/rules.yaml`), and the rule file that a cluster gets of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+from ...schemas.spec.model import SpecModel
+from ...schemas.structure.compose import read_data_file
+
+_DATA = Path(__file__).parent / "data"
+Condition: TypeAlias = Literal["infiniband", "clock", "slurmdbd"]
+"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, a slurmdbd."""
+_INTERVAL = "5s"
+"""Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_METRIC = re.compile(r"\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+)\b(?!\()")
+
+
+class AlertRule(SpecModel, frozen=True, kw_only=True):
+    """One alert: when it fires, what it says, and its page."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Z][A-Za-z]+$")]
+    severity: Literal["critical", "warning"]
+    expression: str
+    """PromQL; it has no value where all is well."""
+    for_: Annotated[str, Meta(pattern=r"^[0-9]+[smhd]$")] = msgspec.field(name="for")
+    """How long it holds before the alert fires."""
+    needs: tuple[Condition, ...] = ()
+    summary: str
+    """One line, with Prometheus' templates for labels and the value."""
+    means: str
+    do: tuple[str, ...]
+    """Steps for whoever is called, the first one first."""
+
+
+class _Rules(SpecModel, frozen=True):
+    rules: tuple[AlertRule, ...]
+
+
+class _Metrics(SpecModel, frozen=True, kw_only=True):
+    prometheus: tuple[str, ...]
+    alertmanager: tuple[str, ...]
+    node: tuple[str, ...]
+    hardware: tuple[str, ...]
+    slurm: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def alert_rules() -> dict[str, AlertRule]:
+    """Return all rules by name, in the order of the table."""
+    return {rule.name: rule for rule in read_data_file(_DATA / "rules.yaml", _Rules).rules}
+
+
+@lru_cache(maxsize=1)
+def exported_metrics() -> dict[str, tuple[str, ...]]:
+    """Return the metrics that rules may ask, by exporter."""
+    return msgspec.structs.asdict(read_data_file(_DATA / "metrics.yaml", _Metrics))
+
+
+def metrics_of(expression: str) -> set[str]:
+    """Return the names of metrics that an expression asks; words in strings are none."""
+    return set(_METRIC.findall(_STRING.sub('""', expression)))
+
+
+def rule_file(conditions: Collection[Condition], page: str = "gcluster explain") -> str:
+    """Return Prometheus' rule file, YAML, for a cluster that has what is listed.
+
+    Args:
+        conditions: what the cluster has; rules that need something else are left out.
+        page: command that shows an alert's page, an annotation of each.
+    """
+    rules = [
+        {
+            "alert": rule.name,
+            "expr": rule.expression,
+            "for": rule.for_,
+            "labels": {"severity": rule.severity},
+            "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"},
+        }
+        for rule in alert_rules().values()
+        if set(rule.needs) <= set(conditions)
+    ]
+    group = {"name": "gcluster", "interval": _INTERVAL, "rules": rules}
+    return yaml.dump({"groups": [group]}, Dumper=_Dumper, sort_keys=False, width=1000)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes expressions of several lines as such."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,133 @@
+"""Each alert asks only what is exported, fires where it should, and ends; promtool judges."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from gcluster.inventory.alerts import (
+    Condition,
+    alert_rules,
+    alerts_page,
+    exported_metrics,
+    metrics_of,
+    rule_file,
+)
+
+CASES = Path(__file__).parents[2] / "cases"
+KNOWN: dict[str, dict[str, Any]] = yaml.safe_load(
+    (CASES / "alerts.yaml").read_text(encoding="utf-8")
+)
+EVERYTHING = get_args(Condition)
+
+
+def rules_of(text: str) -> list[dict[str, Any]]:
+    [group] = yaml.safe_load(text)["groups"]
+    found: list[dict[str, Any]] = group["rules"]
+    return found
+
+
+def promtool_tests(name: str, folder: Path) -> Path:
+    """Write the cases of an alert as promtool reads them."""
+    case, rule = KNOWN[name], alert_rules()[name]
+    expected = {
+        "exp_labels": {"severity": rule.severity, **case["labels"]},
+        "exp_annotations": {"summary": case["summary"], "runbook": f"gcluster explain {name}"},
+    }
+    tests = [
+        {
+            "name": "fires and ends",
+            "series": case["fires"],
+            "alerts": {case["at"]: [expected], case["ends"]: []},
+        },
+        *(
+            {"name": why, "series": series, "alerts": {case["at"]: []}}
+            for why, series in case["quiet"].items()
+        ),
+    ]
+    (folder / "rules.yml").write_text(rule_file(EVERYTHING), encoding="utf-8")
+    document = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "15s",
+        "tests": [
+            {
+                "name": test["name"],
+                "interval": "15s",
+                "input_series": [{"series": s, "values": v} for s, v in test["series"].items()],
+                "alert_rule_test": [
+                    {"eval_time": at, "alertname": name, "exp_alerts": alerts}
+                    for at, alerts in test["alerts"].items()
+                ],
+            }
+            for test in tests
+        ],
+    }
+    path = folder / "test.yml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.monitoring
+@pytest.mark.parametrize("name", sorted(alert_rules()))
+def test_an_alert_fires_and_ends_and_not_where_all_is_well(name: str, tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None, "make test-monitoring brings promtool"
+    test = promtool_tests(name, tmp_path)
+
+    done = subprocess.run(
+        [promtool, "test", "rules", str(test)], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_has_cases_and_some_in_which_it_is_quiet() -> None:
+    assert KNOWN.keys() == alert_rules().keys()
+    assert [name for name, case in KNOWN.items() if not case["quiet"]] == []
+
+
+def test_rules_ask_what_is_exported_and_nothing_is_listed_in_vain() -> None:
+    listed = {metric for metrics in exported_metrics().values() for metric in metrics}
+    asked = {name: metrics_of(rule.expression) for name, rule in alert_rules().items()}
+
+    assert {name: unknown for name, used in asked.items() if (unknown := used - listed)} == {}
+    assert listed == set().union(*asked.values())
+
+
+def test_words_in_strings_and_functions_are_no_metrics() -> None:
+    assert metrics_of('node_a{x="node_b"} and rate(slurm_c[5m])') == {"node_a", "slurm_c"}
+
+
+@pytest.mark.parametrize("version", ["1.5.0", "1.9.0"])
+def test_what_node_exporter_is_said_to_export_it_did(version: str) -> None:
+    recorded = (CASES / f"metrics/node-{version}.txt").read_text(encoding="utf-8").splitlines()
+    # 1.5.0 was recorded where neither systemd nor a file of figures was.
+    absent = {"node_systemd_unit_state", "node_textfile_mtime_seconds"}
+
+    assert set(exported_metrics()["node"]) - set(recorded) <= (
+        absent if version == "1.5.0" else set()
+    )
+
+
+def test_rules_that_need_what_a_cluster_lacks_are_left_out() -> None:
+    names = {rule["alert"] for rule in rules_of(rule_file(()))}
+
+    assert "NodeDown" in names
+    assert names.isdisjoint({"InfinibandDown", "ClockSkew", "SlurmDatabaseDown"})
+    assert len(rules_of(rule_file(EVERYTHING))) == len(alert_rules())
+
+
+def test_every_alert_names_its_page() -> None:
+    for rule in rules_of(rule_file(EVERYTHING)):
+        assert rule["annotations"]["runbook"] == f"gcluster explain {rule['alert']}"
+
+
+def test_the_page_of_alerts_is_that_of_the_table(root: Path) -> None:
+    written = (root / "docs/alerts.md").read_text(encoding="utf-8")
+
+    assert written == alerts_page(), "python -m gcluster.inventory.alerts > docs/alerts.md"

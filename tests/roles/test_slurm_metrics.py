@@ -1,0 +1,202 @@
+"""Slurm's figures as the controllers write them: of recorded answers, of many, of hostile ones."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gcluster.inventory.alerts import exported_metrics
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "molecule/slurm_exporter/recordings"
+NOW = 1_795_846_000.0
+SERIES = re.compile(r'[a-z_:]+(\{([a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?[0-9.e+-]+')
+"""A line of the text format (prometheus/docs, instrumenting/exposition_formats.md)."""
+JOB = dict.fromkeys(("account", "user", "qos", "partition"), "x") | {
+    "state": "RUNNING",
+    "reason": "None",
+    "eligible": "1795845000",
+    "cpus": "8",
+    "nodes": "1",
+    "tres": "cpu=8,mem=100G,node=1,billing=8,gres/gpu=2,gres/gpu:h100=2",
+}
+
+
+@pytest.fixture(scope="module")
+def metrics() -> ModuleType:
+    path = ROOT / "roles/slurm_exporter/files/libexec/slurm-metrics.py"
+    spec = importlib.util.spec_from_file_location("slurm_metrics", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def state(metrics: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "totals.json"
+    monkeypatch.setattr(metrics, "STATE", path)
+    return path
+
+
+def recorded(tool: str, call: str) -> Any:
+    text = (RECORDED / tool).read_text(encoding="utf-8").partition(f"$ {call}\n")[2]
+    return json.loads(text.partition("\n$ ")[0].partition("\n== ")[0])
+
+
+def page_of(metrics: ModuleType, jobs: list[dict[str, str]]) -> str:
+    page = metrics.Page()
+    metrics.of_jobs(page, jobs, NOW)
+    return str(page.text())
+
+
+def every_line_is_one_series(text: str) -> bool:
+    lines = [line for line in text.splitlines() if not line.startswith("# TYPE ")]
+    return all(SERIES.fullmatch(line) for line in lines)
+
+
+def test_a_cluster_s_nodes_and_scheduler_are_said_by_the_plugin_s_names(
+    metrics: ModuleType,
+) -> None:
+    page = metrics.Page()
+    metrics.of_nodes(page, recorded("scontrol", "scontrol show nodes --json")["nodes"])
+    metrics.of_scheduler(page, recorded("sdiag", "sdiag --json")["statistics"])
+    text = page.text()
+
+    for line in (
+        "slurm_nodes 2",
+        'slurm_node_cpus{node="gpu001"} 192',
+        'slurm_node_gpus_alloc{node="gpu001"} 6',
+        'gcluster_slurm_node_drained{node="gpu002"} 0',
+        "slurm_schedule_cycle_last 16",
+        "slurm_slurmdbd_queue_size 0",
+        'gcluster_slurm_user_rpcs_total{username="ada"} 3',
+    ):
+        assert f"{line}\n" in text
+    assert every_line_is_one_series(text)
+
+
+def test_jobs_of_squeue_are_counted_by_account_user_qos_and_partition(metrics: ModuleType) -> None:
+    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    text = page_of(metrics, metrics.rows(said))
+
+    for line in (
+        "slurm_jobs 9",
+        "slurm_jobs_running 3",
+        "slurm_jobs_gpus_alloc 6",
+        'gcluster_slurm_jobs_pending{reason="Resources"} 1',
+        'gcluster_slurm_gpus{account="nlp",user="ada",qos="normal",partition="main"} 6',
+        'slurm_user_jobs_pending{username="bob"} 1',
+        'gcluster_slurm_pending_wait_seconds{partition="main",quantile="1"} 183',
+    ):
+        assert f"{line}\n" in text
+
+
+def test_every_figure_of_slurm_that_rules_ask_is_written(metrics: ModuleType) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+    page = metrics.Page()
+    node |= {"state": ["DOWN", "DRAIN", "COMPLETING"], "reason": "broken"}
+    metrics.of_nodes(page, [node])
+    metrics.of_scheduler(page, recorded("sdiag", "sdiag --json")["statistics"])
+    by_main = {"gcluster_slurm_up", "gcluster_slurm_dbd_up"}
+
+    assert set(exported_metrics()["slurm"]) - by_main <= set(page.values)
+
+
+@pytest.mark.parametrize(
+    ("states", "drained"),
+    [
+        (["IDLE"], 0),
+        (["IDLE", "DRAIN"], 1),
+        (["MIXED", "REBOOT_REQUESTED"], 1),
+        (["DOWN", "NOT_RESPONDING"], 0),
+    ],
+)
+def test_a_node_that_somebody_took_out_differs_from_one_that_broke(
+    metrics: ModuleType, states: list[str], drained: int
+) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+    page = metrics.Page()
+    metrics.of_nodes(page, [node | {"state": states}])
+
+    assert page.values["gcluster_slurm_node_drained"] == {(("node", "gpu001"),): drained}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'a"} 1\nup 0',
+        "back\\slash",
+        "x" * 5000,
+        "<script>alert(1)</script>",
+        "\x00\x1b[31m",
+        "ü\ud800",
+    ],
+)
+def test_a_hostile_name_stays_one_label_of_one_line(metrics: ModuleType, name: str) -> None:
+    text = page_of(metrics, [JOB | {"account": name, "user": name}])
+
+    assert every_line_is_one_series(text)
+    assert "\nup " not in text
+    text.encode()
+
+
+def test_five_thousand_jobs_of_as_many_users_are_a_page_of_bounded_size(
+    metrics: ModuleType,
+) -> None:
+    jobs = [JOB | {"user": f"user{number:04}"} for number in range(5000)]
+    text = page_of(metrics, jobs)
+
+    assert "slurm_jobs_running 5000\n" in text
+    assert "slurm_jobs_gpus_alloc 10000\n" in text
+    assert 'slurm_user_jobs_running{username="(other)"} 3000\n' in text
+    assert len(text) < 1_000_000
+
+
+def test_two_thousand_nodes_are_all_said(metrics: ModuleType) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+    page = metrics.Page()
+    metrics.of_nodes(page, [node | {"name": f"gpu{number:04}"} for number in range(2000)])
+
+    assert "slurm_nodes 2000\n" in page.text()
+    assert page.text().count("slurm_node_cpus{") == 2000
+    assert len(page.text()) < 1_500_000
+
+
+def test_gpu_seconds_grow_by_what_is_held_and_not_over_a_gap(
+    metrics: ModuleType, state: Path
+) -> None:
+    held = {"nlp": 8}
+    assert metrics.gpu_seconds(held, NOW) == {"nlp": 0}
+    assert metrics.gpu_seconds(held, NOW + 15) == {"nlp": 120}
+    assert metrics.gpu_seconds({}, NOW + 30) == {"nlp": 120}
+    assert metrics.gpu_seconds(held, NOW + 3000) == {"nlp": 120}
+    assert metrics.gpu_seconds(held, NOW + 2000) == {"nlp": 120}, "the clock went back"
+    state.write_text("{")
+    assert metrics.gpu_seconds(held, NOW) == {"nlp": 0}
+
+
+@pytest.mark.parametrize(
+    ("pings", "expected"),
+    [
+        ([{"hostname": "head01", "pinged": "UP"}], True),
+        ([{"hostname": "head01.lan", "responding": True}], True),
+        ([{"hostname": "head02", "responding": True}, {"hostname": "head01"}], False),
+        ([{"hostname": "head02", "pinged": "DOWN"}, {"hostname": "head01", "pinged": "UP"}], True),
+        ([{"hostname": "head01", "pinged": "DOWN"}], None),
+        ([], None),
+    ],
+)
+def test_the_controller_in_charge_is_the_first_that_answers(
+    metrics: ModuleType, pings: list[dict[str, Any]], expected: bool | None
+) -> None:
+    assert metrics.in_charge(pings, "head01") is expected
