@@ -365,13 +365,14 @@ def page_of_nodes(*, accounting: bool) -> Page:
             page.add("gcluster_slurm_dbd_up", 0)
     try:
         nodes = json.loads(output_of("scontrol", "show", "nodes", "--json"))["nodes"]
-        of_scheduler(page, json.loads(output_of("sdiag", "--json"))["statistics"])
-        of_nodes(page, nodes)
-        page.add("gcluster_slurm_up", 1)
+        statistics = json.loads(output_of("sdiag", "--json"))["statistics"]
     except (NoAnswerError, ValueError, KeyError) as error:
         print(error, file=sys.stderr)
-        page = Page()
         page.add("gcluster_slurm_up", 0)
+        return page
+    of_scheduler(page, statistics)
+    of_nodes(page, nodes)
+    page.add("gcluster_slurm_up", 1)
     return page
 
 
