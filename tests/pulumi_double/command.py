@@ -7,13 +7,15 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .backend import SECRET, Refusal, StackFiles, now
-from .clouds import Cloud
-from .crypter import Crypter
-from .deployment import Deployment
-from .events import EventStream
+
+if TYPE_CHECKING:  # a call of the SDK is a process, and most of its calls need none of these
+    from .clouds import Cloud
+    from .crypter import Crypter
+    from .deployment import Deployment
+    from .events import EventStream
 
 Json = dict[str, Any]  # the command's JSON
 VERSION = "v3.999.0-double"

@@ -42,10 +42,18 @@ class CloudSite(msgspec.Struct, frozen=True):
         return program
 
     def recorded(self) -> RecordedGraph:
-        """Return the program as recorded offline."""
-        made = provider(self.cloud)
-        assert isinstance(made, CloudProvider)
-        return made.record(self.spec, self.name)
+        """Return the program as recorded offline, once a process."""
+        _, graph = _GRAPHS.get(id(self), (self, None))
+        if graph is None:
+            made = provider(self.cloud)
+            assert isinstance(made, CloudProvider)
+            graph = made.record(self.spec, self.name)
+            _GRAPHS[id(self)] = self, graph
+        return graph
+
+
+_GRAPHS: dict[int, tuple[CloudSite, RecordedGraph]] = {}
+"""What was recorded, by the identity of its site, which is kept so that no other gets it."""
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcluster.inventory.compile.steps import PHASES, Stage
@@ -97,6 +97,7 @@ def test_no_node_s_variables_name_a_compute_host(case: str) -> None:
             assert not [name for name in names if name in text]
 
 
+@settings(max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("case_name", golden.NAMES)
 def test_the_order_of_keys_changes_nothing(case_name: str, data: st.DataObject) -> None:

@@ -70,7 +70,7 @@ def objects_of(case: str) -> list[tuple[str, Object]]:
         (name, made)
         for name, text in sorted(files_of(case).items())
         if not _holds_no_objects(name)
-        for made in yaml.safe_load_all(text)
+        for made in yaml.load_all(text, Loader=yaml.CSafeLoader)
     ]
 
 
