@@ -160,10 +160,11 @@ def test_a_rotation_ends_when_the_controller_has_heard_from_the_nodes_that_serve
 
 
 def test_a_scheduler_that_is_silent_after_a_rotation_does_not_undo_it(
-    machines: Machines, vault: SecretVault
+    machines: Machines, vault: SecretVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = SchedulerDouble({})
     scheduler.silent_from = 0.0
+    monkeypatch.setattr(rotation, "Clock", lambda: scheduler.clock)
     assert rotate_munge(HOSTS, machines, vault, scheduler, silent).exit_code is Exit.OK
 
 
