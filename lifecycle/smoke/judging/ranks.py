@@ -16,11 +16,11 @@ WRONG_NUMBERS = 7
 """Exit status of nccl-tests and of our payload when values were wrong (facts: its sources)."""
 
 _ENDED_WITH_7 = re.compile(
-    rf"exit(?:ed with exit)? (?:code|status)\D{{0,3}}{WRONG_NUMBERS}\b"
-    r"|^mpirun detected|^Primary job",
+    rf"(?:exit(?:ed with(?: exit)?)?|non-zero) (?:code|status)\D{{0,3}}{WRONG_NUMBERS}\b"
+    r"|\bmpirun detected|\bPrimary job|BAD TERMINATION",
     re.IGNORECASE,
 )
-"""How launchers tell it; mpirun says the status only in a later line."""
+"""How launchers tell it; mpirun and Hydra say the status only in a later line."""
 _IN_ONE_DOMAIN = "nvlink"
 
 

@@ -21,7 +21,9 @@ _TAG = rf"""(?:\[?{_CLOCK}\]?)?          # --timestamp-output, --output timestam
     (?:\[[^\[\]\s]+:\w+\])?              # --output tag-detailed: [host:pid]
     (?<=[\]\d])<std(?:out|err|diag)>:"""
 _MPI_TAG = re.compile(_TAG, re.VERBOSE)
-_ROW = r"\s*\d+\s+\d+\s+[a-z]\w*\s+[a-z]+\s"
+_NUMBERS_AND_NAMES = r"\d+\s+\d+\s+[a-z]\w*\s+[a-z]+\s"
+_ROW = rf"\s*{_NUMBERS_AND_NAMES}"
+_ROW_HEAD = re.compile(_ROW)
 _PREFIX = re.compile(
     rf"""{_TAG.replace("?P<rank>", "?:")}\ ?
     |   \s*\d+:\ (?=.)                      # srun --label
@@ -38,12 +40,34 @@ _PREFIX = re.compile(
 )
 
 
+_OWN = r"""Rank\s|nThread|nccl-tests\s|size\s|error:|gcluster\s|Reducing\s|Collective\s
+    |[A-Z][\w ]*:"""
+_OTHER_LABEL = re.compile(
+    rf"[^#]{{0,200}}?(?:^|[\s:>|\])])(?=\#\s*(?:{_OWN})|{_NUMBERS_AND_NAMES})", re.VERBOSE
+)
+"""Any label at all: what stands before a comment of nccl-tests or a row. It ends in a blank or a
+sign, and a row tells where it begins: it alone has two numbers before the name of a type."""
+
+
+def decoded(line: str) -> str:
+    """Return a line without what another encoding left in it: PowerShell's `>` writes UTF-16."""
+    if "\0" in line:
+        line = line.replace("\0", "")
+    return line.lstrip("\ufeff\ufffd")
+
+
 def strip(line: str) -> str:
     """Return the line as its program wrote it, without its newline."""
     text = _TERMINAL.sub("", line.rstrip("\n"))
     while match := _PREFIX.match(text):
         text = text[match.end() :]
     return text.rstrip()
+
+
+def without_other_label(text: str) -> str:
+    """Return a stripped line without a label that isn't known: of journald, stern, PALS, ts ..."""
+    match = None if _ROW_HEAD.match(text) else _OTHER_LABEL.match(text)
+    return text[match.end() :] if match else text
 
 
 class LinesByRank:

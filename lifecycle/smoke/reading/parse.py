@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from .labels import LinesByRank, strip
+from .labels import LinesByRank, decoded, strip, without_other_label
 from .log import AllReduceLog, Footer, NcclFacts, Options, Rank, Row, Transport
 from .nccl import NcclReader
 from .rails import RailReader
@@ -44,10 +44,17 @@ _ROW_INSIDE = re.compile(r"\d\s+\d+\s+[a-z]\w*\s+[a-z]+\s+-?\d")
 _ERROR = re.compile(
     r"""Test\ (?:NCCL|CUDA|HIP|timeout|failure)
     |   :\ Test\ failure
-    |   ^(?:srun|slurmstepd|salloc|prterun|mpirun):\ (?:error|fatal)
-    |   ^srun:\ Force\ Terminated|^slurmstepd:.*CANCELLED
-    |   ^mpirun\ detected\ that|^Primary\ job\s+terminated|exited\ on\ signal
+    |   \b(?:srun|salloc|prterun|mpirun|slurmstepd(?:-[\w.-]+)?):\ (?:error|fatal)
+        (?!:\ couldn.t\ chdir\ to\ .*:\ going\ to\ /tmp\ instead)  # and so the job runs on
+    |   \bsrun:\ Force\ Terminated|\bslurmstepd(?:-[\w.-]+)?:.*CANCELLED
+    |   \bmpirun\ detected\ that|\bPrimary\ job\s+terminated|exited\ on\ signal
     |   MPI_ABORT\ was\ invoked|\*\*\*\ Process\ received\ signal
+    |   BAD\ TERMINATION\ OF\ ONE|TERMINATED\ WITH\ THE\ EXIT\ STRING     # Hydra, Intel MPI
+    |   \brank\ \d+\ (?:died\ from\ signal|exited\ with\ code\ [1-9])      # PALS
+    |   command\ terminated\ with\ exit\ code                             # kubectl exec
+    |   Command\ (?:exited\ with\ non-zero\ status|terminated\ by\ signal)  # GNU time
+    |   core\ dumped|terminate\ called\ after\ throwing|ChildFailedError
+    |   Speicherzugriffsfehler|Erreur\ de\ segmentation|Violaci.n\ de\ segmento|段错误  # glibc's
     |   [Ss]egmentation\ fault|Traceback\ \(most\ recent|Out\ Of\ Memory|oom[-_]kill
     |   ^allreduce:[ ]
     """,
@@ -81,19 +88,21 @@ class LogParser:
 
     def feed(self, line: str) -> Row | None:
         """Take one line; return the row that it completed, if any."""
-        line = self._lines.join(line)
+        line = self._lines.join(decoded(line))
         if "NCCL" in line:
             self._nccl.feed(strip(line) if "\x1b" in line else line)
             before, info, _ = line.partition(" NCCL INFO ")
             if info and not ("  " in before and _ROW_INSIDE.search(before)):
                 return None
         text = strip(line)
+        if not text.startswith("#"):
+            if _ERROR.search(text):
+                if len(self._errors) < MOST_ERRORS:
+                    self._errors.append(text.strip())
+                return None
+            text = without_other_label(text)
         if text.startswith("#"):
             self._comment(text)
-            return None
-        if _ERROR.search(text):
-            if len(self._errors) < MOST_ERRORS:
-                self._errors.append(text.strip())
             return None
         return self._table_line(text)
 
