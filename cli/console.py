@@ -232,18 +232,18 @@ def ask(question: str, *, possible: bool = True) -> bool:
         possible: False where an answer could not be given, e.g. when a program reads the output.
 
     Raises:
-        LifecycleError: there is nobody to ask (exit code REFUSED).
+        LifecycleError: there is no terminal to confirm on (exit code REFUSED).
     """
     return _answer(f"{question} [y/N] ", possible=possible).lower() in {"y", "yes"}
 
 
 def _answer(prompt: str, *, possible: bool) -> str:
-    """Return what is typed; "" at the end of input. Raises LifecycleError: nobody can type."""
+    """Return what is typed; "" at the end of input. Raises LifecycleError: no terminal."""
     if not (possible and can_ask()):
         raise failure(
             "GC942",
-            "nobody can be asked here: nothing was changed",
-            hint="give --yes to do it without asking",
+            "no terminal to confirm on: nothing was changed",
+            hint="pass --yes to confirm",
             exit_code=Exit.REFUSED,
         )
     try:

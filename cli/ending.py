@@ -54,7 +54,7 @@ def run(main: Callable[[], Any]) -> int:
     except TyperException as error:
         return _usage_error(error)
     except BrokenPipeError:
-        _drop_output()  # whoever read it has gone
+        _drop_output()  # the reader of the pipe is gone
         return 1
     except OSError as error:
         _drop_output()

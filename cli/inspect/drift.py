@@ -55,7 +55,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """Show drift: sites, nodes, fabric and scheduler since up.
 
     One SSH exec a node; changes nothing without --fix. What only the spec file says is no drift:
-    plan tells of that. Exit code 1 when somebody could not be asked.
+    plan shows that. Exit code 1 when a node or scheduler could not be queried.
     """
     opened = open_cluster(cluster, running=True)
     if accept:
@@ -96,7 +96,7 @@ def _yes(_: Plan) -> bool:
 
 
 def _asker(report: LineProgress, fmt: PlanFormat) -> Callable[[Plan], bool]:
-    """Return what shows the plan and asks; in JSON nobody is asked and nothing is shown."""
+    """Return what shows the plan and asks; in JSON without showing or asking anything."""
 
     def confirm(plan: Plan) -> bool:
 

@@ -1,4 +1,4 @@
-"""`gcluster drain`: nodes out of service, for a reason that everybody sees."""
+"""`gcluster drain`: nodes out of service, for a reason that all users see."""
 
 from typing import Annotated
 

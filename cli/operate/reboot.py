@@ -50,7 +50,7 @@ def _yes(_: tuple[Pace, ...]) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format) -> Callable[[tuple[Pace, ...]], bool]:
-    """Return what shows the waves and asks; in JSON nobody is asked and nothing is shown."""
+    """Return what shows the waves and asks; in JSON without showing or asking anything."""
 
     def confirm(paces: tuple[Pace, ...]) -> bool:
 

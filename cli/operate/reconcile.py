@@ -102,10 +102,10 @@ def reconcile(  # noqa: PLR0917  # typer reads the options from the parameters
 ) -> Exit | None:
     """Apply what is merged to a repository of specs.
 
-    The guards of up apply, and the status of each cluster is reported. It asks nobody, waits for
-    whoever holds a cluster's lock, and pauses longer after each failure. With --once the exit code
-    tells the worst: 0 all is as merged, 1 failed, 2 what was merged is wrong, 3 something waits, 4
-    refused, 6 locked.
+    The guards of up apply, and the status of each cluster is reported. It needs no
+    confirmation, waits for locks, and pauses longer after each failure. With --once the exit
+    code is the worst result: 0 all is as merged, 1 failed, 2 what was merged is wrong, 3 something
+    waits, 4 refused, 6 locked.
     """
     if ctx.invoked_subcommand is not None:
         return None
@@ -149,7 +149,7 @@ _ENDED = {
     Exit.SPEC: "what was merged is wrong, and nothing of it was applied",
     Exit.PENDING: "something waits",
     Exit.REFUSED: "refused",
-    Exit.LOCKED: "somebody else holds a lock",
+    Exit.LOCKED: "lock held by another process",
 }
 
 

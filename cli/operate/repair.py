@@ -51,7 +51,7 @@ def _yes(_: tuple[Intended, ...]) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format) -> Callable[[tuple[Intended, ...]], bool]:
-    """Return what shows the nodes and asks; in JSON nobody is asked and nothing is shown."""
+    """Return what shows the nodes and asks; in JSON without showing or asking anything."""
 
     def confirm(intended: tuple[Intended, ...]) -> bool:
 

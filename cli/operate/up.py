@@ -74,7 +74,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Option(
             "--plan",
             metavar="FILE",
-            help="Do what this plan says, and nothing else; nobody is asked (plan --out makes it).",
+            help="Apply exactly this plan, without confirmation (made by plan --out).",
         ),
     ] = None,
     allow: Annotated[
@@ -164,7 +164,7 @@ def _yes(_: Plan) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format, buys: frozenset[str]) -> Callable[[Plan], bool]:
-    """Return what shows a plan and asks; in JSON nobody is asked and nothing is shown.
+    """Return what shows a plan and asks; in JSON without showing or asking anything.
 
     A purchase is asked for by the pool's name, with its price.
     """

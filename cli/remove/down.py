@@ -58,7 +58,7 @@ def _yes(_: tuple[Leftover, ...]) -> bool:
 def _asker(
     report: LineProgress, fmt: Format, named: tuple[str, ...]
 ) -> Callable[[tuple[Leftover, ...]], bool]:
-    """Return what shows what there is and asks; in JSON nobody is asked and nothing is shown."""
+    """Return what shows what there is and asks; in JSON without showing or asking anything."""
 
     def confirm(existing: tuple[Leftover, ...]) -> bool:
 

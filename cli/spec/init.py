@@ -48,7 +48,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Option(
             "--provider",
             help="Nodes on this machine (local), hosts that exist, a GPU cloud's list of hosts, or "
-            "a cloud; default: asked for, local where nobody can be asked.",
+            "a cloud; default: prompt, or local without a terminal.",
             show_default=False,
         ),
     ] = None,

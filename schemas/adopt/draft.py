@@ -20,7 +20,7 @@ from .source import ORDER, Kind, Path, Source, shown, words
 _WIDTH = 100
 _ARCHITECTURES = FilePath(__file__).with_name("architectures.yaml")
 Why: TypeAlias = Callable[[Path, Any], tuple[str, Kind]]
-"""Says of a setting that nobody read why it isn't carried over."""
+"""Returns for a setting that was not read why it isn't carried over."""
 _HEADS: dict[Kind, str] = {
     "unfinished": "Not known here; the spec waits for it:",
     "guess": "Written, though the source doesn't say it:",

@@ -26,7 +26,7 @@ _SHELL = re.compile(r"\$\{(\w+)\}|^\$([A-Z]\w*)$|\b(PLACEHOLDER_\w+)")
 
 
 def unresolved(value: Any) -> bool:
-    """Say whether a text still has a variable in it that somebody has to fill in."""
+    """Say whether a text still contains a variable without a value."""
     return isinstance(value, str) and _UNRESOLVED.search(value) is not None
 
 
@@ -65,7 +65,7 @@ class Setting(msgspec.Struct, frozen=True):
     path: Path
     value: Any
     why: str
-    """"" where nobody has looked at it."""
+    """"" where it was not read yet."""
     kind: Kind
 
 

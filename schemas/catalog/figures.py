@@ -97,7 +97,7 @@ _HOURS_PER_DAY = 24
 
 
 class ObservedFailures(SpecModel, frozen=True, kw_only=True):
-    """What somebody counted; give interruptions of a job, or failures of a fleet."""
+    """Failures that were counted; give interruptions of a job, or failures of a fleet."""
 
     name: str
     unexpected_interruptions: Annotated[int, Meta(ge=1)] | None = None

@@ -1,4 +1,4 @@
-"""Machine types that somebody looks for: by GPU, cloud, fabric, region and market, in an order."""
+"""Machine types selected by GPU, cloud, fabric, region and market, in an order."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ CHECKS: dict[str, Check]
 
 
 def __getattr__(name: str) -> dict[str, Check]:
-    """Give the whole register to whoever asks for it; `run_checks` needs only a part."""
+    """Return the whole register of checks; `run_checks` needs only a part."""
     if name != "CHECKS":
         raise AttributeError(name)
     return all_checks()

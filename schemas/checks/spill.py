@@ -298,7 +298,7 @@ def _is_home(mount: str) -> bool:
     return mount == "/home" or mount.startswith("/home/")
 
 
-@check("GC714", summary="Nothing says how much a spill may cost.")
+@check("GC714", summary="The budget of a spill is not specified.")
 def spill_without_ceiling(context: CheckContext) -> Iterator[Finding]:
     """Rented nodes that come by themselves need a ceiling.
 

@@ -194,7 +194,7 @@ def _nvlink_term(
     link = machine.nvlink
     derived = fabric.floor is not None and fabric.floor.basis == "links"
     is_amd = machine.gpu is not None and machine.gpu.vendor == "amd"
-    # On two nodes NCCL's tree goes beyond the NICs, and nobody measured how far inside such a node.
+    # On two nodes NCCL's tree goes beyond the NICs, how far inside such a node was not measured.
     may_derive = nodes > (1 if derived else 2) and fabric.name != _IN_ONE_DOMAIN
     if link is not None and link.busbw_gbytes_per_s is None and may_derive and not is_amd:
         one_way = link.gbytes_per_s and link.gbytes_per_s / 2

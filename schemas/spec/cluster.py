@@ -17,9 +17,9 @@ from .units import BandwidthFloor, Duration, Percent
 from .users import DirectoryUsers, User
 
 EXPIRY_NOTICE_S = 86_400.0
-"""A day: whoever looks once a day at the cluster still sees it."""
+"""A day: a daily look at the cluster still sees it."""
 IDLE_NOTICE_S = 1_800.0
-"""Time to send a job, for whoever is logged in."""
+"""Time for users who are logged in to submit a job."""
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$(?!\n)"
 
 

@@ -230,8 +230,8 @@ class Pool(SpecModel, frozen=True):
     hosts: HostRange | list[HostRange | HostEntry] | None = None
     """Existing hosts (bare metal): a range, or a list of ranges and entries."""
     nodes_per_block: Annotated[Annotated[int, Meta(ge=2)] | None, Meta(examples=[18])] = None
-    """Nodes of a scalable unit or NVLink domain, such as 18 of GB200 NVL72: nodes that nobody gives
-    a block stand in blocks of so many, in the order of their names."""
+    """Nodes of a scalable unit or NVLink domain, such as 18 of GB200 NVL72: nodes without a
+    block are put into blocks of this size, in the order of their names."""
     count: Annotated[int, Meta(ge=0)] | Count | None = None
     """How many machines to make (sites that make machines): a number, or {min, max} for a pool that
     grows and shrinks with the queue."""
@@ -290,7 +290,7 @@ class Pool(SpecModel, frozen=True):
     """How running nodes are changed without hurting their jobs."""
 
     def block_of(self, pool: str, index: int) -> str | None:
-        """Return the block of the pool's node of this index that nobody gives one; None: none."""
+        """Return the block of the pool's node of this index without one in the spec; None: none."""
         return (
             None if self.nodes_per_block is None else f"{pool}-{index // self.nodes_per_block + 1}"
         )

@@ -387,8 +387,8 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     """Folder on the nodes' own disks where each job gets one of its own (TMPDIR), removed at its
     end; machines only."""
     node_logins: Literal["jobs", "any"] = "jobs"
-    """Who may log in to compute machines by SSH: people with a job there (pam_slurm_adopt), whose
-    processes are then the job's, or anybody."""
+    """Who may log in to compute machines by SSH: users with a job there (pam_slurm_adopt), whose
+    processes are then the job's, or all users."""
     rest_api: bool = False
     """Run slurmrestd (JWT)."""
     suspend_after: Duration | None = None

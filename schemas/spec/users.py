@@ -48,7 +48,7 @@ class User(SpecModel, frozen=True):
 
 
 class IdRange(SpecModel, frozen=True):
-    """Ids of people and groups; whoever has another one isn't known on the nodes."""
+    """Ids of users and groups; others are unknown on the nodes."""
 
     UPDATES: ClassVar = updates(in_place="min max")
 

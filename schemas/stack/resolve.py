@@ -267,7 +267,7 @@ def _other_rdma_drivers(
 ) -> Literal["image", "distribution"] | None:
     """Return who has drivers of InfiniBand and RoCE other than DOCA-OFED; None: DOCA-OFED it is.
 
-    An image that brings them keeps them, and so does one that the spec names and nobody knows.
+    An image that brings them keeps them, and so does an unknown one that the spec names.
     Else the distribution's own are taken where DOCA-OFED has no packages or no known version.
     """
     need, drivers = choice.need, choice.need.rdma_drivers

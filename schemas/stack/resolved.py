@@ -73,7 +73,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def versions(self) -> dict[str, str]:
-        """Every version the nodes have, by component; those that nobody knows are left out."""
+        """Every version the nodes have, by component; unknown ones are left out."""
         return {c.key: c.version for c in self.components if c.version}
 
     def installs(self, key: str) -> str | None:

@@ -110,7 +110,7 @@ def settled(
 
 
 def _slurm(resolved: Resolved) -> ResolvedComponent | None:
-    """Return what spec, set or another pool say; the distribution's package is nobody's word."""
+    """Return what spec, set or another pool say; the distribution's package doesn't count."""
     found = (c for c in resolved.components if c.key == "slurm" and c.origin != "distribution")
     return next(found, None)
 

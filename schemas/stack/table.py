@@ -181,7 +181,7 @@ def software_table(
 
 
 def _packaged_slurm(lock: Lock) -> SoftwareRow:
-    """Return the row of Slurm on hosts whose distribution nobody wrote down."""
+    """Return the row of Slurm on hosts whose distribution is not specified."""
     component = lock.component("slurm")
     return SoftwareRow(
         key=component.key,

@@ -79,7 +79,7 @@ def test_without_yes_and_without_a_terminal_nothing_is_changed(
     done = bringing(UpResult())
     assert done.exit_code == 4
     assert "gpu001: off" in done.stdout  # the plan was shown
-    assert "give --yes" in done.stderr
+    assert "pass --yes" in done.stderr
     assert "5/5" not in done.stdout
 
 

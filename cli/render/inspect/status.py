@@ -32,7 +32,7 @@ _MARKS: dict[str, tuple[str, Tone]] = {
 _ILL = {True: "not well", False: "not up"}
 """Whether there are nodes -> what is said of a cluster of which a condition doesn't hold."""
 _MANY = 24
-"""Above this many nodes only those that need somebody are listed, and the rest counted."""
+"""Above this many nodes only those that need attention are listed, and the rest counted."""
 
 
 def status_text(status: ClusterStatus, console: Console, *, now: datetime) -> str:

@@ -90,7 +90,7 @@ def _disruptions(plan: Plan) -> str:
 
 
 def _folded(title: str, rows: list[str]) -> Iterator[str]:
-    """Yield a section that is closed until somebody opens it; marks stand where diffs have them."""
+    """Yield a collapsed section; marks are at the start of lines, as in diffs."""
     if not rows:
         return
     yield f"<details><summary>{_escaped(title)}</summary>"

@@ -273,7 +273,7 @@ def is_priced(pools: Iterable[PoolBill]) -> bool:
 
 
 def pool_usd_text(pool: PoolBill, value: float | None, *, is_bound: bool, digits: int = 2) -> str:
-    """Return a pool's money; machines that nobody is paid for are said to be own or free."""
+    """Return a pool's money; machines without a price are shown as own or free."""
     if pool.holding == "free":
         return FREE
     if value is None and pool.holding == "own":

@@ -66,7 +66,7 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
 
 
 def _row(row: SoftwareRow) -> tuple[str, str, str]:
-    """Return a component, its version, and who brings it: a role, the image, or nobody and why."""
+    """Return a component, its version, and its origin: a role, the image, or none and why."""
     if row.outcome == "not wanted":
         return row.name, "-", f"not wanted: {row.why} ({row.by})"
     if row.outcome == "image":

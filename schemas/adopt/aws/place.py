@@ -26,7 +26,7 @@ class AwsPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def aws_site(draft: Draft, place: AwsPlace, region: str) -> dict[str, Any]:
-    """Begin the site; what nobody said is listed.
+    """Begin the site; missing values are listed.
 
     Args:
         draft: it is written into.

@@ -45,8 +45,8 @@ _DEFAULTS = {
     "VSizeFactor": {"0 percent", "0"},
     "WaitTime": {"0 sec", "0"},
 }
-"""What `scontrol show config` prints of settings that nobody set (slurm.conf(5), 24.05). Of those
-that are not here it can't be seen whether anybody did."""
+"""What `scontrol show config` prints of settings that are not in slurm.conf (slurm.conf(5), 24.05).
+For settings that are not listed here it is unknown whether they were set."""
 _OF_THE_HOST = re.compile(
     r"(LogFile|PidFile|Port|User|Dir|Addr|Program|Prog|Epilog|Prolog|Host|Machine|Plugstack|Name)$"
 )

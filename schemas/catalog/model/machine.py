@@ -102,8 +102,8 @@ class Gpu(SpecModel, frozen=True):
     sockets: list[Annotated[int, Meta(ge=0)]] | None = None
     """Socket that each GPU hangs on, in the order of the device files (`nvidia-smi topo -m`)."""
     gke_accelerator: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]*$(?!\n)")] | None = None
-    """What GKE calls them where it is asked for nodes that have them: nvidia-h100-80gb. None: GKE
-    has none, or nobody says."""
+    """GKE's name of the accelerator in requests for nodes: nvidia-h100-80gb. None: GKE
+    has none, or it is unknown."""
 
 
 class Cpu(SpecModel, frozen=True):
@@ -152,7 +152,7 @@ class Nic(SpecModel, frozen=True):
     front_end: bool = False
     """For SSH, storage and the scheduler, not for the GPUs' traffic."""
     devices: list[RdmaDevice] = field(default_factory=list)
-    """RDMA devices in the rails' order, as NVIDIA's drivers number them; none: nobody says."""
+    """RDMA devices in the rails' order, as NVIDIA's drivers number them; none: unknown."""
 
 
 class Price(SpecModel, frozen=True):

@@ -77,7 +77,8 @@ class ArtefactSource(SpecModel, frozen=True):
     signs_index: bool = True
     """dnf: whether the repository's index is signed, not only its packages."""
     packages: list[str] = field(default_factory=list)
-    """apt: names, with *, that are taken from here first; others only if nobody else has them."""
+    """apt: names, with *, that are taken from here first; others only if no other source
+    has them."""
     repositories: list[Repository] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
     images: list[str] = field(default_factory=list)

@@ -74,7 +74,7 @@ def host_not_listed(context: CheckContext) -> Iterator[Finding]:
                 )
 
 
-@check("GC137", summary="A machine stands twice in the list of a site.")
+@check("GC137", summary="A machine is listed twice for a site.")
 def listed_host_duplicate(context: CheckContext) -> Iterator[Finding]:
     """An address, with its port, is one machine, and a name belongs to one.
 

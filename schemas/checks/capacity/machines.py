@@ -151,7 +151,7 @@ _EXAMPLES = {
 """What to write, as on a DGX H100."""
 
 
-@check("GC118", summary="Nobody says what processors or memory the nodes of a pool have.")
+@check("GC118", summary="The processors or memory of a pool's nodes are not specified.")
 def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
     """Say `cpu` and `memory` of bare-metal machine types that are a board, not a server.
 

@@ -105,7 +105,7 @@ def _listed(sold: Sequence[str]) -> str:
     return ", ".join(_WRITTEN[market] for market in sold)
 
 
-@check("GC125", summary="An option of a market says nothing, or several things.")
+@check("GC125", summary="An option of a market has no purchase type, or several.")
 def purchase_option_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Each option of `market` is one way to buy: a word, or a mapping with one key.
 
@@ -115,7 +115,9 @@ def purchase_option_ambiguous(context: CheckContext) -> Iterator[Finding]:
         keys = given(option)
         if not isinstance(option, Option) or len(keys) == 1:
             continue
-        what = f"says {len(keys)} ways to buy: {', '.join(keys)}" if keys else "says no way to buy"
+        what = (
+            f"has {len(keys)} purchase types: {', '.join(keys)}" if keys else "has no purchase type"
+        )
         yield Finding(
             summary=f'pool "{name}": an option of market {what}',
             path=path,
@@ -225,7 +227,7 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC140", summary="A capacity block would be bought, and nothing says in which zone.")
+@check("GC140", summary="A capacity block would be bought, and its zone is not specified.")
 def capacity_block_without_zone(context: CheckContext) -> Iterator[Finding]:
     """A capacity block stands in one zone, is paid at once and can't be moved.
 
@@ -239,7 +241,7 @@ def capacity_block_without_zone(context: CheckContext) -> Iterator[Finding]:
         if facts is None or facts.capacity_block is None or zones_of_pool(context, name):
             continue
         yield Finding(
-            summary=f'pool "{name}": nothing says in which zone its capacity block shall be',
+            summary=f'pool "{name}": the zone of its capacity block is not specified',
             path=(*path, "buy_capacity_block"),
             hint=f"write {site.zone_key} at the site, or zones: [ID] at the pool",
             relies_on=(

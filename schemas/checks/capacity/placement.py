@@ -251,7 +251,7 @@ def several_zones(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC121", summary="Nobody says the zone of a fabric that ends at the zone.")
+@check("GC121", summary="The zone of a fabric that ends at the zone is not specified.")
 def fabric_zone_missing(context: CheckContext) -> Iterator[Finding]:
     """A pool whose fabric stays within one zone needs to be in one: say it of the site.
 

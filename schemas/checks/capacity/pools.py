@@ -189,7 +189,7 @@ def boot_disk_size(context: CheckContext) -> Iterator[Finding]:
 _KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address")
 
 
-@check("GC127", summary="A pool of a site that is no cloud says what only clouds know.")
+@check("GC127", summary="A pool of a site that is no cloud has a setting of clouds.")
 def cloud_key_on_other_site(context: CheckContext) -> Iterator[Finding]:
     """How machines are bought, where a cloud puts them and what they boot from is said of clouds.
 

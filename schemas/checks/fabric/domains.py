@@ -261,7 +261,7 @@ def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
                 )
 
 
-@check("GC549", summary="Nobody says which nodes share an NVLink domain.")
+@check("GC549", summary="It is not specified which nodes share an NVLink domain.")
 def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
     """Slurm keeps jobs in NVLink domains that span nodes when it knows who is in which.
 
@@ -289,7 +289,7 @@ def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC550", summary="GPUs are said to hang on processors that are not there.")
+@check("GC550", summary="GPUs are assigned to processors that don't exist.")
 def gpu_socket_missing(context: CheckContext) -> Iterator[Finding]:
     """`gpus` of a pool's `cpu` has the number of a socket for each GPU of a node, from 0 on.
 

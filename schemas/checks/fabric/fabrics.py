@@ -214,7 +214,7 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC217", summary="No floor is known for a pool that asks for the class's own.")
+@check("GC217", summary="No floor is known for a pool that requests the floor of its fabric class.")
 def floor_unknown(context: CheckContext) -> Iterator[Finding]:
     """`floor: auto` takes the floor of the fabric class for so many nodes, where it is known.
 

@@ -23,7 +23,7 @@ def _relies_on(name: str) -> tuple[PathTuple, ...]:
     return tuple(("pools", name, key) for key in ("fabric", "machine", "site", "count", "role"))
 
 
-@check("GC227", summary="Nothing says what joins a pool's nodes.")
+@check("GC227", summary="The fabric of a pool's nodes is not specified.")
 def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
     """In a cloud the fabric class decides interfaces, drivers and NCCL's plugin of GPU nodes.
 

@@ -132,7 +132,7 @@ def fabric_networks_unused(context: CheckContext) -> Iterator[Finding]:
 def mtu_unsupported(context: CheckContext) -> Iterator[Finding]:
     """Some fabrics ask for an MTU of the nodes' network: GPUDirect-TCPXO for 8244 bytes.
 
-    Below it the fabric's packets don't fit. Above it they fit, but nobody tests that. Without `mtu`
+    Below it the fabric's packets don't fit. Above it they fit, but this is untested. Without `mtu`
     the class's own is taken.
     """
     for name, site in context.sites.items():

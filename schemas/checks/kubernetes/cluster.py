@@ -261,7 +261,7 @@ def _services(prefix: int) -> Iterator[Finding]:
 
 @check("GC737", summary="Nodes of Kubernetes are to converge themselves.")
 def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
-    """`converge: pull` asks Slurm before a node changes; under Kubernetes nobody answers that.
+    """`converge: pull` asks Slurm before a node changes; Kubernetes has no such query.
 
     There `gcluster up` sets nodes up over SSH: leave `converge` out, or write `push`.
     """
@@ -314,7 +314,7 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
 def _without_effect(
     context: CheckContext, pool_name: str, asked: PoolKubernetes, changed: list[str]
 ) -> Iterator[tuple[PathTuple, str]]:
-    """Yield what of a pool's settings nobody takes, and why."""
+    """Yield the settings of a pool that have no effect, and why."""
     kubernetes, pool = context.kubernetes, context.pools[pool_name]
     if kubernetes is None:
         yield (), "settings for Kubernetes, and Slurm is the scheduler"
@@ -331,7 +331,7 @@ def _without_effect(
 def _marks(
     kubernetes: KubernetesScheduler, pool_name: str, pool: Pool, asked: PoolKubernetes
 ) -> Iterator[tuple[PathTuple, str]]:
-    """Yield what of the marks of a pool's nodes nobody sets or heeds."""
+    """Yield the labels and taints of a pool's nodes that have no effect."""
     for what in ("labels", "taints") if pool.role == "controller" else ():
         if getattr(asked, what):
             yield (what,), f"control planes get no {what}"

@@ -88,7 +88,7 @@ def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Findi
 
 @check("GC599", summary="An address is to move between machines of a cloud.")
 def control_plane_vip_in_cloud(context: CheckContext) -> Iterator[Finding]:
-    """Clouds send an address to the machine that they gave it to, whoever else says it has it.
+    """Clouds route an address to the machine it is assigned to, even if another announces it.
 
     So `virtual_address` is for bare metal; in a cloud an internal load balancer takes its place.
     """
@@ -122,7 +122,7 @@ def managed_nodes_at_several_sites(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC731", summary="A cloud's control plane brings itself what the spec says.")
+@check("GC731", summary="A cloud's control plane manages itself what the spec sets.")
 def managed_by_cloud(context: CheckContext) -> Iterator[Finding]:
     """eks, gke and aks bring the pod network and the API server's address: `cni` is auto.
 
@@ -254,7 +254,7 @@ def managed_gpus_unknown(context: CheckContext) -> Iterator[Finding]:
             )
         elif cloud == "gke" and gpu.gke_accelerator is None and "gcp" in machine.sites:
             yield Finding(
-                summary=f"nobody says what GKE calls the GPUs of {machine.name}",
+                summary=f"it is unknown what GKE calls the GPUs of {machine.name}",
                 path=path,
                 hint=f"write gpu: {{gke_accelerator: nvidia-...}} at {machine.name} in the file "
                 "under catalog; gcloud compute accelerator-types list has the names",
@@ -341,7 +341,7 @@ def fabric_needs_host(context: CheckContext) -> Iterator[Finding]:
         if hint:
             yield Finding(
                 summary=f'pool "{name}": pods reach {fabric.name} over their node\'s network only, '
-                "and whoever has that is root there",
+                "and pods with that network are root there",
                 path=path,
                 at_key=True,
                 hint=hint,

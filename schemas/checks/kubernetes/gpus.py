@@ -109,7 +109,7 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
 def dra_driver_missing(context: CheckContext) -> Iterator[Finding]:
     """Dynamic resource allocation is stable from Kubernetes 1.34 on, and needs a vendor's driver.
 
-    Before that its API is off unless somebody turns it on. Simulated GPUs have a device plugin and
+    Before that its API is off by default. Simulated GPUs have a device plugin and
     no such driver.
     """
     if context.kubernetes is None or not context.kubernetes.gpu.resource_claims:

@@ -113,7 +113,7 @@ _PARTITION_WORDS: tuple[tuple[str, str], ...] = (
     ("max_nodes", "no job's nodes are counted"),
     ("default_time", "jobs that say no time have none"),
     ("exclusive", "nodes are shared by what fits on them"),
-    ("hidden", "queues are shown to everybody of an account"),
+    ("hidden", "queues are shown to all users of an account"),
     ("memory_per_cpu", "pods that ask for no memory have no share of it"),
     ("memory_per_gpu", "pods that ask for no memory have no share of it"),
     ("memory_per_node", "pods that ask for no memory have no share of it"),

@@ -38,7 +38,7 @@ def ssh_open_to_world(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC311", summary="SSH is open to a large part of the world.")
 def ssh_open_to_large_range(context: CheckContext) -> Iterator[Finding]:
-    """A network of more than 16 million addresses (IPv4 /8) is nobody's own.
+    """A network of more than 16 million addresses (IPv4 /8) is no organisation's own.
 
     Name the networks that people really come from.
     """
@@ -53,7 +53,7 @@ def ssh_open_to_large_range(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC312", summary="A compute pool asks for public addresses.")
+@check("GC312", summary="A compute pool requests public addresses.")
 def compute_public_address(context: CheckContext) -> Iterator[Finding]:
     """Compute nodes are reached through the login or controller node, never from outside.
 
@@ -63,7 +63,7 @@ def compute_public_address(context: CheckContext) -> Iterator[Finding]:
         if pool.public_address and pool.role == "compute" and context.cloud(pool) is not None:
             path = ("pools", name, "public_address")
             yield Finding(
-                summary=f'compute pool "{name}" asks for public addresses',
+                summary=f'compute pool "{name}" requests public addresses',
                 path=path,
                 hint="remove public_address; log in through a login pool that has it",
                 fix=Remove(path),
@@ -71,7 +71,7 @@ def compute_public_address(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC313", summary="A public address that nobody may reach.")
+@check("GC313", summary="A public address that can't be reached.")
 def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
     """A public address is of use where `admin_cidrs` says who may reach SSH there.
 
@@ -84,8 +84,8 @@ def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
             continue
         if not site.network.admin_cidrs and (site.tunnel or site.existing_network):
             yield Finding(
-                summary=f'pool "{name}" has a public address, but site "{pool.site}" lets nobody '
-                "reach it",
+                summary=f'pool "{name}" has a public address, but site "{pool.site}" lets '
+                "no network reach it",
                 path=("pools", name, "public_address"),
                 severity=Severity.WARNING,
                 hint=f"add to the network of site {pool.site}: admin_cidrs: [192.0.2.0/24], your "
@@ -98,7 +98,7 @@ def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC317", summary="Nobody can log in to a cloud site.")
+@check("GC317", summary="A cloud site has no way to log in.")
 def site_without_login(context: CheckContext) -> Iterator[Finding]:
     """Gcluster and people reach a cloud's nodes over SSH to its controller or login node.
 
@@ -131,9 +131,9 @@ def site_without_login(context: CheckContext) -> Iterator[Finding]:
         if is_public and site.network.admin_cidrs:
             continue
         yield Finding(
-            summary=f'nobody can log in to site "{name}": '
+            summary=f'no way to log in to site "{name}": '
             + (
-                "no admin_cidrs say from where"
+                "admin_cidrs is not specified"
                 if is_public
                 else f"{_listed([pool for pool, _ in via])} has no public address"
             ),
@@ -159,7 +159,7 @@ _TUNNELS = {"aws": "instance-connect", "gcp": "iap"}
 
 
 def _way_in(site: CloudSite, pool: str, is_public: bool) -> str:
-    """Return what to write so that somebody can log in."""
+    """Return what to write to make login possible."""
     cidrs = "network: {admin_cidrs: [192.0.2.0/24]} with the network you come from"
     if is_public:
         return f"add {cidrs}"
@@ -227,7 +227,7 @@ def public_cidr(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC322", summary="A user or password stands in a URL of the spec.")
+@check("GC322", summary="A URL of the spec contains a user or password.")
 def login_in_url(context: CheckContext) -> Iterator[Finding]:
     """The spec, what is compiled of it and files of every node would have the login in the clear.
 

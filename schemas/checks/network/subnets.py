@@ -22,7 +22,7 @@ _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "f
 def network_cidr_public(context: CheckContext) -> Iterator[Finding]:
     """Networks of nodes, pods and services are private: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16.
 
-    With the addresses of somebody else's machines inside, those can't be reached from the nodes.
+    If a range contains public addresses of others, those can't be reached from the nodes.
     Ranges that you own are fine, so this is a warning.
     """
     for placed in readable(chain(site_networks(context), kubernetes_networks(context))):

@@ -17,7 +17,7 @@ def _accounts(context: CheckContext) -> dict[str, Account]:
     return context.scheduler.accounts if context.scheduler is not None else {}
 
 
-@check("GC522", summary="An account's default QOS is not one that it may ask for.")
+@check("GC522", summary="An account's default QOS is not one that it may use.")
 def default_qos_not_allowed(context: CheckContext) -> Iterator[Finding]:
     """Where an account lists its `qos`, `default_qos` is one of them."""
     declared = context.declared("scheduler.qos") or frozenset()

@@ -84,7 +84,7 @@ def _not_built(key: str, why: str, fix: Fix) -> Finding:
     )
 
 
-@check("GC577", summary="Metrics are asked of nodes for which there is no exporter.")
+@check("GC577", summary="Metrics are requested from nodes for which there is no exporter.")
 def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
     """The exporters are the distribution's own packages: Debian's and Ubuntu's.
 

@@ -46,7 +46,7 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
 _DEFAULT_MEMORY = ("memory_per_cpu", "memory_per_gpu", "memory_per_node")
 
 
-@check("GC558", summary="A partition says twice what memory jobs get that ask for none.")
+@check("GC558", summary="A partition sets the default memory of jobs twice.")
 def default_memory_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Slurm takes one of DefMemPerCPU, DefMemPerGPU and DefMemPerNode (slurm.conf(5)).
 
@@ -225,7 +225,7 @@ def default_time_exceeds_limit(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC528", summary="A partition lets jobs ask for more nodes than it has.")
+@check("GC528", summary="A partition lets jobs request more nodes than it has.")
 def max_nodes_exceeds_partition(context: CheckContext) -> Iterator[Finding]:
     """`max_nodes` above the nodes of the partition's pools limits nothing."""
     if context.scheduler is None:

@@ -150,7 +150,7 @@ def srun_ports_unusable(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC540", summary="Windows of jobs are asked for where Slurm can't forward them.")
+@check("GC540", summary="X11 forwarding is requested where Slurm doesn't support it.")
 def x11_on_containers(context: CheckContext) -> Iterator[Finding]:
     """Local and simulated nodes have no cgroups, and Slurm forwards no window without them.
 
@@ -219,7 +219,7 @@ def service_on_workers(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC561", summary="A directory is asked over a connection that everybody can read.")
+@check("GC561", summary="A directory is queried over an unencrypted connection.")
 def ldap_without_tls(context: CheckContext) -> Iterator[Finding]:
     """ldap:// sends names and passwords in the clear, and nothing proves who answers.
 
@@ -237,7 +237,8 @@ def ldap_without_tls(context: CheckContext) -> Iterator[Finding]:
 
 
 @check(
-    "GC562", summary="A directory is asked by somebody without a password, or by nobody with one."
+    "GC562",
+    summary="A directory has a bind DN without a password, or a password without a bind DN.",
 )
 def ldap_bind_incomplete(context: CheckContext) -> Iterator[Finding]:
     """`bind_dn` and `bind_password` belong together; without both it is asked anonymously."""
@@ -259,7 +260,7 @@ def ldap_bind_incomplete(context: CheckContext) -> Iterator[Finding]:
     )
 
 
-@check("GC563", summary="Nobody says where in a directory its people are, or which ids they have.")
+@check("GC563", summary="A directory's search base or range of ids is not specified.")
 def ldap_search_base_missing(context: CheckContext) -> Iterator[Finding]:
     """SSSD needs a search base: `base`, else the domain of the directory's host.
 

@@ -110,7 +110,7 @@ def _is_relaxed(version: str) -> bool:
     return match is not None and (int(match[1]), int(match[2])) >= _RELAXED
 
 
-@check("GC543", summary="Jobs are to be kept in blocks or below switches that nobody knows.")
+@check("GC543", summary="Jobs are to be kept in blocks or below switches that are unknown.")
 def topology_unknown(context: CheckContext) -> Iterator[Finding]:
     """topology/block needs hosts with a `block`, topology/tree hosts with a `leaf` or a `block`.
 

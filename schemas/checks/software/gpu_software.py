@@ -119,7 +119,7 @@ def _otherwise(stack: PoolStack) -> Iterator[Finding]:
         if component.origin != "image" or written is None or (has and fits(written, has)):
             continue
         path = stack.where(key)
-        known = f"has {has}" if has else "has one in a version that nobody says"
+        known = f"has {has}" if has else "has one of unknown version"
         yield Finding(
             summary=f"{component.name} {written} is asked for, and the image {image.name} {known}",
             path=path,

@@ -21,7 +21,7 @@ _ANSIBLES = frozenset({"environment", "hostvars", "groups", "group_names", "omit
 _CLOUDS = {"eks": "EKS", "gke": "GKE", "aks": "AKS"}
 
 
-@check("GC572", summary="A hook can't apply where it is asked for.")
+@check("GC572", summary="A hook can't apply where it is requested.")
 def hook_not_applicable(context: CheckContext) -> Iterator[Finding]:
     """Prologs and epilogs are Slurm's, on compute nodes; others need nodes that gcluster sets up.
 

@@ -257,7 +257,7 @@ def unknown_source(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC618", summary="A mirror whose signing key nobody vouches for.")
+@check("GC618", summary="A mirror whose signing key has no known fingerprint.")
 def mirror_without_signing_key(context: CheckContext) -> Iterator[Finding]:
     """Nodes trust a repository by the fingerprint of its key, and refuse packages without one.
 

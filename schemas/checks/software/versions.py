@@ -190,7 +190,7 @@ def _kernel(stack: PoolStack) -> Finding | None:
 def versions_untested_together(context: CheckContext) -> Iterator[Finding]:
     """What is written should be one of the software lock's tested sets.
 
-    No rule forbids these versions, but nobody is known to have run them together: the message
+    No rule forbids these versions, but they are not known to have been tested together: the message
     names the nearest set and what it has instead. `gcluster software` lists the sets.
     """
     yield from once(

@@ -69,7 +69,7 @@ def lustre_bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC433", summary="It is not said, or not possible, which cloud makes a bucket.")
+@check("GC433", summary="The cloud that makes a bucket is not specified, or can't make it.")
 def bucket_site_missing(context: CheckContext) -> Iterator[Finding]:
     """`create: true` makes the bucket at `site`, or at the only site whose cloud has such ones."""
     for name, storage in _buckets(context):

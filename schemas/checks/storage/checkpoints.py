@@ -24,7 +24,7 @@ _POOLS: tuple[PathTuple, ...] = tuple(
 )
 
 
-@check("GC451", summary="The size of a checkpoint is said in no way, or in two.")
+@check("GC451", summary="The size of a checkpoint is not specified, or specified twice.")
 def checkpoint_size_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Give `size`, or the model's `parameters` to have it estimated at 14 bytes each."""
     checkpointing = context.checkpointing

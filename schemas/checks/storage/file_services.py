@@ -211,7 +211,7 @@ def _of_efs(name: str, storage: EfsStorage) -> Iterator[Finding]:
         )
 
 
-@check("GC463", summary="A key says how to make a file service's file system that exists.")
+@check("GC463", summary="A key sets how to create a file service's file system that exists.")
 def file_service_key_of_created(context: CheckContext) -> Iterator[Finding]:
     """With `existing` nothing is made, so that its size, its key and its kind are what they are.
 

@@ -40,7 +40,10 @@ def _given(storage: LustreStorage) -> list[str]:
     return [key for key in _SOURCES if getattr(storage, key) is not None]
 
 
-@check("GC411", summary="A Lustre file system says in no way, or in several, where it comes from.")
+@check(
+    "GC411",
+    summary="The source of a Lustre file system is not specified, or specified several times.",
+)
 def lustre_source_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Give one of `mgs`, `existing`, `servers` and `capacity`.
 
@@ -88,7 +91,7 @@ def lustre_without_name(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC413", summary="A key says how to make a Lustre file system that is not made.")
+@check("GC413", summary="A key sets how to create a Lustre file system that is not created.")
 def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
     """`throughput`, `deployment`, `zone` and the like belong to a file system that a cloud makes.
 
@@ -154,7 +157,7 @@ def lustre_network_of_others(context: CheckContext) -> Iterator[Finding]:
 def lustre_without_cloud(context: CheckContext) -> Iterator[Finding]:
     """A cloud makes file systems for its own sites: `capacity` and `existing` need a `site` there.
 
-    On bare metal and on local sites there is nobody to make one. Reach one that runs with `mgs` and
+    On bare metal and on local sites no provider can create one. Reach one that runs with `mgs` and
     `fsname`, or set it up on hosts of the spec with `servers`.
     """
     clouds = [name for name, site in context.sites.items() if site.is_cloud]
@@ -289,7 +292,7 @@ def _no_efa(context: CheckContext, name: str) -> bool:
     return bool(machines) and len(known) == len(machines) and none
 
 
-@check("GC418", summary="A Lustre file system stands in another zone than its nodes.")
+@check("GC418", summary="A Lustre file system is in another zone than its nodes.")
 def lustre_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
     """Managed Lustre stands in one zone; nodes belong in the same one.
 

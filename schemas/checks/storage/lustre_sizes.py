@@ -186,7 +186,7 @@ def lustre_deployment_not_offered(context: CheckContext) -> Iterator[Finding]:
 def lustre_servers_not_dedicated(context: CheckContext) -> Iterator[Finding]:
     """Hosts that serve Lustre do nothing else: no jobs, no logins, no scheduler.
 
-    A job that fills a server's memory stops the file system for everybody. Give them a pool of
+    A job that fills a server's memory stops the file system for all users. Give them a pool of
     their own that no partition names; without any `partitions` every compute pool takes jobs.
     """
     scheduler = context.scheduler

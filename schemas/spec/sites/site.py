@@ -37,7 +37,7 @@ class SiteModel(SpecModel, frozen=True):
 
     @property
     def boots_stock_image(self) -> bool:
-        """Whether its nodes boot from an image as somebody else made it: none is baked for them."""
+        """Whether its nodes boot from an image as published: none is baked for them."""
         return False
 
     @property

@@ -26,7 +26,7 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
     clients: list[Cidr] = field(default_factory=list)
     """Networks that may mount what a pool's host serves; default: those of the sites."""
     root: bool = False
-    """Root of the nodes is root there too, else nobody (served by a pool)."""
+    """Root of the nodes is root there too, else it is mapped to `nobody` (served by a pool)."""
     read_only: bool = False
     """Nodes can't write."""
     site: Name | None = None

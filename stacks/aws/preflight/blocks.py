@@ -64,7 +64,7 @@ def block_offering(api: Api, pool: PoolPlan, offer: OfferPlan) -> BlockOffering 
     if offer.zone is None:
         raise provider_error(
             "GC975",
-            f'pool "{pool.name}": nothing says in which zone its capacity block shall be',
+            f'pool "{pool.name}": the zone of its capacity block is not specified',
             hint="write zone_id at the site, or zones: [ID] at the pool",
         )
     pages = api.pages(
