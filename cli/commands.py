@@ -27,7 +27,7 @@ VERBS = (
     Verb("init", "Spec", "Write a commented spec to start from, for any provider."),
     Verb("adopt", "Spec", "Write a spec of an existing cluster, and list gaps."),
     Verb("validate", "Spec", "Check specs and show all findings."),
-    Verb("explain", "Spec", "Explain a diagnostic code."),
+    Verb("explain", "Spec", "Explain a diagnostic code or an alert."),
     Verb("schema", "Spec", "Print the JSON Schema of specs, catalogs or policies."),
     Verb("machines", "Spec", "List the machine types of the catalog and their prices."),
     Verb("software", "Spec", "Show tested version combinations and those of a spec."),
