@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -111,9 +112,21 @@ def _failed(error: Exception, fmt: str) -> Exit:
     return code
 
 
+_PUT_RIGHT = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room, or have the quota raised",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "give this user the right to it",
+    errno.EPERM: "give this user the right to it",
+}
+"""What helps against an error of the operating system."""
+
+
 def _system_error(error: OSError) -> Diagnostic:
     place = f": {error.filename}" if error.filename else ""
-    return _diagnostic("GC948", f"{error.strerror}{place}")
+    first = _PUT_RIGHT.get(error.errno or 0, "put that right")
+    hint = f"{first}, then run the same command again: it goes on where it ended"
+    return _diagnostic("GC948", f"{error.strerror}{place}", hint=hint)
 
 
 def _internal(error: Exception) -> Diagnostic:

@@ -75,10 +75,18 @@ def without_hash(key: str, stored: bytes) -> bytes:
     elif found := _LINE.match(stored):
         content = stored[found.end() :]
     else:
-        raise DamageError("it has no hash")
+        raise DamageError("it has no hash" if _is_json(stored) else "it is cut off or overwritten")
     if found[1].decode() != digest(key, content):
         raise DamageError("its content doesn't have its hash")
     return content
+
+
+def _is_json(stored: bytes) -> bool:
+    try:
+        msgspec.json.decode(stored)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,4 +154,7 @@ def test_a_full_disk_behind_the_output_is_said_and_is_a_failure(words: str) -> N
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "error[GC948]: No space left on device\n"
+    assert done.stderr == (
+        "error[GC948]: No space left on device\n"
+        "  help: make room, then run the same command again: it goes on where it ended\n"
+    )

@@ -64,8 +64,8 @@ def _next_command(step: Step) -> str:
     return f"no next command: {mute[0].get('code')} {mute[0].get('summary')}" if mute else ""
 
 
-_PLAIN = {"GC909", "GC948"}
-"""The answer was no; the operating system's own words."""
+_PLAIN = {"GC909"}
+"""The answer was no."""
 
 
 def _double(step: Step) -> str:

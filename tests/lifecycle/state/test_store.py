@@ -98,7 +98,17 @@ def test_processes_that_race_get_one_identity_and_one_secret(
     assert len(answers) == 1
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b'{"version": "x"}', b"[]"])
+CORRUPT = {
+    b"": "it is empty",
+    b"{": "it is cut off or overwritten",
+    b"\xff\xfe": "it is cut off or overwritten",
+    b'{"version": "x"}': "it has no hash",
+    b"[]": "it has no hash",
+}
+"""Damage -> how it is named where an object must carry its hash, as all but format.json."""
+
+
+@pytest.mark.parametrize("damage", CORRUPT)
 @pytest.mark.parametrize("key", ["format.json", "cluster.json"])
 def test_a_corrupt_object_is_an_error_that_names_its_key(
     bucket: Bucket, key: str, damage: bytes
@@ -108,7 +118,8 @@ def test_a_corrupt_object_is_an_error_that_names_its_key(
     with pytest.raises(LifecycleError) as caught:
         StateStore(bucket, url="test").identify("demo")
     assert caught.value.diagnostics[0].code == "GC900"
-    assert key in caught.value.diagnostics[0].summary
+    problem = CORRUPT[damage] if key != FORMAT_KEY else ""
+    assert f"{key} is damaged: {problem}" in caught.value.diagnostics[0].summary
 
 
 @pytest.fixture(params=sorted(path.name for path in CASES.iterdir() if path.is_dir()))
@@ -148,7 +159,9 @@ def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
         assert b"AGE-SECRET-KEY" not in data
 
 
-@pytest.mark.parametrize(("version", "whose"), [(3, "an unreleased older"), (5, "a newer")])
+@pytest.mark.parametrize(
+    ("version", "whose"), [(2, "an unreleased older"), (3, "an older"), (5, "a newer")]
+)
 def test_a_state_of_another_format_is_refused_and_left_as_it_is(
     kept: str, version: int, whose: str
 ) -> None:
