@@ -28,7 +28,8 @@ class AlertRule(SpecModel, frozen=True, kw_only=True):
     """One alert: when it fires, what it says, and its page."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Z][A-Za-z]+$")]
-    severity: Literal["critical", "warning"]
+    severity: Literal["critical", "warning", "none"]
+    """none: it is sent to nobody, and quiets others (`inhibitions`)."""
     expression: str
     """PromQL; it has no value where all is well."""
     for_: Annotated[str, Meta(pattern=r"^[0-9]+[smhd]$")] = msgspec.field(name="for")
@@ -41,8 +42,22 @@ class AlertRule(SpecModel, frozen=True, kw_only=True):
     """Steps for whoever is called, the first one first."""
 
 
+class Inhibition(SpecModel, frozen=True, kw_only=True):
+    """Alerts that aren't sent while another one says why."""
+
+    while_: tuple[str, ...] = msgspec.field(name="while")
+    """Alerts of which one fires."""
+    quiet: tuple[str, ...] = ()
+    """Alerts that aren't sent then; empty: all others."""
+    but: tuple[str, ...] = ()
+    """Alerts that are sent all the same."""
+    equal: tuple[str, ...]
+    """Labels that both have in common."""
+
+
 class _Rules(SpecModel, frozen=True):
     rules: tuple[AlertRule, ...]
+    inhibitions: tuple[Inhibition, ...]
 
 
 class _Metrics(SpecModel, frozen=True, kw_only=True):
@@ -54,9 +69,30 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=1)
+def _table() -> _Rules:
+    return read_data_file(_DATA / "rules.yaml", _Rules)
+
+
+@lru_cache(maxsize=1)
 def alert_rules() -> dict[str, AlertRule]:
     """Return all rules by name, in the order of the table."""
-    return {rule.name: rule for rule in read_data_file(_DATA / "rules.yaml", _Rules).rules}
+    return {rule.name: rule for rule in _table().rules}
+
+
+def inhibitions() -> list[dict[str, list[str]]]:
+    """Return Alertmanager's `inhibit_rules`."""
+    return [
+        {
+            "source_matchers": [f'alertname=~"{"|".join(one.while_)}"'],
+            "target_matchers": [
+                f'alertname=~"{"|".join(one.quiet)}"'
+                if one.quiet
+                else f'alertname!~"{"|".join((*one.while_, *one.but))}"'
+            ],
+            "equal": ["cluster", *one.equal],
+        }
+        for one in _table().inhibitions
+    ]
 
 
 @lru_cache(maxsize=1)

@@ -19,6 +19,7 @@ from ...inventory.compile.slurm.accounting import DATABASE_SECRET
 from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.access import DIRECTORY_SECRET
 from ...inventory.compile.system.monitoring import (
+    ALERTS_PREFIX,
     AUTHORITY_SECRET,
     EXPORTER_NAME,
     EXPORTER_SECRET,
@@ -84,7 +85,14 @@ def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
         DIRECTORY_SECRET: users.bind_password if isinstance(users, DirectoryUsers) else None,
     }
     given = {name: reference for name, reference in found.items() if reference is not None}
-    return given | hook_secrets(spec) | _registry_passwords(spec)
+    return given | hook_secrets(spec) | _registry_passwords(spec) | _alert_secrets(spec)
+
+
+def _alert_secrets(spec: ClusterSpec) -> dict[str, str]:
+    """Return what Alertmanager needs to reach whoever is sent alerts."""
+    alerts = spec.monitoring.alerts if spec.monitoring is not None else None
+    references = {} if alerts is None else alerts.references
+    return {f"{ALERTS_PREFIX}{name}": reference for name, reference in references.items()}
 
 
 def _registry_passwords(spec: ClusterSpec) -> dict[str, str]:

@@ -1,12 +1,22 @@
 """The root of a spec, and its small parts: budget, monitoring, smoke test."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from .hooks import ClusterHook
 from .link import Link
-from .model import FilePath, ImageReference, Name, PoolName, PublicKey, SpecModel, Tag, updates
+from .model import (
+    FilePath,
+    ImageReference,
+    Name,
+    PoolName,
+    PublicKey,
+    Secret,
+    SpecModel,
+    Tag,
+    updates,
+)
 from .pool import Pool
 from .scheduler import Scheduler
 from .secrets import Secrets
@@ -62,13 +72,116 @@ class Budget(SpecModel, frozen=True):
         return min(IDLE_NOTICE_S, idle / 2)
 
 
+Severity: TypeAlias = Literal["critical", "warning"]
+"""critical: work stops until a person acts. warning: it will, or money is lost."""
+Severities: TypeAlias = Annotated[list[Severity], Meta(min_length=1, examples=[["critical"]])]
+MailAddress: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[^@\s,;<>{}\"]+@[^@\s,;<>{}\"]+$(?!\n)", examples=["ops@example.edu"])
+]
+"""One address, without a name."""
+
+
+class MailAlerts(SpecModel, frozen=True):
+    """Alerts by mail."""
+
+    UPDATES: ClassVar = updates(in_place="to sender server user password tls ca severities")
+
+    to: Annotated[list[MailAddress], Meta(min_length=1)]
+    """Who gets them."""
+    sender: MailAddress = field(name="from")
+    """From whom they come."""
+    server: Annotated[
+        str,
+        Meta(
+            pattern=r"^([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$(?!\n)",
+            examples=["smtp.example.edu:587"],
+        ),
+    ]
+    """HOST:PORT of the mail server. Port 465 is TLS from the first byte on, others begin it by
+    STARTTLS."""
+    user: (
+        Annotated[str, Meta(pattern=r"^[^\r\n{}]+$(?!\n)", examples=["alerts@example.edu"])] | None
+    ) = None
+    """Who logs in to it; default: nobody does."""
+    password: Secret | None = None
+    """By reference."""
+    tls: bool = True
+    """false: mail goes out in the clear where the server offers no STARTTLS."""
+    ca: Annotated[str, Meta(pattern=r"^\s*-----BEGIN CERTIFICATE-----")] | None = None
+    """CA certificates (PEM) that vouch for the server; default: those of the distribution."""
+    severities: Severities = field(default_factory=lambda: ["critical", "warning"])
+    """Alerts that are sent; default: all."""
+
+
+class WebhookAlerts(SpecModel, frozen=True):
+    """Alerts as JSON by HTTP POST, as Alertmanager writes them (version 4)."""
+
+    UPDATES: ClassVar = updates(in_place="url severities")
+
+    url: Secret
+    """The URL, by reference: whoever knows it may post there."""
+    severities: Severities = field(default_factory=lambda: ["critical", "warning"])
+    """Alerts that are sent; default: all."""
+
+
+class SlackAlerts(SpecModel, frozen=True):
+    """Alerts in a channel of Slack, or of what takes its incoming webhooks (Mattermost)."""
+
+    UPDATES: ClassVar = updates(in_place="url channel severities")
+
+    url: Secret
+    """URL of the incoming webhook, by reference."""
+    channel: Annotated[str, Meta(pattern=r"^[#@][^\s{}]+$(?!\n)", examples=["#gpu"])] | None = None
+    """Default: the webhook's own."""
+    severities: Severities = field(default_factory=lambda: ["critical", "warning"])
+    """Alerts that are sent; default: all."""
+
+
+class Alerts(SpecModel, frozen=True):
+    """Who is sent alerts; each alert goes to all that take its severity."""
+
+    UPDATES: ClassVar = updates(in_place="mail webhook slack")
+
+    mail: MailAlerts | None = None
+    """By mail."""
+    webhook: WebhookAlerts | None = None
+    """To a program of yours."""
+    slack: SlackAlerts | None = None
+    """In a chat."""
+
+    @property
+    def references(self) -> dict[str, str]:
+        """Receiver -> where its secret is: the mail server's password, a URL."""
+        found = {
+            "mail": self.mail.password if self.mail else None,
+            "webhook": self.webhook.url if self.webhook else None,
+            "slack": self.slack.url if self.slack else None,
+        }
+        return {name: reference for name, reference in found.items() if reference is not None}
+
+
 class Monitoring(SpecModel, frozen=True):
     """Metrics of a Slurm cluster's nodes, and what shows them."""
 
-    UPDATES: ClassVar = updates(in_place="prometheus grafana pool retention waste_alert")
+    UPDATES: ClassVar = updates(in_place="prometheus alerts grafana pool retention waste_alert")
 
     prometheus: bool = False
     """An exporter on every node, Prometheus and Alertmanager on one host."""
+    alerts: Annotated[
+        Alerts | None,
+        Meta(
+            examples=[
+                {
+                    "mail": {
+                        "to": ["ops@example.edu"],
+                        "from": "gcluster@example.edu",
+                        "server": "smtp.example.edu:587",
+                    }
+                }
+            ]
+        ),
+    ] = None
+    """Who is sent alerts; default: nobody, they are on Alertmanager's page."""
     grafana: bool = False
     """Dashboards over them. Not set up: refused."""
     pool: PoolName | None = None

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ....schemas.spec import KubernetesScheduler
-from ....schemas.spec.cluster import Monitoring
-from ...alerts import Condition, rule_file
+from ....schemas.spec.cluster import Alerts, Monitoring
+from ...alerts import Condition, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
 from ..network.rdma import rdma_kind
 from ..node import NodeFacts
@@ -34,6 +34,8 @@ SERVER_SECRET = "monitoring-server"  # noqa: S105  # the secret's name
 """Certificate and key of the monitoring host: for its servers, and as the exporters' client."""
 PASSWORD_SECRET = "monitoring-password"  # noqa: S105  # the secret's name
 """Password of the user gcluster of Prometheus and Alertmanager."""
+ALERTS_PREFIX = "alerts-"
+"""Secrets of who is sent alerts: "alerts-mail" is the mail server's password."""
 _DAY_S = 86_400
 
 
@@ -124,15 +126,46 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
 
     All hosts of the pool get them: the role acts on the one that is named.
     """
-    host = monitoring_host(node)
-    if host is None:
+    host, monitoring = monitoring_host(node), monitoring_of(node)
+    if host is None or monitoring is None:
         return []
     named: dict[str, Json] = {"alertmanager_host": host.name}
+    configure = named | {"alertmanager_inhibitions": inhibitions()}
+    secrets = _of_server("alertmanager")
+    if monitoring.alerts is not None:
+        configure |= _receivers(monitoring.alerts)
+        secrets |= {
+            f"alertmanager_{name}_secret_file": f"{ALERTS_PREFIX}{name}"
+            for name in monitoring.alerts.references
+        }
     return [
         _step("alertmanager", "install", {}),
-        _step("alertmanager", "configure", named, _of_server("alertmanager")),
+        _step("alertmanager", "configure", configure, secrets),
         _step("alertmanager", "verify", named),
     ]
+
+
+def _receivers(alerts: Alerts) -> dict[str, Json]:
+    """Return who is sent alerts, as the role has them; secrets are elsewhere."""
+    found: dict[str, Json] = {}
+    if (mail := alerts.mail) is not None:
+        found["alertmanager_mail"] = {
+            "to": list(mail.to),
+            "sender": mail.sender,
+            "server": mail.server,
+            "user": mail.user or "",
+            "tls": mail.tls,
+            "ca": mail.ca or "",
+            "severities": list(mail.severities),
+        }
+    if alerts.webhook is not None:
+        found["alertmanager_webhook"] = {"severities": list(alerts.webhook.severities)}
+    if (slack := alerts.slack) is not None:
+        found["alertmanager_slack"] = {
+            "channel": slack.channel or "",
+            "severities": list(slack.severities),
+        }
+    return found
 
 
 @role_compiler("prometheus", removed=True, after=("alertmanager",))

@@ -23,6 +23,17 @@ try:
 except urllib.error.HTTPError as error:
     sys.exit(f"status {error.code}")
 """
+SINK = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Sink(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        with open("/root/posted", "a") as file:
+            print(self.path, body, file=file)
+        self.send_response(200)
+        self.end_headers()
+HTTPServer(("127.0.0.1", 9999), Sink).serve_forever()
+"""
 
 
 def asked(host: Host, who: str, data: str = "") -> tuple[int, str]:
@@ -46,6 +57,18 @@ def test_an_alert_is_taken_and_shown_to_who_logs_in_and_to_nobody_else(host: Hos
     assert asked(host, "stranger") == (1, "status 401\n")
 
 
+def test_an_alert_is_posted_to_the_webhook_and_its_address_is_in_no_log(host: Host) -> None:
+    host.check_output(f"cat > /root/sink.py <<'END'\n{SINK}END")
+    host.check_output("systemd-run --unit webhook-sink --collect python3 /root/sink.py")
+    host.check_output("until ss -Hltn | grep -q :9999; do sleep 0.1; done")
+    alert = '[{"labels": {"alertname": "Posted", "severity": "warning"}}]'
+    assert asked(host, "login", alert)[0] == 0
+    host.check_output("for i in $(seq 60); do grep -q Posted /root/posted && break; sleep 1; done")
+    host.check_output("systemctl stop webhook-sink")
+    assert host.file("/root/posted").content_string.startswith("/webhook-plover ")
+    assert "webhook-plover" not in host.check_output("journalctl --no-pager --output cat")
+
+
 def test_it_listens_on_its_own_host_alone_and_has_no_peers(host: Host) -> None:
     listening = [line.split()[4] for line in host.check_output("ss -Hltun").splitlines()]
     assert [one for one in listening if one.endswith((":9093", ":9094"))] == ["127.0.0.1:9093"]
@@ -53,9 +76,10 @@ def test_it_listens_on_its_own_host_alone_and_has_no_peers(host: Host) -> None:
 
 def test_the_password_is_one_user_s_and_in_no_log_or_argument(host: Host) -> None:
     password = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"], "password").read_text()
-    for name in ("password", "server.pem", "web.yml"):
+    for name in ("password", "server.pem", "web.yml", "alertmanager.yml"):
         file = host.file(f"{SETTINGS}/{name}")
         assert (file.user, file.mode) == ("prometheus", 0o400)
     found = host.run(f"grep -rlF '{password}' /etc /var/log /run")
-    assert found.stdout.split() == [f"{SETTINGS}/password"]
+    # Here it is the mail server's password too.
+    assert sorted(found.stdout.split()) == [f"{SETTINGS}/alertmanager.yml", f"{SETTINGS}/password"]
     assert password not in host.check_output("journalctl --no-pager --output cat")

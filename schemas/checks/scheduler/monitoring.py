@@ -17,14 +17,18 @@ _NO_PACKAGES = {"el-9": "EL 9"}
 
 @check("GC571", summary="Settings of Prometheus without Prometheus.")
 def metrics_missing(context: CheckContext) -> Iterator[Finding]:
-    """`retention` is how long Prometheus keeps what it collects, and `pool` where it runs.
+    """`retention` is how long Prometheus keeps what it collects, `pool` where it runs.
 
-    So both need `prometheus: true`.
+    `alerts` says who is sent what its rules find. So all three need `prometheus: true`.
     """
     monitoring = context.monitoring
     if monitoring is None or monitoring.prometheus:
         return
-    asked = {"retention": monitoring.retention, "pool": monitoring.pool}
+    asked = {
+        "retention": monitoring.retention,
+        "pool": monitoring.pool,
+        "alerts": monitoring.alerts,
+    }
     keys = [key for key, value in asked.items() if value is not None]
     if keys:
         written = "prometheus" in (context.declared("monitoring") or ())
@@ -128,3 +132,61 @@ def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
                 hint="nothing to do, unless their metrics matter: then make count a number",
                 relies_on=(_PROMETHEUS, ("pools", name, "count"), ("pools", name, "role")),
             )
+
+
+@check("GC579", summary="A mail server that alerts can't log in to, or not safely.")
+def mail_login(context: CheckContext) -> Iterator[Finding]:
+    """`user` and `password` of a mail server belong together, and go over TLS alone.
+
+    Alertmanager logs in by a method that the server offers; PLAIN and LOGIN send the password as
+    it is. So `tls: false` is for servers that take mail without a login.
+    """
+    monitoring = context.monitoring
+    mail = None if monitoring is None or monitoring.alerts is None else monitoring.alerts.mail
+    if mail is None:
+        return
+    path: PathTuple = ("monitoring", "alerts", "mail")
+    if (mail.user is None) != (mail.password is None):
+        given, missing = ("user", "password") if mail.password is None else ("password", "user")
+        yield Finding(
+            summary=f"the mail server has a {given}, but no {missing}",
+            path=(*path, given),
+            at_key=True,
+            hint="add password: env:SMTP_PASSWORD (a reference, never the password)"
+            if missing == "password"
+            else "add user, or remove password",
+            relies_on=((*path, given), (*path, missing)),
+        )
+    elif mail.user is not None and not mail.tls:
+        yield Finding(
+            summary="the mail server's password would be sent in the clear",
+            path=(*path, "tls"),
+            hint="leave tls out, or user and password",
+            relies_on=((*path, "tls"), (*path, "user")),
+            fix=Remove((*path, "tls")),
+        )
+
+
+@check("GC580", summary="Alerts of which a kind is sent to nobody.")
+def alerts_unsent(context: CheckContext) -> Iterator[Finding]:
+    """Whoever names receivers of alerts means to be called when work stops.
+
+    Where none of them takes critical alerts, or none is named, they are on Alertmanager's page
+    alone. Only a warning.
+    """
+    monitoring = context.monitoring
+    if monitoring is None or monitoring.alerts is None:
+        return
+    alerts = monitoring.alerts
+    receivers = [one for one in (alerts.mail, alerts.webhook, alerts.slack) if one is not None]
+    if any("critical" in one.severities for one in receivers):
+        return
+    yield Finding(
+        summary="critical alerts are sent to nobody",
+        path=("monitoring", "alerts"),
+        at_key=True,
+        severity=Severity.WARNING,
+        hint="add mail, webhook or slack"
+        if not receivers
+        else "let a receiver take them: severities: [critical, warning]",
+    )

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from gcluster.inventory.alerts import inhibitions
 from gcluster.inventory.compile import CompiledCluster, Step, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.secrets.makers import provided_secrets
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 
@@ -73,9 +75,26 @@ def test_every_node_has_an_exporter_and_the_first_controller_the_servers() -> No
 def test_the_servers_run_where_the_spec_says() -> None:
     cluster = compiled("{prometheus: true, pool: login}")
     assert {step.role for step in steps(cluster, "head").values()} == {"node_exporter"}
-    assert steps(cluster, "login")["alertmanager.configure"].variables == {
-        "alertmanager_host": "login"
-    }
+    given = steps(cluster, "login")["alertmanager.configure"].variables
+    assert given == {"alertmanager_host": "login", "alertmanager_inhibitions": inhibitions()}
+
+
+def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> None:
+    written = (
+        "{prometheus: true, alerts: {webhook: {url: 'env:PAGER'}, mail: {to: [ops@example.edu], "
+        "from: g@example.edu, server: 's.example.edu:587', user: g, password: 'env:SMTP'}}}"
+    )
+    loaded = load_text(_SPEC.replace("COUNT", "2") + f"monitoring: {written}\n")
+    assert loaded.spec is not None, loaded.diagnostics
+    step = steps(golden.compiled(loaded.spec), "head")["alertmanager.configure"]
+
+    assert step.variables["alertmanager_webhook"] == {"severities": ["critical", "warning"]}
+    assert step.variables["alertmanager_mail"]["to"] == ["ops@example.edu"]
+    assert "alertmanager_slack" not in step.variables
+    assert step.secrets["alertmanager_mail_secret_file"] == "alerts-mail"
+    assert step.secrets["alertmanager_webhook_secret_file"] == "alerts-webhook"
+    given = provided_secrets(loaded.spec)
+    assert given == {"alerts-mail": "env:SMTP", "alerts-webhook": "env:PAGER"}
 
 
 def test_a_node_more_changes_what_is_scraped_and_no_other_node() -> None:

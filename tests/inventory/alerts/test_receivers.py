@@ -1,0 +1,301 @@
+"""Alerts reach whoever the spec names, once, and not where another alert says why.
+
+Alertmanager is the real one, with the role's own configuration; the mail server and the webhook are
+sinks of the tests' own (`sinks.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gcluster.inventory.alerts import alert_rules, inhibitions
+from gcluster.lifecycle.bundle.role_tasks import filled_tasks, loaded, role_variables
+from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
+
+sys.path.insert(0, str(Path(__file__).parent))
+from sinks import MailSink, WebhookSink, awaited, serving
+
+sys.path.pop(0)
+
+ROLE = Path(__file__).parents[3] / "roles/alertmanager"
+DEBIAN = {"distribution": "Debian", "distribution_major_version": "13", "os_family": "Debian"}
+PASSWORD = "plover-mail-2207"  # noqa: S105  # of the sink
+BOTH = ["critical", "warning"]
+
+
+def configuration(folder: Path, **given: Any) -> str:
+    """Return what the role writes as alertmanager.yml; secrets are files in `folder`."""
+    variables = {
+        "alertmanager_host": "node01",
+        "alertmanager_authority": "",
+        "alertmanager_certificate": "",
+        "alertmanager_password": "",
+        "alertmanager_inhibitions": inhibitions(),
+        **given,
+    }
+    seen = role_variables(ROLE, variables, DEBIAN) | {"alertmanager_folder": str(folder)}
+    tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), seen, ROLE)
+    [written] = [t["ansible.builtin.template"] for t in tasks if "ansible.builtin.template" in t]
+    return str(written["content"])
+
+
+def secret(folder: Path, name: str, value: str) -> str:
+    (folder / name).write_text(value, encoding="utf-8")
+    return str(folder / name)
+
+
+def mail(server: str, **changed: Any) -> dict[str, Any]:
+    return {
+        "to": ["ops@example.edu", "night@example.edu"],
+        "sender": "gcluster@example.edu",
+        "server": server,
+        "user": "alerts",
+        "tls": True,
+        "ca": "-----BEGIN CERTIFICATE-----\n",
+        "severities": BOTH,
+    } | changed
+
+
+@contextmanager
+def alertmanager(folder: Path, config: str) -> Iterator[str]:
+    """Run the real one on a loopback address; yields its URL."""
+    program = shutil.which("prometheus-alertmanager")
+    assert program is not None, "make test-monitoring brings it"
+    # Quick groups: only how long Alertmanager waits for more of them is the tests' own.
+    quick = yaml.safe_load(config)
+    quick["route"] |= {"group_wait": "1s", "group_interval": "1s"}
+    (folder / "alertmanager.yml").write_text(yaml.safe_dump(quick), encoding="utf-8")
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{found.getsockname()[1]}"
+    arguments = [
+        f"--config.file={folder}/alertmanager.yml",
+        f"--storage.path={folder}/data",
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
+    try:
+        ready = f"http://{address}/-/ready"
+        awaited("Alertmanager answers", lambda: _answers(ready) or process.poll() is not None)
+        assert process.poll() is None, (folder / "log").read_text(encoding="utf-8")
+        yield f"http://{address}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200  # type: ignore[no-any-return]
+    except OSError:
+        return False
+
+
+def _failed(url: str) -> float:
+    """Return how many attempts to send mail have failed, by Alertmanager's own count."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    name = 'alertmanager_notification_requests_failed_total{integration="email"'
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def fire(url: str, name: str, *, over: bool = False, summary: str = "", **labels: str) -> None:
+    """Send what Prometheus sends of a rule that fires, or has ended."""
+    now = datetime.now(UTC)
+    rule = alert_rules()[name]
+    ends = now - timedelta(seconds=1) if over else now + timedelta(minutes=5)
+    alert = {
+        "labels": {"alertname": name, "severity": rule.severity, "cluster": "demo", **labels},
+        "annotations": {"summary": summary or name, "runbook": f"gcluster explain {name}"},
+        "startsAt": (now - timedelta(minutes=1) if over else now).isoformat(),
+        "endsAt": ends.isoformat(),
+    }
+    request = urllib.request.Request(
+        f"{url}/api/v2/alerts", json.dumps([alert]).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200
+
+
+def names(posted: list[dict[str, Any]]) -> list[str]:
+    return [alert["labels"]["alertname"] for one in posted for alert in one["alerts"]]
+
+
+@pytest.mark.monitoring
+@pytest.mark.parametrize("which", ["none", "mail", "webhook", "slack", "all"])
+def test_amtool_takes_each_configuration(which: str, tmp_path: Path) -> None:
+    address = secret(tmp_path, "url", "https://hooks.example.edu/services/T0/B0/plover")
+    receivers: dict[str, dict[str, Any]] = {
+        "mail": {
+            "alertmanager_mail": mail("smtp.example.edu:587"),
+            "alertmanager_mail_secret_file": secret(tmp_path, "mail", 'a "quoted" {{ word }}: #'),
+        },
+        "webhook": {
+            "alertmanager_webhook": {"severities": ["critical"]},
+            "alertmanager_webhook_secret_file": address,
+        },
+        "slack": {
+            "alertmanager_slack": {"severities": BOTH, "channel": "#gpu"},
+            "alertmanager_slack_secret_file": address,
+        },
+    }
+    given: dict[str, Any] = {}
+    for name, variables in receivers.items():
+        given |= variables if which in {name, "all"} else {}
+    (tmp_path / "mail-ca.pem").write_bytes(certificate_of(new_authority("mail")))
+    written = tmp_path / "alertmanager.yml"
+    written.write_text(configuration(tmp_path, **given), encoding="utf-8")
+    amtool = shutil.which("amtool")
+    assert amtool is not None, "make test-monitoring brings amtool"
+
+    done = subprocess.run(
+        [amtool, "check-config", str(written)], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = yaml.safe_load(written.read_text(encoding="utf-8"))
+    of = {"none": set(), "all": set(receivers)}.get(which, {which})
+    assert {one["name"] for one in document["receivers"]} == {"page", *of}
+    assert {route["receiver"] for route in document["route"].get("routes", [])} == of
+    if "mail" in of:
+        [*_, by_mail] = [one for one in document["receivers"] if one["name"] == "mail"]
+        found = {config["auth_password"] for config in by_mail["email_configs"]}
+        assert found == {'a "quoted" {{ word }}: #'}
+
+
+@pytest.mark.monitoring
+def test_a_node_that_is_down_is_mailed_once_over_tls_and_when_it_is_back(tmp_path: Path) -> None:
+    authority = new_authority("mail")
+    (tmp_path / "mail-ca.pem").write_bytes(certificate_of(authority))
+    (tmp_path / "server.pem").write_bytes(issue(authority, ["localhost"], ["server"]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    sink = MailSink(context, ("alerts", PASSWORD))
+    config = configuration(
+        tmp_path,
+        alertmanager_mail=mail(sink.address),
+        alertmanager_mail_secret_file=secret(tmp_path, "password", PASSWORD + "\n"),
+    )
+    hostile = "<script>alert(1)</script>\r\nBcc: mallory@example.edu"
+
+    with serving(sink), alertmanager(tmp_path, config) as url:
+        fire(url, "NodeDown", instance="gpu001", summary=hostile)
+        fire(url, "NodeDown", instance="gpu002", summary="gpu002 doesn't answer")
+        awaited("both are mailed", lambda: len(sink.mails) >= 2)
+        for instance in ("gpu001", "gpu002"):
+            fire(url, "NodeDown", over=True, instance=instance)
+        awaited("the end is mailed", lambda: len(sink.mails) >= 4)
+
+    assert sorted(sink.recipients) == ["night@example.edu"] * 2 + ["ops@example.edu"] * 2
+    first, last = sink.mails[0], sink.mails[-1]
+    assert (first["From"], first["Subject"]) == ("gcluster@example.edu", "[demo] NodeDown: 2 now")
+    assert last["Subject"] == "[demo] NodeDown: over"
+    assert "Bcc" not in first
+    assert [part.get_content_type() for part in first.walk()][-1] == "text/plain"
+    body = first.get_body(("plain",))
+    assert body is not None
+    text = body.get_content()
+    assert "critical: gpu002 doesn't answer" in text
+    assert "what to do: gcluster explain NodeDown" in text
+    assert PASSWORD not in (tmp_path / "log").read_text(encoding="utf-8")
+    assert {line.split(" ")[0] for line in sink.said_in_the_clear} <= {"EHLO", "STARTTLS"}
+
+
+@pytest.mark.monitoring
+@pytest.mark.parametrize("sort", ["no TLS at all", "a stranger's certificate"])
+def test_mail_goes_to_no_server_that_can_t_prove_itself(sort: str, tmp_path: Path) -> None:
+    (tmp_path / "mail-ca.pem").write_bytes(certificate_of(new_authority("mail")))
+    context = None
+    if sort != "no TLS at all":
+        (tmp_path / "s.pem").write_bytes(issue(new_authority("other"), ["localhost"], ["server"]))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "s.pem")
+    sink = MailSink(context, ("alerts", PASSWORD))
+    config = configuration(
+        tmp_path,
+        alertmanager_mail=mail(sink.address),
+        alertmanager_mail_secret_file=secret(tmp_path, "password", PASSWORD),
+    )
+
+    with serving(sink), alertmanager(tmp_path, config) as url:
+        fire(url, "NodeDown", instance="gpu001")
+        log = tmp_path / "log"
+        awaited(
+            "it is refused",
+            lambda: (
+                "Notify for alerts failed" in log.read_text()
+                or "notify retry canceled" in log.read_text()
+                or "Notify attempt failed" in log.read_text()
+            ),
+        )
+
+    assert sink.mails == []
+    assert not any(line.startswith("AUTH") for line in sink.said_in_the_clear)
+
+
+@pytest.mark.monitoring
+def test_alerts_go_by_severity_and_only_what_tells_why(tmp_path: Path) -> None:
+    sink = WebhookSink()
+    config = configuration(
+        tmp_path,
+        alertmanager_webhook={"severities": ["critical"]},
+        alertmanager_webhook_secret_file=secret(tmp_path, "w", sink.url("/pager")),
+        alertmanager_slack={"severities": BOTH, "channel": ""},
+        alertmanager_slack_secret_file=secret(tmp_path, "s", sink.url("/chat")),
+    )
+
+    with serving(sink), alertmanager(tmp_path, config) as url:
+        # gpu001 is drained for a change of ours, gpu002 is down, gpu003 has a full disk.
+        fire(url, "NodeOutOfService", instance="gpu001")
+        fire(url, "NodeDown", instance="gpu002", summary="<!channel> & co")
+        fire(url, "DiskFull", instance="gpu003", mountpoint="/var")
+        fire(url, "DiskFilling", instance="gpu003", mountpoint="/var")
+        awaited("the pager has two", lambda: len(names(sink.at("/pager"))) >= 2)
+        for instance in ("gpu001", "gpu002"):
+            for name in ("LinkDown", "InfinibandDown", "UnitFailed", "MemoryErrors"):
+                fire(url, name, instance=instance)
+        fire(url, "NodeUnfit", instance="gpu001", reason="gcluster-health: xid: 79")
+        fire(url, "LinkDown", instance="gpu004", summary="gpu004 has lost its link")
+        awaited("the chat has the link", lambda: "gpu004" in json.dumps(sink.at("/chat")))
+        awaited("and who is unfit", lambda: "NodeUnfit" in json.dumps(sink.at("/chat")))
+
+    assert sorted(names(sink.at("/pager"))) == ["DiskFull", "NodeDown"]
+    chat = [one["attachments"][0] for one in sink.at("/chat")]
+    titles = sorted(one["title"] for one in chat)
+    assert titles == [
+        "[demo] DiskFull: 1 now",
+        "[demo] LinkDown: 1 now",
+        "[demo] NodeDown: 1 now",
+        "[demo] NodeUnfit: 1 now",
+    ]
+    [down] = [one["text"] for one in chat if "NodeDown" in one["title"]]
+    assert down.strip() == "critical: &lt;!channel&gt; &amp; co (gcluster explain NodeDown)"
+
+
+def test_inhibitions_name_alerts_that_there_are() -> None:
+    named = set()
+    for rule in inhibitions():
+        for matcher in rule["source_matchers"] + rule["target_matchers"]:
+            named |= set(matcher.partition('"')[2].strip('"').split("|"))
+
+    assert named <= alert_rules().keys()
+    assert {rule.name for rule in alert_rules().values() if rule.severity == "none"} == {
+        "NodeOutOfService"
+    }
