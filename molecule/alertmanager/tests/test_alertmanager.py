@@ -66,7 +66,8 @@ def test_an_alert_is_posted_to_the_webhook_and_its_address_is_in_no_log(host: Ho
     host.check_output("for i in $(seq 60); do grep -q Posted /root/posted && break; sleep 1; done")
     host.check_output("systemctl stop webhook-sink")
     assert host.file("/root/posted").content_string.startswith("/webhook-plover ")
-    assert "webhook-plover" not in host.check_output("journalctl --no-pager --output cat")
+    log = host.check_output("journalctl --no-pager --output cat --unit prometheus-alertmanager")
+    assert "webhook-plover" not in log
 
 
 def test_it_listens_on_its_own_host_alone_and_has_no_peers(host: Host) -> None:

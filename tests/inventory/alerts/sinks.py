@@ -1,7 +1,7 @@
-"""A mail server and a webhook that keep what they get: sinks of the tests', of the standard library.
+"""A mail server and a webhook that keep what they get: sinks of the tests, no products.
 
-The mail server knows what RFC 5321 asks of the least one, STARTTLS and AUTH PLAIN; it is no double
-of a product. What it keeps is read by Python's own parser of mail.
+The mail server knows what RFC 5321 asks of the least one, STARTTLS and AUTH PLAIN. What it keeps is
+read by Python's own parser of mail.
 """
 
 from __future__ import annotations
@@ -40,53 +40,62 @@ class MailSink(socketserver.ThreadingTCPServer):
 
 class _Session(socketserver.StreamRequestHandler):
     server: MailSink
+    stream: Any
 
     def handle(self) -> None:
-        sink, is_safe, is_known = self.server, False, self.server.login is None
-        stream: Any = self.connection.makefile("rwb", buffering=0)
-
-        def say(text: str) -> None:
-            stream.write(f"{text}\r\n".encode())
-
-        say("220 sink ESMTP")
-        while raw := stream.readline():
+        self.stream = self.connection.makefile("rwb", buffering=0)
+        self.is_safe, self.is_known = False, self.server.login is None
+        self.say("220 sink ESMTP")
+        while raw := self.stream.readline():
             line = raw.decode().rstrip("\r\n")
-            if not is_safe:
-                sink.said_in_the_clear.append(line)
+            if not self.is_safe:
+                self.server.said_in_the_clear.append(line)
             word = line.split(" ")[0].upper()
-            if word == "EHLO":
-                offers = ["sink"]
-                offers += ["STARTTLS"] if sink.tls and not is_safe else []
-                offers += ["AUTH PLAIN"] if is_safe or not sink.tls else []
-                for offer in offers[:-1]:
-                    say(f"250-{offer}")
-                say(f"250 {offers[-1]}")
-            elif word == "STARTTLS" and sink.tls:
-                say("220 go on")
-                self.connection = sink.tls.wrap_socket(self.connection, server_side=True)
-                stream, is_safe = self.connection.makefile("rwb", buffering=0), True
-            elif word == "AUTH":
-                _, user, password = base64.b64decode(line.split(" ")[2]).decode().split("\0")
-                is_known = (user, password) == sink.login
-                say("235 welcome" if is_known else "535 who?")
-            elif not is_known and word in {"MAIL", "RCPT", "DATA"}:
-                say("530 log in first")
-            elif word == "RCPT":
-                sink.recipients.append(line.partition(":")[2].strip("<>"))
-                say("250 yes")
-            elif word == "DATA":
-                say("354 go on")
-                body = b""
-                while (part := stream.readline()) != b".\r\n":
-                    body += part.removeprefix(b".") if part.startswith(b"..") else part
-                mail = message_from_bytes(body, policy=policy.default)
-                sink.mails.append(cast("EmailMessage", mail))
-                say("250 kept")
-            elif word == "QUIT":
-                say("221 bye")
-                return
+            if not self.is_known and word in {"MAIL", "RCPT", "DATA"}:
+                self.say("530 log in first")
             else:
-                say("250 yes")
+                getattr(self, f"on_{word.lower()}", self.on_other)(line)
+            if word == "QUIT":
+                return
+
+    def say(self, text: str) -> None:
+        self.stream.write(f"{text}\r\n".encode())
+
+    def on_ehlo(self, _: str) -> None:
+        tls = self.server.tls
+        offers = ["sink"]
+        offers += ["STARTTLS"] if tls and not self.is_safe else []
+        offers += ["AUTH PLAIN"] if self.is_safe or not tls else []
+        for offer in offers:
+            self.say(f"250-{offer}")
+        self.say("250 HELP")
+
+    def on_starttls(self, _: str) -> None:
+        assert self.server.tls is not None
+        self.say("220 go on")
+        self.connection = self.server.tls.wrap_socket(self.connection, server_side=True)
+        self.stream, self.is_safe = self.connection.makefile("rwb", buffering=0), True
+
+    def on_auth(self, line: str) -> None:
+        _, user, password = base64.b64decode(line.split(" ")[2]).decode().split("\0")
+        self.is_known = (user, password) == self.server.login
+        self.say("235 welcome" if self.is_known else "535 who?")
+
+    def on_rcpt(self, line: str) -> None:
+        self.server.recipients.append(line.partition(":")[2].strip("<>"))
+        self.say("250 yes")
+
+    def on_data(self, _: str) -> None:
+        self.say("354 go on")
+        body = b""
+        while (part := self.stream.readline()) != b".\r\n":
+            body += part.removeprefix(b".") if part.startswith(b"..") else part
+        mail = message_from_bytes(body, policy=policy.default)
+        self.server.mails.append(cast("EmailMessage", mail))
+        self.say("250 kept")
+
+    def on_other(self, _: str) -> None:
+        self.say("250 yes")
 
 
 class WebhookSink(ThreadingHTTPServer):

@@ -102,7 +102,7 @@ def alertmanager(folder: Path, config: str) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310  # loopback
             return answer.status == 200  # type: ignore[no-any-return]
     except OSError:
         return False
@@ -110,7 +110,7 @@ def _answers(url: str) -> bool:
 
 def _failed(url: str) -> float:
     """Return how many attempts to send mail have failed, by Alertmanager's own count."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:  # noqa: S310  # loopback
         lines = answer.read().decode().splitlines()
     name = 'alertmanager_notification_requests_failed_total{integration="email"'
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
@@ -127,10 +127,10 @@ def fire(url: str, name: str, *, over: bool = False, summary: str = "", **labels
         "startsAt": (now - timedelta(minutes=1) if over else now).isoformat(),
         "endsAt": ends.isoformat(),
     }
-    request = urllib.request.Request(
+    request = urllib.request.Request(  # noqa: S310  # loopback
         f"{url}/api/v2/alerts", json.dumps([alert]).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310  # loopback
         assert answer.status == 200
 
 
