@@ -142,6 +142,14 @@ def test_a_node_that_took_no_part_is_not_called_ready(bringing: Callable[..., An
     )
 
 
+def test_a_cluster_whose_nodes_are_busy_is_up_and_unproven(bringing: Callable[..., Any]) -> None:
+    busy = Diagnostic(code="GC1173", severity=Severity.WARNING, summary="1 of 2 nodes is idle")
+    done = bringing(UpResult(exit_code=Exit.PENDING, diagnostics=(busy,)), "--yes")
+    assert "demo is up, and nothing proves it yet." in done.stdout
+    assert "gcluster smoke demo" in done.stdout
+    assert "not up" not in done.stdout
+
+
 def test_a_cluster_with_a_drained_node_is_ready_without_it(bringing: Callable[..., Any]) -> None:
     out = {"gpu002": "bad fan", "gpu003": ""}
     done = bringing(UpResult(changed=False, out_of_service=out), "--yes")

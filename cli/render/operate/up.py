@@ -53,6 +53,10 @@ def up_text(result: UpResult, target: str, console: Console) -> str:
     return console.plain("\n".join(lines))
 
 
+_UNPROVEN = "GC1173"
+"""Too few nodes were idle for the AllReduce: all else was done."""
+
+
 def _next_steps(result: UpResult, target: str, console: Console) -> str:
     name = result.cluster
     if result.exit_code is Exit.OK:
@@ -69,6 +73,9 @@ def _next_steps(result: UpResult, target: str, console: Console) -> str:
         return (
             f"{state}   {repair}gcluster ssh {name} · gcluster status {name} · gcluster down {name}"
         )
+    if any(each.code == _UNPROVEN for each in result.diagnostics):
+        state = console.paint("warning", f"{name} is up, and nothing proves it yet.")
+        return f"{state}   gcluster status {name} · prove it with: gcluster smoke {name}"
     what = "failed its AllReduce" if result.exit_code is Exit.REFUSED else "is not up"
     state = console.paint("error", f"{name} {what}.")
     return f"{state}   gcluster status {name} · resume with: gcluster up {target}"
