@@ -20,6 +20,7 @@ from ..spec import (
     ClusterHook,
     ClusterSoftware,
     DirectoryUsers,
+    Hardening,
     HostEntry,
     KubernetesScheduler,
     Link,
@@ -87,6 +88,8 @@ class CheckContext:
         self.monitoring: Monitoring | None = parts.get("monitoring")
         self.checkpointing: Checkpointing | None = parts.get("checkpointing")
         self.smoke: Smoke = parts.get("smoke", Smoke())
+        self.hardening: Hardening | None = parts.get("hardening")
+        self.ssh_authorities: list[str] = parts.get("ssh_authorities", [])
         self.hooks: dict[str, ClusterHook] = parts.get("hooks", {})
         self.converge: str = parts.get("converge", "auto")
         self.budget: Budget | None = parts.get("budget")

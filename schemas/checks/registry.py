@@ -194,6 +194,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "kubernetes.control_planes": lambda context: context.kubernetes is not None,
     "kubernetes.elastic_pools": lambda context: context.kubernetes is not None,
     "kubernetes.gpus": _kubernetes_gpus,
+    "kubernetes.managed_nodes": lambda context: context.kubernetes is not None,
     "kubernetes.queues": lambda context: context.kubernetes is not None,
     "network.access": _always,
     "network.addresses": _sites,

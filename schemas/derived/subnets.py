@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-from ..spec import CloudSite, Pool
+from ..spec import CloudSite, LustreStorage, OpenZfsStorage, Pool, Storage
 
 _SLOTS = 16
 """Parts of the upper half of a network of AWS, where it is large enough."""
@@ -63,10 +63,25 @@ def divide(
     return found
 
 
-def zones_of_site(site: CloudSite, pools: Iterable[Pool]) -> list[str | None]:
-    """Return the zones that need a subnet: the site's own first, those of its pools sorted."""
+def zones_of_site(
+    site: CloudSite, pools: Iterable[Pool], storage: Iterable[Storage] = ()
+) -> list[str | None]:
+    """Return the zones that need a subnet: the site's own first, then sorted.
+
+    Args:
+        site: of a cloud.
+        pools: of the site.
+        storage: of the site; what is made in a zone needs an address there.
+    """
     named = {zone for pool in pools for zone in pool.zones}
+    named |= {zone for each in storage if (zone := zone_of_storage(each)) is not None}
     return [site.zone, *sorted(named - {site.zone or ""})]
+
+
+def zone_of_storage(storage: Storage) -> str | None:
+    """Return the zone that the spec says for a file system that is made; None: it says none."""
+    in_a_zone = isinstance(storage, LustreStorage | OpenZfsStorage) and storage.is_made
+    return storage.zone if in_a_zone else None
 
 
 def _whole(

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from ...catalog import Catalog, Machine
 from ...catalog.model.family import family_of
 from ...diagnostics import Severity, listing
-from ...spec import Pool
+from ...spec import GpuSettings, Pool
+from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -212,3 +213,33 @@ def unknown_site(context: CheckContext) -> Iterator[Finding]:
             hint=hint,
             suggestion=suggestion,
         )
+
+
+@check("GC141", summary="Settings of NVIDIA's GPUs for a pool that has none.")
+def gpu_settings_without_gpus(context: CheckContext) -> Iterator[Finding]:
+    """`gpus` sets MIG, ECC and the driver's modules of NVIDIA's GPUs.
+
+    A pool that names no machine type has none that gcluster knows of; AMD's GPUs have no such
+    settings here.
+    """
+    for name, pool in context.pools.items():
+        site, machine = context.sites.get(pool.site), context.machine(pool)
+        if site is None or site.is_made_here or (pool.machine is not None and machine is None):
+            continue
+        gpu = None if machine is None else machine.gpu
+        if gpu is not None and gpu.vendor == "nvidia":
+            continue
+        why = f"{gpu.model} is AMD's" if gpu is not None else "it has no GPUs"
+        for key in GpuSettings.__struct_fields__:
+            path = ("pools", name, "gpus", key)
+            if getattr(pool.gpus, key) != getattr(GpuSettings(), key):
+                yield Finding(
+                    summary=f'pool "{name}": {key} would set nothing: {why}',
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {key}"
+                    if gpu or pool.machine
+                    else f"remove {key}, or name the machine type",
+                    fix=Remove(path),
+                    relies_on=(path, ("pools", name, "machine"), ("pools", name, "site")),
+                )

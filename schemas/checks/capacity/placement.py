@@ -291,6 +291,12 @@ def is_elsewhere(facts: ProviderFacts | None, region: str, zone: str) -> bool:
     return not zone.isdigit() and region_of(facts, zone) is not None
 
 
+def _are_numbered(facts: ProviderFacts | None) -> bool:
+    """Say whether a provider's zones are numbers."""
+    zones = [zone for region in (facts.regions if facts else ()) for zone in region.zones]
+    return bool(zones) and all(zone.isdigit() for zone in zones)
+
+
 def region_of(facts: ProviderFacts | None, zone: str) -> str | None:
     """Return the region that has a zone; None: not known, or several have one of this name."""
     regions = () if facts is None else facts.regions
@@ -308,6 +314,11 @@ def _zones(context: CheckContext) -> Iterator[tuple[str, CloudSite, str, PathTup
         for index, zone in enumerate(pool.zones if cloud else ()):
             if cloud is not None:
                 yield pool.site, cloud, zone, ("pools", name, "zones", index)
+    for name, storage in context.storage.items():
+        site_name, zone = getattr(storage, "site", None), getattr(storage, "zone", None)
+        site = context.sites.get(site_name or "")
+        if isinstance(site, CloudSite) and site_name is not None and zone is not None:
+            yield site_name, site, zone, ("storage", name, "zone")
 
 
 @check("GC122", summary="A region that the catalog does not know.")
@@ -343,15 +354,23 @@ def zone_not_in_region(context: CheckContext) -> Iterator[Finding]:
     """A zone lies in the region of its site.
 
     AWS zones are written by ID (use1-az4), because names like us-east-1a mean other places in
-    other accounts; those of Google by name (us-central1-a); those of Azure by number (1). One that
-    the catalog knows nowhere may be new, so that is a warning.
+    other accounts; those of Google by name (us-central1-a); those of Azure and OCI by number (1),
+    for a domain of OCI is called otherwise in each tenancy. One that the catalog knows nowhere may
+    be new, so that is a warning.
     """
     for name, site, zone, path in _zones(context):
         facts = context.providers.get(site.provider)
+        inside = zones_of_region(facts, site.region)
+        if _are_numbered(facts) and not zone.isdigit():
+            yield Finding(
+                summary=f"zone {zone}: {site.provider} takes zones by number",
+                path=path,
+                hint=f"zones of {site.region}: {listing(inside)}" if inside else 'write "1"',
+            )
+            continue
         if not is_elsewhere(facts, site.region, zone):
             continue
         other = region_of(facts, zone)
-        inside = zones_of_region(facts, site.region)
         yield Finding(
             summary=f'zone {zone} is not in {site.region}, the region of site "{name}"'
             + (f", but in {other}" if other else ""),

@@ -186,7 +186,7 @@ def boot_disk_size(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-_KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address")
+_KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address", "tags")
 
 
 @check("GC127", summary="A pool of a site that is no cloud has a setting of clouds.")
@@ -194,7 +194,7 @@ def cloud_key_on_other_site(context: CheckContext) -> Iterator[Finding]:
     """How machines are bought, where a cloud puts them and what they boot from is said of clouds.
 
     On bare metal, local and simulated sites these keys would do nothing, so they are mistakes:
-    `market`, `mixed`, `zones`, `placement`, `image`, `disk` and `public_address`.
+    `market`, `mixed`, `zones`, `placement`, `image`, `disk`, `public_address` and `tags`.
     """
     for name, pool in context.pools.items():
         site = context.sites.get(pool.site)

@@ -154,3 +154,25 @@ def mtu_unsupported(context: CheckContext) -> Iterator[Finding]:
                 fix=Replace(path, str(fabric.mtu)) if wanted == {fabric.mtu} else None,
                 relies_on=_relies_on(name, "mtu"),
             )
+
+
+@check("GC230", summary="An MTU for a network whose cloud takes none.")
+def mtu_not_set(context: CheckContext) -> Iterator[Finding]:
+    """Google's networks are made with an MTU; AWS, Azure and OCI give theirs one of their own.
+
+    There `mtu` tells only a tunnel between sites (WireGuard) how large packets may be.
+    """
+    tunnelled = {end for link in context.links if link.via == "wireguard" for end in link.between}
+    for name, site in context.sites.items():
+        if not isinstance(site, CloudSite) or site.sets_mtu or site.network.mtu is None:
+            continue
+        if name not in tunnelled:
+            path = ("sites", name, "network", "mtu")
+            yield Finding(
+                summary=f'site "{name}": {site.provider} makes networks with one MTU of its own',
+                path=path,
+                at_key=True,
+                hint="remove mtu",
+                fix=Remove(path),
+                relies_on=(*_relies_on(name, "mtu"), ("links",)),
+            )

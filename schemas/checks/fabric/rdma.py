@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import pairwise
 
+from ...catalog import Fabric
 from ...diagnostics import PathTuple, listing
-from ...spec import Pool
-from ...structure.fix.edits import Replace
+from ...spec import Pool, Rdma
+from ...structure.fix.edits import Remove, Replace
 from ..context import CheckContext
 from ..network.cidrs import parsed
 from ..registry import Finding, check
@@ -16,6 +17,15 @@ from ..registry import Finding, check
 MANAGERS = 2
 """One subnet manager rules, one stands by. InfiniBand has no use for more, and each handover
 between them can disturb the fabric."""
+_LOSSLESS = ("mtu", "dscp", "priority", "congestion_dscp", "ring")
+"""How RoCE's adapters are set where they are set here."""
+_OF_KIND = {
+    "infiniband": ("subnet_manager", "partition_keys", "ipoib"),
+    "roce": _LOSSLESS,
+}
+"""Kind of adapters -> the settings that are for no other."""
+_CHECKED_ELSEWHERE = ("sharp", "networks", "pods")
+"""Settings with a check of their own of where they work."""
 OTHER_MAKERS = {"bnxt_re": "Broadcom", "ionic": "AMD Pensando", "irdma": "Intel", "qedr": "Marvell"}
 """How the kernel names RDMA devices of others (linux, drivers/infiniband/hw; read 2026-11)."""
 
@@ -194,3 +204,68 @@ def _networks_of(context: CheckContext, name: str, pool: Pool) -> Iterator[Findi
                 hint="give each rail a network of its own",
                 relies_on=(path,),
             )
+
+
+@check("GC229", summary="RDMA settings for adapters that a pool doesn't have, or isn't let set.")
+def rdma_settings_unused(context: CheckContext) -> Iterator[Finding]:
+    """`rdma` sets InfiniBand and RoCE adapters, by the pool's fabric class.
+
+    A controller that runs OpenSM, a login on IPoIB: its pool has to name its fabric class too, or
+    nothing of it is set up. EFA, TCPX, gIB and plain Ethernet have none of these settings. Of a
+    cloud's network its cloud decides: who manages the subnet, which priority is lossless; and so do
+    their maker's tools under `managed: false`.
+    """
+    for name, pool in context.pools.items():
+        site = context.sites.get(pool.site)
+        written = [key for key in Rdma.__struct_fields__ if _is_written(pool, key)]
+        if site is None or site.is_made_here or not written:
+            continue
+        fabric = context.fabric(pool)
+        named = pool.fabric is not None or pool.machine is not None
+        if fabric is None and named and not _is_known(context, pool):
+            continue
+        for key in written:
+            why = _why_unused(pool, key, fabric, in_cloud=site.is_cloud)
+            if why is not None:
+                path = _path(name, key)
+                yield Finding(
+                    summary=f'pool "{name}": {key} would set nothing: {why[0]}',
+                    path=path,
+                    at_key=True,
+                    hint=why[1] or f"remove {key}",
+                    fix=None if why[1] else Remove(path),
+                    relies_on=(
+                        path,
+                        _path(name, "managed"),
+                        *(("pools", name, of) for of in ("fabric", "machine", "site")),
+                    ),
+                )
+
+
+def _is_written(pool: Pool, key: str) -> bool:
+    return key not in _CHECKED_ELSEWHERE and getattr(pool.rdma, key) != getattr(Rdma(), key)
+
+
+def _is_known(context: CheckContext, pool: Pool) -> bool:
+    """Whether the words that decide a pool's fabric are in the catalog."""
+    fabric_known = pool.fabric is None or pool.fabric in context.fabrics
+    return fabric_known and (pool.machine is None or context.machine(pool) is not None)
+
+
+def _why_unused(
+    pool: Pool, key: str, fabric: Fabric | None, *, in_cloud: bool
+) -> tuple[str, str] | None:
+    """Return why a setting does nothing, and what to write instead ("": nothing); None: it does."""
+    if fabric is None:
+        return "the pool names no fabric class", "write fabric: infiniband-ndr, or the one it has"
+    if fabric.plugin != "ofed":
+        return f"{fabric.name} has no such adapters", ""
+    kind = "infiniband" if fabric.nic_kind == "infiniband" else "roce"
+    for other, keys in _OF_KIND.items():
+        if key in keys and other != kind:
+            return f"it is for {'InfiniBand' if other == 'infiniband' else 'RoCE'}", ""
+    if in_cloud and key in ("subnet_manager", "managed", *_LOSSLESS):
+        return "the cloud sets its network itself", ""
+    if key in _LOSSLESS and not pool.rdma.managed:
+        return "the adapters are set by their maker's tools (managed: false)", ""
+    return None

@@ -62,7 +62,11 @@ def _made(context: CheckContext) -> Iterator[_Made]:
                 facts=facts,
                 network=placed.network,
                 written=placed.written,
-                zones=zones_of_site(site, (context.pools[pool] for pool in pools)),
+                zones=zones_of_site(
+                    site,
+                    (context.pools[pool] for pool in pools),
+                    (s for s in context.storage.values() if getattr(s, "site", None) == name),
+                ),
                 managed=kubernetes is not None and kubernetes.control_plane == "eks",
                 pools=pools,
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from ...diagnostics import PathTuple, listing
-from ...spec import Software
+from ...spec import GpuSettings, Software
 from ...stack.lock import fits
 from ...stack.pools import PoolStack
 from ...stack.resolve import resolve_need
@@ -167,6 +167,36 @@ def peer_memory_without_interface(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(path, *_drawn_from(stack)),
                 fix=Replace(path, "dma-buf"),
             )
+
+
+@check("GC628", summary="Settings of a driver that no role installs.")
+def driver_settings_unused(context: CheckContext) -> Iterator[Finding]:
+    """`gpus.modules` and `gpus.peer_memory` say how the driver is installed, where a role does it.
+
+    One that comes with the image, or that nodes have already (`preinstalled`), stays as it is.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is not None and kubernetes.gpu.driver == "container":
+        return  # the GPU operator is given them
+    if kubernetes is not None and kubernetes.control_plane != "self":
+        return  # GC746
+    for stack in every_stack(context).values():
+        driver = next((row for row in stack.resolved.rows if row.key == "driver"), None)
+        if driver is None or driver.outcome == "role":
+            continue
+        from_image = driver.outcome == "image"
+        why = f"the driver comes with {driver.by}" if from_image else "the nodes have their driver"
+        for key in ("modules", "peer_memory"):
+            path = ("pools", stack.name, "gpus", key)
+            if getattr(stack.pool.gpus, key) != getattr(GpuSettings(), key):
+                yield Finding(
+                    summary=f'pool "{stack.name}": {key} would set nothing: {why}',
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {key}",
+                    relies_on=(path, *_drawn_from(stack)),
+                    fix=Remove(path),
+                )
 
 
 def _drawn_from(stack: PoolStack) -> tuple[PathTuple, ...]:

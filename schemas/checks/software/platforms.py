@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...diagnostics import PathTuple, Severity, listing
-from ...spec import Pool
+from ...spec import LustreStorage, Pool
 from ...stack.lock import Component, older
 from ...stack.pools import PoolStack
 from ...stack.resolved import ResolvedComponent
@@ -108,6 +108,49 @@ def _unused(stack: PoolStack, component: Component, why: str) -> Finding:
             *relies_on(stack, component.key),
             *(("pools", "*", key) for key in ("fabric", "machine")),
         ),
+        fix=Remove(path=path),
+    )
+
+
+_OF_GPUS = ("driver", "fabric_manager", "cuda", "nccl", "rocm", "rccl")
+_OF_FABRICS = ("efa", "tcpxo", "gib", "ofed")
+
+
+@check("GC629", summary="A version of something that a pool's nodes don't get.")
+def software_without_use(context: CheckContext) -> Iterator[Finding]:
+    """A pool's own `software` is for its nodes: drivers and CUDA for GPUs, EFA for nodes with GPUs.
+
+    Nodes without GPUs get none of it, whatever the pool says; and a version of Lustre is for pools
+    that mount or serve one. At the root a version is for all pools that it fits.
+    """
+    lustre = [name for name, s in context.storage.items() if isinstance(s, LustreStorage)]
+    for stack in stacks(context).values():
+        own, machine = stack.pool.software, stack.machine
+        unknown = stack.pool.machine is not None and machine is None
+        if own is None or not stack.is_real or unknown:
+            continue
+        bare = machine is None or machine.gpu is None
+        keys = (*_OF_GPUS, *_OF_FABRICS) if bare else ()
+        for key in keys:
+            if getattr(own, key) != "auto":
+                yield _without_use(stack, key, "its nodes have no GPUs")
+        uses_lustre = any(stack.name in context.mounts.mounted_by(name) for name in lustre) or any(
+            s.servers is not None and s.servers.pool == stack.name
+            for s in context.storage.values()
+            if isinstance(s, LustreStorage)
+        )
+        if own.lustre != "auto" and not uses_lustre:
+            yield _without_use(stack, "lustre", "its nodes neither mount nor serve Lustre")
+
+
+def _without_use(stack: PoolStack, key: str, why: str) -> Finding:
+    path = ("pools", stack.name, "software", key)
+    return Finding(
+        summary=f'pool "{stack.name}": {key} would install nothing: {why}',
+        path=path,
+        at_key=True,
+        hint=f"remove {key}",
+        relies_on=(path, ("pools", stack.name, "machine"), ("storage",)),
         fix=Remove(path=path),
     )
 

@@ -51,6 +51,32 @@ def bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+_UNMOUNTED = "oci"
+"""Scheme of the buckets that no role mounts: OCI's client, ocifs, is Oracle Linux' alone."""
+
+
+@check("GC465", summary="A bucket that no role mounts.")
+def bucket_not_mounted(context: CheckContext) -> Iterator[Finding]:
+    """Buckets of OCI are mounted on no node: there is no client of theirs here.
+
+    Jobs reach them by OCI's tools, and a Lustre file system of the site shows their objects as
+    files (`type: lustre` with `import`). With `create: true` the bucket is made all the same: then
+    it is a warning.
+    """
+    for name, storage in _buckets(context):
+        if _scheme(storage.bucket) == _UNMOUNTED:
+            path: PathTuple = ("storage", name, "bucket")
+            made = " it is made, and" if storage.create else ""
+            yield Finding(
+                summary=f'storage "{name}":{made} no node mounts {storage.bucket}',
+                path=path,
+                severity=Severity.WARNING if storage.create else Severity.ERROR,
+                hint=f"write type: lustre with import: {storage.bucket}, or read it in jobs by "
+                "OCI's own tools",
+                relies_on=(path, ("storage", name, "create")),
+            )
+
+
 @check("GC432", summary="Managed Lustre imports from, or exports to, a bucket it can't reach.")
 def lustre_bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
     """A managed file system is linked with buckets of its own cloud only."""

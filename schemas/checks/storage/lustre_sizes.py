@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...catalog import LustreOffer, ProviderFacts
 from ...diagnostics import PathTuple, Severity
-from ...spec import LustreStorage, NfsStorage
+from ...spec import CloudSite, LustreStorage, NfsStorage
 from ...spec.units import ByteSize
 from ...structure.fix.edits import Replace
 from ..context import CheckContext
@@ -180,6 +180,32 @@ def lustre_deployment_not_offered(context: CheckContext) -> Iterator[Finding]:
                 hint="remove efa, or write deployment: persistent-2",
                 relies_on=_needs(name),
             )
+
+
+@check("GC468", summary="A key of one's own for a scratch file system.")
+def key_of_scratch(context: CheckContext) -> Iterator[Finding]:
+    """FSx encrypts scratch file systems by keys of its own and takes no other.
+
+    "If you create a scratch file system, the data is encrypted using keys managed by Amazon FSx"
+    (FSx for Lustre User Guide, Encrypting data at rest; read 2026-11). Where the site's `kms_key` is to hold for all data, take a persistent
+    one.
+    """
+    for name, storage, _ in _made(context):
+        site = context.sites.get(storage.site or "")
+        of_site = isinstance(site, CloudSite) and site.kms_key is not None
+        if storage.deployment != "scratch-2" or not (storage.kms_key or of_site):
+            continue
+        own = storage.kms_key is not None
+        path: PathTuple = ("storage", name, "kms_key" if own else "deployment")
+        yield Finding(
+            summary=f'storage "{name}": a scratch file system is not encrypted by '
+            + ("a key of one's own" if own else f'the key of site "{storage.site}"'),
+            path=path,
+            at_key=own,
+            severity=Severity.ERROR if own else Severity.WARNING,
+            hint="write deployment: persistent-2" + (", or remove kms_key" if own else ""),
+            relies_on=(*_needs(name), path, ("sites",)),
+        )
 
 
 @check("GC419", summary="Lustre servers have something else to do.")

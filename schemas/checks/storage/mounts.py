@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...derived.storage import MountTable, mount_point
+from ...derived.subnets import zone_of_storage
 from ...diagnostics import PathTuple, Severity
-from ...spec import NfsStorage, ObjectStorage, ScratchStorage
+from ...spec import AwsSite, NfsStorage, ObjectStorage, ScratchStorage
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..network.links import cut_off
@@ -237,6 +238,54 @@ def export_size_unused(context: CheckContext) -> Iterator[Finding]:
                 hint="remove capacity",
                 relies_on=(path, ("storage", name, "server"), ("pools", "*", "site")),
                 fix=Remove(path),
+            )
+
+
+@check("GC466", summary="Who may mount is said of an export that another server has.")
+def export_rules_unused(context: CheckContext) -> Iterator[Finding]:
+    """`clients` and `root` are for what a pool's host exports.
+
+    A server that exists has rules of its own for who mounts it, and who root is there.
+    """
+    for name, storage in context.storage.items():
+        if not isinstance(storage, NfsStorage) or storage.server is None:
+            continue
+        if storage.server in (context.declared_pools or {storage.server}):
+            continue
+        for key in ("clients", "root"):
+            path: PathTuple = ("storage", name, key)
+            if getattr(storage, key):
+                yield Finding(
+                    summary=f'storage "{name}": {storage.server} decides itself about {key}',
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {key}",
+                    relies_on=(path, ("storage", name, "server")),
+                    fix=Remove(path),
+                )
+
+
+@check("GC467", summary="A file system in a zone that an existing network has no subnet for.")
+def zone_without_subnet(context: CheckContext) -> Iterator[Finding]:
+    """In a network that is made each zone gets a subnet; in one that exists AWS has the named one.
+
+    What FSx makes stands in that subnet, whatever zone the spec says for it.
+    """
+    for name, storage in context.storage.items():
+        site, zone = (
+            context.sites.get(getattr(storage, "site", None) or ""),
+            zone_of_storage(storage),
+        )
+        if not isinstance(site, AwsSite) or site.network.vpc is None:
+            continue
+        if zone is not None and zone != site.zone_id:
+            path: PathTuple = ("storage", name, "zone")
+            yield Finding(
+                summary=f'storage "{name}" is to stand in {zone}, and the network that exists has '
+                f"subnets.compute in {site.zone_id or 'a zone that is not said'}",
+                path=path,
+                hint="leave zone out: it is made in that subnet, or name one of that zone there",
+                relies_on=(path, ("sites",)),
             )
 
 

@@ -40,6 +40,7 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
     bucket_scheme: ClassVar[str] = "gs"
     egress_mtu: ClassVar[int] = 1460  # docs.cloud.google.com/vpc/docs/mtu, November 2026
     makes_gateways: ClassVar[bool] = True
+    sets_mtu: ClassVar[bool] = True
     subnets_key: ClassVar[str] = "subnet"
 
     project: Annotated[Identifier, Meta(examples=["acme-ml"])]

@@ -137,6 +137,8 @@ class CloudSite(SiteModel, frozen=True, kw_only=True):
     is_cloud: ClassVar[bool] = True
     zone_key: ClassVar[str] = "zone"
     """Key that the zone is written under."""
+    sets_mtu: ClassVar[bool] = False
+    """Networks are made with the MTU that the spec says."""
     existing_key: ClassVar[str] = "vpc"
     """Key of `network` for one that exists."""
     subnets_key: ClassVar[str] = "subnets"

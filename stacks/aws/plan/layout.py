@@ -90,7 +90,11 @@ def _subnets(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Subnet, ..
         here.provider,
         ipaddress.IPv4Network(here.network.cidr or DEFAULT_CLOUD_CIDR),
         longest,
-        zones=zones_of_site(here, (pool for pool in spec.pools.values() if pool.site == site)),
+        zones=zones_of_site(
+            here,
+            (pool for pool in spec.pools.values() if pool.site == site),
+            (each for each in spec.storage.values() if getattr(each, "site", None) == site),
+        ),
         managed=managed_by(spec) == "eks",
     )
 

@@ -1,0 +1,139 @@
+"""What is asked of nodes that a cloud's control plane sets up, where none of our roles run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...diagnostics import PathTuple
+from ...spec import (
+    Boot,
+    CloudSite,
+    ClusterSoftware,
+    GpuSettings,
+    KubernetesScheduler,
+    LustreStorage,
+    ObjectStorage,
+    Pool,
+    Rdma,
+    Software,
+    Tuning,
+    User,
+)
+from ..context import CheckContext
+from ..registry import Finding, check
+
+_BY_OTHERS = frozenset({"kubernetes", "containers", "slurm", "mpi", "sources"})
+"""Keys of `software` that the cloud takes, or that other checks speak of."""
+_OF_OPERATOR = frozenset({"modules", "peer_memory"})
+"""What the GPU operator is given of `gpus` where it brings the driver."""
+_MIG_INSTEAD = "write scheduler: {gpu: {mig: PROFILE}}"
+_ON_NODES = ("gid", "groups", "shell", "sudo", "login")
+"""What an account is on a machine, beside a name, an id and keys."""
+
+
+def _managed(context: CheckContext) -> KubernetesScheduler | None:
+    kubernetes = context.kubernetes
+    return None if kubernetes is None or kubernetes.control_plane == "self" else kubernetes
+
+
+@check("GC746", summary="Something is asked of nodes that a cloud's control plane sets up.")
+def managed_nodes_unset(context: CheckContext) -> Iterator[Finding]:
+    """Nodes of EKS, GKE and AKS are set up by their cloud: no role runs on them.
+
+    So there is no hardening, no kernel parameter, no MIG mode, no version of CUDA or NCCL, no
+    directory of users and no firmware that gcluster could give them. Bring what the nodes' image
+    has not in the containers of the jobs, cut GPUs by `scheduler.gpu.mig`, or write
+    `control_plane: self`.
+    """
+    kubernetes = _managed(context)
+    if kubernetes is None:
+        return
+    only_managed = all(pool.role == "compute" for pool in context.pools.values())
+    found = [*_of_root(context, kubernetes)] if only_managed else []
+    for name, pool in context.pools.items():
+        if pool.role == "compute":
+            found += _of_pool(context, kubernetes, name, pool)
+    found += _of_storage(context)
+    for path, hint in found:
+        yield Finding(
+            summary=f"{'.'.join(map(str, path))} would set nothing: {kubernetes.control_plane} "
+            "sets up its nodes itself",
+            path=path,
+            at_key=True,
+            hint=hint or f"remove {path[-1]}, or write control_plane: self",
+            relies_on=(path, ("scheduler", "control_plane"), ("pools", "*", "role")),
+        )
+
+
+def _of_root(
+    context: CheckContext, kubernetes: KubernetesScheduler
+) -> Iterator[tuple[PathTuple, str]]:
+    """Yield what is said for all nodes, where there are no others: where, and what instead."""
+    for name, site in context.sites.items():
+        if isinstance(site, CloudSite) and site.image and kubernetes.control_plane == "gke":
+            yield ("sites", name, "image"), ""
+    if context.hardening is not None:
+        yield ("hardening",), ""
+    if context.ssh_authorities:
+        yield ("ssh_authorities",), ""
+    if context.directory is not None:
+        yield ("users",), "list the people who use the cluster: users: [{name: ada, uid: 2001}]"
+    defaults = User(name="", uid=1000)
+    for index, user in enumerate(context.users):
+        for key in _changed(user, defaults, _ON_NODES):
+            yield ("users", index, key), ""
+    for key in _versions(context.software, ClusterSoftware(), kubernetes):
+        yield ("software", key), _instead_of_version(kubernetes, key)
+
+
+def _of_pool(
+    context: CheckContext, kubernetes: KubernetesScheduler, name: str, pool: Pool
+) -> Iterator[tuple[PathTuple, str]]:
+    path: PathTuple = ("pools", name)
+    for key in _versions(pool.software or Software(), Software(), kubernetes):
+        yield (*path, "software", key), _instead_of_version(kubernetes, key)
+    for key in _changed(pool.boot, Boot()):
+        yield (*path, "boot", key), ""
+    for key in _changed(pool.tuning, Tuning()):
+        yield (*path, "tuning", key), ""
+    for key in _changed(pool.gpus, GpuSettings()):
+        if key not in _OF_OPERATOR or kubernetes.gpu.driver == "host":
+            yield (*path, "gpus", key), _MIG_INSTEAD if key == "mig" else ""
+    fabric = context.fabric(pool)
+    if fabric is not None and fabric.plugin == "ofed":  # of others GC229 speaks
+        yield from (((*path, "rdma", k), "") for k in _changed(pool.rdma, Rdma()) if k != "pods")
+    if pool.firmware is not None:
+        yield (*path, "firmware"), ""
+    if pool.image is not None and kubernetes.control_plane == "gke":
+        yield (*path, "image"), ""
+
+
+def _of_storage(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
+    for name, storage in context.storage.items():
+        if isinstance(storage, LustreStorage) and storage.tunables:
+            yield ("storage", name, "tunables"), ""
+        if isinstance(storage, ObjectStorage) and storage.cache is not None:
+            yield ("storage", name, "cache"), ""
+
+
+def _versions(own: Software, none: Software, kubernetes: KubernetesScheduler) -> Iterator[str]:
+    """Yield the keys of `software` that nothing takes; what the image has may be said."""
+    for key in _changed(own, none):
+        of_operator = key == "driver" and kubernetes.gpu.driver == "container"
+        of_image = key == "distribution" and kubernetes.control_plane == "aks"
+        said = getattr(own, key) == "preinstalled"
+        if key not in _BY_OTHERS and not (of_operator or of_image or said):
+            yield key
+
+
+def _instead_of_version(kubernetes: KubernetesScheduler, key: str) -> str:
+    if key in {"cuda", "nccl", "rocm", "rccl"}:
+        return f"remove {key}: jobs bring it in their containers"
+    return f"remove {key}: nodes have what {kubernetes.control_plane}'s image has"
+
+
+def _changed(value: Any, default: Any, keys: tuple[str, ...] = ()) -> list[str]:
+    """Return the fields that are not as where nobody says anything."""
+    names = keys or type(default).__struct_fields__
+    return [name for name in names if getattr(value, name) != getattr(default, name)]
