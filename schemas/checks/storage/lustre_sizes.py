@@ -187,8 +187,8 @@ def key_of_scratch(context: CheckContext) -> Iterator[Finding]:
     """FSx encrypts scratch file systems by keys of its own and takes no other.
 
     "If you create a scratch file system, the data is encrypted using keys managed by Amazon FSx"
-    (FSx for Lustre User Guide, Encrypting data at rest; read 2026-11). Where the site's `kms_key` is to hold for all data, take a persistent
-    one.
+    (FSx for Lustre User Guide, Encrypting data at rest; read 2026-11). Where the site's `kms_key`
+    is to hold for all data, take a persistent one.
     """
     for name, storage, _ in _made(context):
         site = context.sites.get(storage.site or "")
