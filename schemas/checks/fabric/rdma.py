@@ -24,8 +24,6 @@ _OF_KIND = {
     "roce": _LOSSLESS,
 }
 """Kind of adapters -> the settings that are for no other."""
-_CHECKED_ELSEWHERE = ("sharp", "networks", "pods")
-"""Settings with a check of their own of where they work."""
 OTHER_MAKERS = {"bnxt_re": "Broadcom", "ionic": "AMD Pensando", "irdma": "Intel", "qedr": "Marvell"}
 """How the kernel names RDMA devices of others (linux, drivers/infiniband/hw; read 2026-11)."""
 
@@ -217,10 +215,12 @@ def rdma_settings_unused(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         site = context.sites.get(pool.site)
+        fabric = context.fabric(pool)
+        elsewhere = ("sharp", "pods") if fabric is None else ("sharp", "pods", "networks")
         written = [key for key in Rdma.__struct_fields__ if _is_written(pool, key)]
+        written = [key for key in written if key not in elsewhere]  # each has a check of its own
         if site is None or site.is_made_here or not written:
             continue
-        fabric = context.fabric(pool)
         named = pool.fabric is not None or pool.machine is not None
         if fabric is None and named and not _is_known(context, pool):
             continue
@@ -243,7 +243,7 @@ def rdma_settings_unused(context: CheckContext) -> Iterator[Finding]:
 
 
 def _is_written(pool: Pool, key: str) -> bool:
-    return key not in _CHECKED_ELSEWHERE and getattr(pool.rdma, key) != getattr(Rdma(), key)
+    return getattr(pool.rdma, key) != getattr(Rdma(), key)
 
 
 def _is_known(context: CheckContext, pool: Pool) -> bool:

@@ -124,6 +124,14 @@ def software_without_use(context: CheckContext) -> Iterator[Finding]:
     that mount or serve one. At the root a version is for all pools that it fits.
     """
     lustre = [name for name, s in context.storage.items() if isinstance(s, LustreStorage)]
+    if context.software.lustre != "auto" and not lustre and not context.declared("storage"):
+        yield Finding(
+            summary=f"Lustre {context.software.lustre} is not used: the spec has no such storage",
+            path=("software", "lustre"),
+            severity=Severity.WARNING,
+            hint="leave lustre out",
+            relies_on=(("software", "lustre"), ("storage",)),
+        )
     for stack in stacks(context).values():
         own, machine = stack.pool.software, stack.machine
         unknown = stack.pool.machine is not None and machine is None
