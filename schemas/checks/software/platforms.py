@@ -17,6 +17,7 @@ from .versions import once, relies_on, slurm_of_pools, stacks, the_lock
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}
+_UNSAID = "not said"
 _SHARED = {"gib": {"gib", "gib-metal"}}
 """Part -> the plugins that it is of, where it is not alone."""
 
@@ -74,21 +75,21 @@ def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
     Leave the version out, or give a pool the fabric class.
     """
     computing = {n: s for n, s in stacks(context).items() if s.pool.is_compute}
-    fabrics = {stack.need.fabric or "" for stack in computing.values()}
-    if computing and "" not in fabrics:
+    unknown = any(s.pool.machine is not None and s.machine is None for s in computing.values())
+    if computing and not unknown:
+        fabrics = {stack.need.fabric or _UNSAID for stack in computing.values()}
         first = next(iter(computing.values()))
-        plugins = {the_lock().plugin(fabric) for fabric in fabrics}
+        plugins = {the_lock().plugin(fabric) for fabric in fabrics - {_UNSAID}}
         for component in _of_fabrics(first, at_root=True):
             if not _SHARED.get(component.part, {component.part}) & plugins:
                 why = f"no pool's fabric takes it ({listing(fabrics)})"
                 yield _unused(first, component, why)
     for stack in computing.values():
         fabric = stack.need.fabric
-        for component in _of_fabrics(stack, at_root=False):
-            if fabric is not None and the_lock().plugin(fabric) not in _SHARED.get(
-                component.part, {component.part}
-            ):
-                yield _unused(stack, component, f"the fabric is {fabric}")
+        plugin = None if fabric is None else the_lock().plugin(fabric)
+        for component in _of_fabrics(stack, at_root=False) if not unknown else ():
+            if plugin not in _SHARED.get(component.part, {component.part}):
+                yield _unused(stack, component, f"the fabric is {fabric or _UNSAID}")
 
 
 def _of_fabrics(stack: PoolStack, *, at_root: bool) -> list[Component]:
