@@ -40,6 +40,7 @@ from .slurm_upgrade import slurm_upgrade_findings
 from .spec_fields import field_lines
 
 NOT_THERE = "this node isn't there yet"
+NOT_RUNNING = "unknown while the node doesn't run"
 
 
 def step_changes(
@@ -68,6 +69,8 @@ def step_changes(
                 continue
             if host not in there:
                 alike[NOT_THERE, "none"].append(host)
+            elif host not in observation.stamps:  # stopped, and so not asked what it carries
+                alike[NOT_RUNNING, "none"].append(host)
             elif acts:
                 alike[reason, "rolling" if host in rolling else "in-place"].append(host)
             else:

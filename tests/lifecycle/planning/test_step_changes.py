@@ -12,7 +12,7 @@ from gcluster.inventory.compile.steps import Stage
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.nodes.converge.pending import Pending, PendingStep
 from gcluster.lifecycle.planning.changes import StepChange
-from gcluster.lifecycle.planning.plan import step_changes
+from gcluster.lifecycle.planning.plan import NOT_RUNNING, step_changes
 from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
@@ -49,6 +49,7 @@ def lines(
     serving: tuple[str, ...],
     jobs: dict[str, tuple[str, ...]] | None = None,
     joined: str = "slurm.join",
+    stopped: tuple[str, ...] = (),
 ) -> tuple[StepChange, ...]:
     """Return the plan's lines for one pending step."""
     ssh = SshTarget(user="ops")
@@ -63,7 +64,11 @@ def lines(
         sites=(),
         existing=hosts,
         desired=hosts,
-        stamps={name: {joined: "x"} for name in serving},
+        stamps={
+            host.name: {joined: "x"} if host.name in serving else {}
+            for host in hosts.hosts
+            if host.name not in stopped
+        },
         unreachable={},
         taken_at=time.monotonic(),
     )
@@ -82,6 +87,16 @@ def test_nodes_of_kubernetes_are_in_service_too(spec: ClusterSpec) -> None:
         spec, DRIVER, on=nodes(1, 2), serving=nodes(1, 2), jobs={}, joined="kubernetes.join"
     )
     assert (line.disruption, line.at_once, line.jobs) == ("rolling", 2, 0)
+
+
+def test_of_a_node_that_does_not_run_it_is_not_said_that_a_step_never_ran(
+    spec: ClusterSpec,
+) -> None:
+    found = lines(spec, DRIVER, on=nodes(1, 2), serving=nodes(1), jobs={}, stopped=nodes(2))
+    assert [(line.hosts, line.reason, line.disruption) for line in found] == [
+        ("gpu01", "its inputs changed", "rolling"),
+        ("gpu02", NOT_RUNNING, "none"),
+    ]
 
 
 def test_a_job_on_many_nodes_counts_once(spec: ClusterSpec) -> None:
