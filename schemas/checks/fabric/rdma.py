@@ -216,7 +216,8 @@ def rdma_settings_unused(context: CheckContext) -> Iterator[Finding]:
     for name, pool in context.pools.items():
         site = context.sites.get(pool.site)
         fabric = context.fabric(pool)
-        elsewhere = ("sharp", "pods") if fabric is None else ("sharp", "pods", "networks")
+        elsewhere = ["sharp"] if fabric is None else ["sharp", "pods", "networks"]
+        elsewhere += [] if context.kubernetes is not None else ["pods"]
         written = [key for key in Rdma.__struct_fields__ if _is_written(pool, key)]
         written = [key for key in written if key not in elsewhere]  # each has a check of its own
         if site is None or site.is_made_here or not written:
