@@ -26,7 +26,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Option("--detailed-exitcode", help="Exit 3 when something has drifted."),
     ] = False,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Plan the drifted parts, ask, and do that.")
+        bool, typer.Option("--fix", help="Plan the drifted parts, confirm, and apply.")
     ] = False,
     requeue_jobs: Annotated[
         bool,

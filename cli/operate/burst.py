@@ -107,7 +107,7 @@ def _names(option: str, given: list[str] | None) -> dict[str, str]:
         if not equals or not name or not (group == "*" or group.isdigit()):
             raise _usage(f'{option} "{text}" is not NUMBER=NAME or *=NAME')
         if group in names:
-            raise _usage(f"{option} says {group} twice")
+            raise _usage(f"{option} has {group} twice")
         names[group] = name
     return names
 

@@ -157,7 +157,7 @@ def _last(settings: Settings, code: Exit) -> None:
     """Say how the last round ended."""
     ended = _ENDED.get(code, "failed")
     if code is not Exit.OK:
-        ended += "; gcluster reconcile status tells why"
+        ended += "; gcluster reconcile status says why"
     _line(ControllerEvent(what="round", reason=f"{settings.repo}: {ended}"))
 
 

@@ -26,7 +26,7 @@ def command(
         bool,
         typer.Option(
             "--skip-kubernetes",
-            help="Don't ask a cloud's control plane: its load balancers and disks may stay.",
+            help="Skip a cloud's control plane: its load balancers and disks may stay.",
         ),
     ] = False,
     yes: Yes = False,

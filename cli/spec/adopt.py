@@ -107,7 +107,7 @@ def slurm(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Argument(
             metavar="[FILE...]",
             help="Saved output of scontrol show config, nodes and partitions, or slurm.conf; "
-            "default: scontrol is asked here.",
+            "default: scontrol on this machine.",
             show_default=False,
         ),
     ] = None,

@@ -184,10 +184,13 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Option("--requests", min=0.001, max=1e6, help="Requests a second."),
     ] = None,
     users: Annotated[
-        int | None, typer.Option("--users", min=1, max=10**8, help="People who ask, instead.")
+        int | None, typer.Option("--users", min=1, max=10**8, help="Users, instead of a rate.")
     ] = None,
     every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="With --users: how often each asks.")
+        str,
+        typer.Option(
+            "--every", metavar="TIME", help="With --users: how often each sends a request."
+        ),
     ] = "1m",
     input_tokens: Annotated[
         int, typer.Option("--input", min=1, max=10**6, help="Tokens of a prompt.")
@@ -218,7 +221,7 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     Nothing is looked up or made. Exit code 1 when no machine can serve the model so.
     """
     if (requests is None) == (users is None):
-        raise _usage("one of --requests and --users says how much is asked", "--requests 10")
+        raise _usage("give one of --requests and --users", "--requests 10")
     known = _catalog(catalog or [])
     wanted = [_machine(known, word.strip()) for word in machine.split(",")]
     load = Load(

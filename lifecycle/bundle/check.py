@@ -48,7 +48,7 @@ def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:
         raise failure(
             "GC956",
             f"{bundle} is signed by {manifest.key_fingerprint}, not by the trusted {trusted}",
-            hint="ask whoever made it; nothing was changed",
+            hint="ask its author; nothing was changed",
             exit_code=Exit.REFUSED,
         )
     wrong = signed_by(manifest.key, manifest.key_fingerprint, bundle / SIGNATURE, path)
@@ -78,7 +78,7 @@ def _damages(bundle: Path, manifest: BundleManifest) -> Iterator[Diagnostic]:
         if wrong:
             yield _damage(folder / "InRelease", wrong)
         elif not index.is_file() or sha256(index) != repository.index_sha256:
-            yield _damage(index, "it isn't what the manifest says")
+            yield _damage(index, "it differs from the manifest")
         elif f" {repository.index_sha256} " not in (folder / "InRelease").read_text("utf-8"):
             yield _damage(folder / "InRelease", "it is of another index")
         for package in repository.packages:

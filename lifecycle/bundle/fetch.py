@@ -96,7 +96,7 @@ def _fetch(file: RequiredFile, out: Path) -> tuple[str, int]:
             part.chmod(0o644)
             part.replace(target)
             return "", came
-        problem = "its content isn't what the signed index or the spec says"
+        problem = "its content differs from the signed index or the spec"
         part.unlink(missing_ok=True)
     return problem, came
 
@@ -130,7 +130,7 @@ def _finding(file: RequiredFile, problem: str) -> Diagnostic:
     return Diagnostic(
         code="GC939",
         severity=Severity.ERROR,
-        summary=f"{file.path}, which {file.roles} asks for, can't be fetched: {problem}",
+        summary=f"{file.path}, which {file.roles} requires, can't be fetched: {problem}",
         detail=file.url,
         hint="run the same command again: it fetches what is missing, and goes on with the rest",
     )

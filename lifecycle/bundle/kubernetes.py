@@ -106,7 +106,7 @@ def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
         yield Diagnostic(
             code="GC939",
             severity=Severity.ERROR,
-            summary="nothing says which version of Kubernetes the nodes run",
+            summary="the version of Kubernetes on the nodes is not specified",
             hint="write software.kubernetes in the spec",
         )
     for image, digest in asked.images.items():
@@ -114,7 +114,7 @@ def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="GC939",
                 severity=Severity.ERROR,
-                summary=f"image {image}, which role kubernetes asks for, has no digest",
+                summary=f"image {image}, which role kubernetes requires, has no digest",
                 hint=f"write it under software.sources.{KUBE_VIP_SOURCE}.checksums",
             )
 

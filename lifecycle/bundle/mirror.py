@@ -115,7 +115,7 @@ def _check(host: Host, answer: Answer) -> str:
         lines = answer.stderr.strip().splitlines()
         raise failure(
             "GC938",
-            f"{host.name} could not take the bundle: {lines[-1] if lines else 'it said nothing'}",
+            f"{host.name} could not take the bundle: {lines[-1] if lines else 'no output'}",
             hint="run the same command again: what has arrived is not sent again",
         )
     return answer.stdout

@@ -257,14 +257,14 @@ def refuse_unclear(
         if pool.distribution is None:
             found.append(
                 _refusal(
-                    f"pool {pool.pool}: nothing says which distribution its hosts have",
+                    f"pool {pool.pool}: the distribution of its hosts is not specified",
                     "write software.distribution in the spec, for all pools or for this one",
                 )
             )
         found += [
             _refusal(
-                f"role {a.role} of pool {pool.pool}: only a node can tell what is needed by"
-                f' its task "{a.what}"',
+                f"role {a.role} of pool {pool.pool}: it is known only on a node what is needed"
+                f' by its task "{a.what}"',
                 "leave this role out, or give it a version",
             )
             for a in pool.unclear
@@ -273,7 +273,7 @@ def refuse_unclear(
             if not file.checksum.startswith("sha256:"):
                 found.append(
                     _refusal(
-                        f"{file.source}/{file.path}, which {file.role} asks for, has no checksum",
+                        f"{file.source}/{file.path}, which {file.role} requires, has no checksum",
                         f"write it under software.sources.{file.source}.checksums",
                     )
                 )
@@ -281,7 +281,7 @@ def refuse_unclear(
                 found.append(_refusal(f"{file.source} is no artefact source of the catalog", ""))
         found += [
             _refusal(
-                f"image {image.what}, which {image.role} asks for, has no digest",
+                f"image {image.what}, which {image.role} requires, has no digest",
                 "an image is taken by its digest alone: NAME@sha256:…",
             )
             for image in pool.images

@@ -126,7 +126,7 @@ def _work_lost(cluster: Cluster) -> Diagnostic | None:
     """Return whose work ends with the cluster; None where nobody has any."""
     jobs = ask_jobs(cluster)
     if jobs.problem:
-        what = f"nobody knows whether jobs run on {cluster.name}: {jobs.problem}"
+        what = f"it is unknown whether jobs run on {cluster.name}: {jobs.problem}"
     elif jobs.running or jobs.waiting:
         what = f"{jobs.running} running and {jobs.waiting} pending jobs end with {cluster.name}"
     else:

@@ -23,7 +23,7 @@ from ..cluster.sites import OpenSite, at_each, open_sites
 from ..state import ExistingResource, Intent, Journal
 from .data import priced
 
-UNKNOWN = "in no ledger: another run began it and was killed, or somebody made it by hand"
+UNKNOWN = "in no ledger: another run began it and was killed, or it was made by hand"
 AFTER_END = "the cluster was taken down, and this is still there"
 BEGUN = "a run that was killed had begun to create it"
 

@@ -65,7 +65,7 @@ def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> I
         ):
             yield _error(
                 "GC1001",
-                f"{'.'.join(map(str, path))} asks for Kubernetes {version}, and the bundle "
+                f"{'.'.join(map(str, path))} requests Kubernetes {version}, and the bundle "
                 f"{whose} has {bundle.kubernetes}",
                 path=path,
                 hint=f'write "{bundle.kubernetes}", or leave it out',

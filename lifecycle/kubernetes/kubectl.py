@@ -37,7 +37,7 @@ class ApiRefused(Exception):  # noqa: N818  # it says what happened
 
     def __init__(self, words: str) -> None:
         """Hold what kubectl wrote to stderr."""
-        super().__init__(words.strip().splitlines()[-1] if words.strip() else "it said nothing")
+        super().__init__(words.strip().splitlines()[-1] if words.strip() else "no output")
         self.words = words.strip()
 
 

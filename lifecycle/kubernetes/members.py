@@ -74,7 +74,7 @@ def leave_etcd(
         raise failure(
             "GC1006",
             f"etcd on {here.name} keeps {', '.join(sorted(leaving))} as members: {refused}",
-            detail="no machine was removed: without a majority of its members etcd stands still",
+            detail="no machine was removed: without a majority of its members etcd stops",
             hint="gcluster status says what is wrong with it",
         ) from refused
     return tuple(sorted(old))

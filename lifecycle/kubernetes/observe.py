@@ -61,7 +61,7 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
         """Return in words why it is out; "" when it serves."""
         unexplained = "cordoned without a reason"
         if not self.ready:
-            words = f"not ready: {self.not_ready or 'its kubelet has not said so'}"
+            words = f"not ready: {self.not_ready or 'no report of its kubelet'}"
             return f"{unexplained}; {words}" if self.cordoned and not self.reason else words
         if not self.cordoned:
             return ""

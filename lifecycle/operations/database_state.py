@@ -100,7 +100,7 @@ def decoded(what: str, text: str) -> bytes:
 def checked(host: Host, answer: Answer) -> str:
     """Return what a command printed; raises GC969 where it failed or the host is silent."""
     if isinstance(answer, Unreachable):
-        raise failure("GC969", f"{host.name} can't be asked: {answer.reason}")
+        raise failure("GC969", f"{host.name} can't be queried: {answer.reason}")
     if answer.returncode != 0:
         lines = answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"]
         raise failure("GC969", f"{host.name}: {'; '.join(lines[-2:])}")

@@ -131,7 +131,7 @@ def _describe(answer: Answer) -> str:
 
 
 def _last_output(answer: Answer) -> str:
-    """Return the last words of a node, "" where it said nothing."""
+    """Return the last words of a node, "" where no output."""
     if isinstance(answer, Unreachable):
         return answer.reason
     lines = (answer.stdout + answer.stderr).strip().splitlines()

@@ -47,7 +47,7 @@ def controller_of(hosts: ClusterInventory, session: SshSession) -> Host:
     """
     controllers = hosts.with_role("controller")
     if not controllers:
-        raise failure("GC908", f"{hosts.cluster} has no controller to ask")
+        raise failure("GC908", f"{hosts.cluster} has no controller to query")
     if len(controllers) == 1:
         return controllers[0]
     answers = session.run_many(controllers, "true", timeout_s=15)

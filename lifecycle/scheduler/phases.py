@@ -105,7 +105,7 @@ SLURM_PHASES = SchedulerPhases(
         Phase(
             "accounts",
             _settle_accounts,
-            "Each change is one command of sacctmgr; what is missing is asked for again.",
+            "Each change is one command of sacctmgr; what is missing is requested again.",
         ),
     ),
 )

@@ -19,7 +19,7 @@ from .run import SmokeResult
 from .saved import fault_lines
 from .validity import members, read_starts
 
-_WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was asked for")
+_WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was requested")
 """Where a floor comes from that has no reason of its own: a number, or nothing."""
 
 FORMAT = "gcluster/certificate/v1"

@@ -49,7 +49,7 @@ class UnprovenError(LifecycleError):
     """Too few nodes are idle: nothing failed, and nothing was proven."""
 
 
-_NO_FLOOR_ASKED = "no floor: the spec asks for none (smoke.allreduce.floor)"
+_NO_FLOOR_ASKED = "no floor: the spec has none (smoke.allreduce.floor)"
 """Of GPUs that are real it is said that nothing judges their speed."""
 
 

@@ -216,4 +216,4 @@ def _describe(fault: Fault) -> str:
         return f"the link between {' and '.join(fault.nodes)} is at fault"
     if fault.kind == "blocks":
         return f"what connects the blocks of {' and '.join(fault.nodes)} is at fault"
-    return f"the fault is among {fold(fault.nodes)}: smaller parts can't tell which"
+    return f"the fault is among {fold(fault.nodes)}: smaller parts can't show which"

@@ -64,7 +64,7 @@ ENCRYPTED = re.compile(r"(secrets|queue|etcd)/.+\.(?P<key>\d{6})\.(age|json)")
 _ENGINES = ("pulumi/", f"{ASIDE}/")
 """Written by others, or damaged on purpose: no hash of ours is in there."""
 
-_TOLD = "it is missing, and events tell of it"
+_TOLD = "it is missing, and events refer to it"
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):

@@ -146,7 +146,7 @@ def decode_event(seq: int, data: bytes) -> Event:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamageError(str(error)) from error
     if stored.seq != seq:
-        raise DamageError(f"it says that it is event {stored.seq}")
+        raise DamageError(f"it has the number of event {stored.seq}")
     kind = _KINDS.get(stored.kind)
     body: Body
     if kind is None:
@@ -426,7 +426,7 @@ class EventLog:
         for site, epoch in epochs.items():
             newest = self._newest.get(site, 0)
             if newest > epoch and lock_state(self.store, site).epoch < newest:
-                problem = f"it is missing, and events tell of epoch {newest}"
+                problem = f"it is missing, and events refer to epoch {newest}"
                 raise self.store.damaged(epoch_key(site, newest), problem)
             if newest > epoch or not is_current(self.store, site, epoch):
                 raise _fenced(site, epoch)

@@ -211,7 +211,7 @@ def refuse_lost_spec(log: EventLog) -> None:
     if number == stored.number:
         content = log.store.get(key)
         if content is not None and digest(key, content) != stored.sha256:
-            raise log.store.damaged(key, "events tell of another one")
+            raise log.store.damaged(key, "events refer to another one")
 
 
 def lost_specs(log: EventLog) -> set[str]:

@@ -315,8 +315,7 @@ def _read_held(store: StateStore, site: str, epoch: int) -> LockRecord:
             "GC903",
             f'site "{site}" is locked by an unknown holder: state object {error.key} is '
             f"damaged ({error.problem})",
-            hint="if nobody is at work on it: "
-            f"gcluster unlock {store.target} --lock {site}/{epoch}",
+            hint=f"if no process works on it: gcluster unlock {store.target} --lock {site}/{epoch}",
             exit_code=Exit.LOCKED,
         ) from None
 

@@ -79,7 +79,7 @@ def _of_controller(cluster: str, facts: ControllerFacts, problem: str) -> Iterab
         yield Cause(
             kind="munge-down",
             host=host,
-            summary=f"munge on {host} is {munge}: nobody is let in to Slurm",
+            summary=f"munge on {host} is {munge}: Slurm refuses all requests",
             next_step=f"gcluster ssh {cluster} {host} -- sudo journalctl -u munge -n 20",
         )
     state = facts.units.get("slurmctld", "active")

@@ -107,7 +107,7 @@ def judged(cluster: str, seen: Iterable[Keeping]) -> Watched:
             _condition("EtcdHasRoom", full, f"{max(shares):.0%} of its quota")
             if shares
             else Condition(
-                name="EtcdHasRoom", status="unknown", reason="etcd does not tell its size"
+                name="EtcdHasRoom", status="unknown", reason="etcd does not report its size"
             ),
         ),
         causes=(*late, *unsaved, *full),
@@ -139,7 +139,7 @@ def _certificates(cluster: str, one: Keeping) -> Cause | None:
     soon = sorted(name for name, days in one.days.items() if days < FEWEST_DAYS)
     if one.days and not soon:
         return None
-    summary = f"{soon[0]} holds for {one.days[soon[0]]} days" if soon else "nobody can say how long"
+    summary = f"{soon[0]} holds for {one.days[soon[0]]} days" if soon else "validity unknown"
     return Cause(
         kind="certificates",
         host=one.host,

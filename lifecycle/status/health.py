@@ -194,7 +194,7 @@ def _reason(
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"
     if not view.problem and not view.is_fit(host.name):
-        return view.reasons.get(host.name, f"the scheduler says {view.states[host.name]}")
+        return view.reasons.get(host.name, f"the scheduler reports {view.states[host.name]}")
     return ""
 
 
@@ -220,7 +220,7 @@ def _conditions(
 
 def _drift_condition(cluster: str, changes: Changes) -> Condition:
     if not changes.is_known:
-        reason = f"the nodes converge themselves: gcluster drift {cluster} asks them"
+        reason = f"the nodes converge themselves: gcluster drift {cluster} checks them"
         return Condition(name="NoDrift", status="unknown", reason=reason)
     every = [f"{drift.where}: {described(drift)}" for drift in changes.every]
     more = f"; and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""

@@ -173,7 +173,7 @@ def bind(connection: socket.socket, dn: str, password: str) -> None:
     _, content = read_message(connection)
     code = result_of(content)
     if code:
-        who = dn or "anybody (without bind_dn)"
+        who = dn or "anonymous (without bind_dn)"
         raise Failed(f"it refuses {who}: {RESULTS.get(code, 'result')} (LDAP {code})")
 
 

@@ -58,7 +58,7 @@ options:
     default: ""
   fabric:
     description:
-      - Whether GPUs have to be a part of an NVLink fabric, whoever manages it.
+      - Whether GPUs have to be a part of an NVLink fabric, however it is managed.
       - V(reported) lets one pass that says nothing of it (A100), V(none) asks none.
     type: str
     choices: [required, reported, none]

@@ -65,7 +65,7 @@ options:
         type: bool
         default: true
       packages:
-        description: Names that are taken from here first (apt); others only where nobody else has them.
+        description: Names that are taken from here first (apt); others only where no other source has them.
         type: list
         elements: str
         default: []

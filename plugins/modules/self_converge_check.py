@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: self_converge_check
 short_description: Check that a host converges itself
 description:
-  - On a node the timer runs, somebody's signature counts and the program starts. On a controller the collector runs
+  - On a node the timer runs, a signer is configured and the program starts. On a controller the collector runs
     and takes reports of this cluster's roots.
 author: The gcluster authors
 options:
@@ -64,7 +64,7 @@ def differences(role: str) -> Iterator[str]:
             yield said
         return
     if not first_line(system_path(SIGNERS)):
-        yield f"nobody's signature counts: {SIGNERS} is gone"
+        yield f"no signature is accepted: {SIGNERS} is gone"
     code, said = run(f"{PROGRAMS}/self-converge", "--help")
     if code:
         yield f"self-converge doesn't start: {said.splitlines()[-1] if said else code}"

@@ -8,7 +8,7 @@ module: slurm_check
 short_description: Check that Slurm works on a host
 description:
   - On a controller slurmctld answers, every partition is up and, where slurmrestd is set up, it lets in who has
-    a token and nobody else. On a node slurmd runs and the controller counts the node as fit for jobs. On a login
+    a token and only those. On a node slurmd runs and the controller counts the node as fit for jobs. On a login
     node the controller answers.
   - A node that this change itself has drained counts as fit once it has registered.
 author: The gcluster authors

@@ -110,7 +110,7 @@ def refuse_unvouched(sums: str, code: str, what: str, key: bytes) -> None:
     if not hmac.compare_digest(right, code.strip()):
         raise Failed(
             f"the list of packages of {what} does not carry this cluster's code: the MUNGE key was"
-            " changed since, or it is somebody else's; gcluster up writes it again"
+            " changed since, or it is of another cluster; gcluster up writes it again"
         )
 
 

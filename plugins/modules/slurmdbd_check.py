@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: slurmdbd_check
 short_description: Check that Slurm's accounting works on a host
 description:
-  - slurmdbd answers, knows the cluster, and nobody else reads its password. Beside the database also that it runs
+  - slurmdbd answers, knows the cluster, and its password is readable by it alone. Beside the database also that it runs
     with its buffer pool, and that it is written away at night.
 author: The gcluster authors
 options:

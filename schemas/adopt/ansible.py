@@ -85,7 +85,7 @@ def adopt_ansible(
     why = "pools are flat: a host is in one of them"
     draft.leave("groups' children and order", why, "replaced")
     draft.leave("partitions", "one, with all compute pools: an inventory doesn't say them", "guess")
-    draft.leave("/home and other storage", "an inventory doesn't say it: write storage before `up`")
+    draft.leave("/home and other storage", "not in an inventory: write storage before `up`")
     draft.leave("users", "an inventory doesn't say them")
     return draft.finished()
 
@@ -154,7 +154,7 @@ def _leave_hosts(read: Inventory, placed: Mapping[str, tuple[str, Role]], draft:
         if new:
             shown = ", ".join(sorted(new)[:4]) + (" ..." if len(new) > 4 else "")  # noqa: PLR2004  # a line
             why = (
-                f"{shown}: no group says that they are nodes, so they are left out; "
+                f"{shown}: no group marks them as nodes, so they are left out; "
                 f"--compute {group}, --login or --controller"
             )
             draft.leave(f"group {group}", why, settings=len(new))

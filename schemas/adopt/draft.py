@@ -23,7 +23,7 @@ Why: TypeAlias = Callable[[Path, Any], tuple[str, Kind]]
 """Returns for a setting that was not read why it isn't carried over."""
 _HEADS: dict[Kind, str] = {
     "unfinished": "Not known here; the spec waits for it:",
-    "guess": "Written, though the source doesn't say it:",
+    "guess": "Written, though not in the source:",
     "lost": "Not carried over; look at each before the first `gcluster up`:",
     "replaced": "Not carried over, since gcluster does it in its own way:",
 }
@@ -267,7 +267,7 @@ class Draft:
                 if not built_for:
                     self.leave(
                         f"machine type {name}, architecture",
-                        "nothing says it, x86_64 is written: aarch64 in machines.yaml where it is "
+                        "not specified, x86_64 is written: aarch64 in machines.yaml where it is "
                         "ARM",
                         "guess",
                     )
@@ -276,7 +276,7 @@ class Draft:
                 "name": name, "sites": sites, **said, "source": self.origin, "date": self.date,
             }  # fmt: skip
             if "gpu" not in facts and _may_have_gpus(name, sites[0]):
-                why = "none are written, for nothing says them: gpu in machines.yaml"
+                why = "none are written, since they are not specified: gpu in machines.yaml"
                 self.leave(f"machine type {name}: GPUs", why, "guess")
         return name
 

@@ -65,7 +65,7 @@ def read_inventory(data: Mapping[str, Any]) -> Inventory:
             above.setdefault(str(child), []).append(group)
             groups.setdefault(str(child), [])
     if not any(groups.values()):
-        raise NothingToAdopt("no host stands in a group of it")
+        raise NothingToAdopt("it has no host in a group")
     variables = {
         host: {_OLDER.get(key, key): value for key, value in each.items()}
         for host, each in data.get("_meta", {}).get("hostvars", {}).items()
@@ -109,7 +109,7 @@ def way_in(inventory: Inventory, draft: Draft) -> dict[str, Any]:
             most[word] = int(value) if word == "port" and value.isdecimal() else value
     if "user" not in most:
         most["user"] = "root"
-        draft.leave("the login user", "no ansible_user stands there: root is written", "guess")
+        draft.leave("the login user", "it has no ansible_user: root is written", "guess")
     keys = {
         str(each["ansible_ssh_private_key_file"])
         for each in variables.values()

@@ -24,7 +24,7 @@ def state_url_malformed(context: CheckContext) -> Iterator[Finding]:
     except ValueError as wrong:
         holds = "@" in url or "key" in url.lower() or "token" in url.lower()
         yield Finding(
-            summary="what stands there is no place for state, and no credential goes there"
+            summary="this is no place for state, and no credential goes there"
             if holds
             else f'"{url[:80]}" is no place for state',
             path=("state",),
@@ -45,7 +45,7 @@ def sops_recipients(context: CheckContext) -> Iterator[Finding]:
         return
     several = secrets.file is not None
     yield Finding(
-        summary="secrets says by file and by age for whom sops encrypts"
+        summary="secrets has recipients of sops both by file and by age"
         if several
         else "secrets doesn't say for whom sops encrypts",
         path=("secrets", "age") if several else ("secrets",),

@@ -156,7 +156,7 @@ def _claimed(clash: _Clash, *, certain: bool) -> Diagnostic:
         summary = f"{names} may belong to {_cluster(first.member)} already: {where}"
         hint = (
             "two bastions lead there, so these may be other machines; "
-            "full host names (with their domain) would tell"
+            "full host names (with their domain) would show"
         )
     return Diagnostic(
         code="GC853",

@@ -87,7 +87,9 @@ def _wrong(
         for at, name in enumerate([entry] if isinstance(entry, str) else entry):
             path: PathTuple = ("order", index) if isinstance(entry, str) else ("order", index, at)
             if name in seen:
-                yield _finding(f'cluster "{name}" stands twice in the order', file, document, path)
+                yield _finding(
+                    f'cluster "{name}" is listed twice in the order', file, document, path
+                )
             elif name not in clusters:
                 near = closest(name, clusters)
                 hint = f'did you mean "{near}"?' if near else "remove the name"

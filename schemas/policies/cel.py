@@ -282,7 +282,7 @@ def _in_words(message: str) -> str:
     if match := _OVERLOAD.search(reason):
         return _mismatch(match)
     if "SELECT to non-message" in reason:
-        return "a field is asked of something that is null (not known) or has no fields"
+        return "a field is read of something that is null (unknown) or has no fields"
     if "Iteration budget exceeded" in reason:
         return "it takes more than 10,000 rounds of loops"
     return _first_lower(reason)

@@ -130,7 +130,7 @@ def _definition(name: str, definition: Schema, page: str) -> Iterator[str]:
 
 def _table(definition: Schema, page: str) -> Iterator[str]:
     """Yield a table of the keys of one struct, with links as from this page."""
-    yield "| key | value | default | what it says |"
+    yield "| key | value | default | meaning |"
     yield "| --- | --- | --- | --- |"
     required = definition.get("required", ())
     for key, value in definition.get("properties", {}).items():

@@ -102,7 +102,7 @@ _UNPRINTABLE = re.compile(
 
 _PLAIN_WORDS = {
     "mapping values are not allowed in this context": (
-        'a second ": " where only one key and value can stand',
+        'a second ": " where only one key and value is allowed',
         'put text that holds ": " in quotes, or fix the indentation of this line',
     ),
     "could not find expected ':'": (
@@ -146,7 +146,7 @@ _PLAIN_WORDS = {
         "a spec is plain data: write the value without a tag",
     ),
     "block sequence entries are not allowed in this context": (
-        'a list item ("- ") can\'t stand here',
+        'a list item ("- ") is not allowed here',
         "start the list on a line of its own, under its key",
     ),
 }

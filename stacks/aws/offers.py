@@ -126,7 +126,7 @@ def check_price(api: Api, pool: PoolPlan, market: Market, catalog: Catalog) -> I
     elif market == "on-demand":
         price = on_demand_price(api, pool.machine)
         if price is not None:
-            source = f"AWS price list of {api.region}, asked now"
+            source = f"AWS price list of {api.region}, queried now"
             yield price_finding("GC979", pool.machine, market, price, source=source, known=known)
             return
     if listed is not None:
@@ -136,6 +136,6 @@ def check_price(api: Api, pool: PoolPlan, market: Market, catalog: Catalog) -> I
     elif market in {"on-demand", "spot"}:
         yield finding(
             "GC979",
-            f"nobody tells what {pool.machine} costs ({market}) in {api.region}",
+            f"no price found for {pool.machine} ({market}) in {api.region}",
             severity=Severity.WARNING,
         )

@@ -142,8 +142,8 @@ class Api:
                 raise provider_error(
                     "GC966",
                     f"ARM_METADATA_HOSTNAME: {host} does not describe an Azure: {error}",
-                    hint=f"{url} must tell resourceManager and authentication; without the "
-                    "variable the public Azure is asked",
+                    hint=f"{url} must return resourceManager and authentication; without the "
+                    "variable the public Azure is used",
                 ) from error
 
     @cached_property

@@ -86,7 +86,7 @@ def _ask(
             raise provider_error(
                 "GC917",
                 f'pool "{pool.name}" may have {pool.most} machines, not {target}',
-                hint=f"raise count.max of the pool, or ask for {pool.most - seen.capacity}",
+                hint=f"raise count.max of the pool, or request {pool.most - seen.capacity}",
             )
         intent = Intent(token=token, target=target, names=tuple(missing))
         asked = msgspec.structs.replace(name_table, intents=(*name_table.intents, intent))

@@ -67,12 +67,12 @@ def check_price(
         if offer.usd_per_hour is None:
             yield finding(
                 PRICE,
-                f"nobody tells what {pool.machine} costs ({market}) in {plan.region}",
+                f"no price found for {pool.machine} ({market}) in {plan.region}",
                 severity=Severity.WARNING,
-                detail="Azure Retail Prices were asked now.",
+                detail="Azure Retail Prices were queried now.",
             )
             continue
-        source = f"Azure Retail Prices of {plan.region}, asked now"
+        source = f"Azure Retail Prices of {plan.region}, queried now"
         yield price_finding(
             PRICE, pool.machine, market, offer.usd_per_hour, source=source, known=known
         )

@@ -23,7 +23,9 @@ class _StaysEncrypted(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         """Return the next request, or refuse it."""
         if req.type == "https" and urllib.parse.urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError(f"redirected from https to {newurl}, which was not asked")
+            raise urllib.error.URLError(
+                f"redirected from https to {newurl}, which was not requested"
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

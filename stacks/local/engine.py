@@ -126,7 +126,7 @@ class Engine:
                 "GC910", f"{self.executable} can't be run: {error.strerror}", hint=INSTALL_ENGINE
             ) from None
         if done.returncode != 0:
-            words = done.stderr.strip() or done.stdout.strip() or "it said nothing"
+            words = done.stderr.strip() or done.stdout.strip() or "no output"
             raise provider_error(
                 "GC911",
                 f"{self.name} {verb} failed: {words.splitlines()[-1]}",

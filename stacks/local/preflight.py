@@ -124,7 +124,7 @@ def _limits(
             _warning(
                 f"{len(missing)} nodes need about {memory >> 20} MiB of memory; "
                 f"{free >> 20} are free",
-                "ask for fewer nodes, or free some memory",
+                "request fewer nodes, or free some memory",
             )
         )
     disk = _DISK_NEW_IMAGE + sum(_needs(node)[2] for node in missing) if missing else 0

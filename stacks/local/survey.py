@@ -218,7 +218,7 @@ def _unplanned(name: str, container: Container, *, given_up: bool) -> ResourceCh
     resource = Resource(kind="node", name=name, pool=container.labels.get(labels.POOL))
     if container.labels.get(labels.ELASTIC):
         return ResourceChange(effect="keep", resource=resource, reason="elastic")
-    reason = "it was given up" if given_up else "the spec no longer asks for it"
+    reason = "it was given up" if given_up else "it is no longer in the spec"
     return ResourceChange(effect="delete", resource=resource, reason=reason)
 
 

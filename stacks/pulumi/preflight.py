@@ -88,7 +88,7 @@ def _not_logged_in(cloud: Cloud, error: ProviderError, unknown: list[str]) -> Di
     diagnostic = error.diagnostics[0]
     return finding(
         cloud.not_logged_in,
-        f"nobody is logged in to {cloud.name}: {len(unknown)} questions were not answered",
+        f"not logged in to {cloud.name}: {len(unknown)} questions were not answered",
         severity=Severity.WARNING,
         detail=f"Not known: {', '.join(unknown)}\n{diagnostic.detail}",
         hint=diagnostic.hint,
@@ -104,7 +104,9 @@ def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
         f"{what}: not checked, {diagnostic.summary}",
         severity=Severity.WARNING,
         detail="" if diagnostic.detail in diagnostic.summary else diagnostic.detail,
-        hint="`gcluster plan` asks again; nothing else depends on it" if other else diagnostic.hint,
+        hint="`gcluster plan` queries again; nothing else depends on it"
+        if other
+        else diagnostic.hint,
     )
 
 

@@ -168,7 +168,7 @@ class CloudProvider(Provider):
         if shared := sorted(wanted - alone.keys()):
             raise provider_error(
                 "GC1104",
-                f"{fold(shared)} can't be recreated alone: no resource of its own stands for it",
+                f"{fold(shared)} can't be recreated alone: it has no resource of its own",
                 hint="replace it in the cloud's console; gcluster repair then takes it up",
             )
         total = len(self.graph(context.spec, context.site).resources)

@@ -22,7 +22,7 @@ from ..io import atomic
 from ..provider import provider_error
 
 _ATTEMPTS = 8
-"""How often a call is made that the site refuses because it is asked too often."""
+"""How often a call is made that the site refuses because too many requests."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _LOST = "the connection was reset"
@@ -186,7 +186,7 @@ class Cloud:
             self._pause(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
         raise provider_error(
             "GC918",
-            f"the simulated site refused {_ATTEMPTS} calls in a row: it is asked too often",
+            f"the simulated site refused {_ATTEMPTS} calls in a row: too many requests",
             hint="run the same command again",
         )
 

@@ -66,7 +66,7 @@ def changes(
         if there[name].elastic:
             compared.append(ResourceChange(effect="keep", resource=left, reason="elastic"))
         else:
-            reason = "it was given up" if name in given_up else "the spec no longer asks for it"
+            reason = "it was given up" if name in given_up else "it is no longer in the spec"
             compared.append(ResourceChange(effect="delete", resource=left, reason=reason))
     return tuple(compared)
 

@@ -66,7 +66,7 @@ class SimulatedProvider(Provider):
         if most is None or wanted <= most:
             return ()
         return provider_error(
-            "GC918", f'site "{context.site}" has {most} nodes to give, the spec asks {wanted}'
+            "GC918", f'site "{context.site}" has {most} nodes, the spec requests {wanted}'
         ).diagnostics
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:

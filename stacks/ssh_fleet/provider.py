@@ -44,6 +44,5 @@ def _finding(
         summary=f'site "{context.site}": {len(hosts)} of {total} hosts give no answer by SSH',
         detail="\n".join(lines[:_SHOWN]) + more,
         path=("sites", context.site),
-        hint="ask whoever rents them out for the list as it is now, and see that a firewall lets "
-        "this machine in",
+        hint="ask the provider for the current list, and see that a firewall lets this machine in",
     )

@@ -75,7 +75,7 @@ def test_a_bad_spec_is_reported_with_its_line(day: Run, tmp_path: Path) -> None:
     [
         (["--partition", "trian"], 'did you mean "train"?'),
         (["--account", "nlp"], '--account "nlp" is not NUMBER=NAME or *=NAME'),
-        (["--qos", "1=a", "--qos", "1=b"], "--qos says 1 twice"),
+        (["--qos", "1=a", "--qos", "1=b"], "--qos has 1 twice"),
         (["--boot", "5"], '--boot "5": expected a quantity with its unit'),
     ],
 )

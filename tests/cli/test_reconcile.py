@@ -86,7 +86,7 @@ def test_what_is_held_back_is_let_through_once_by_name(run: Run, repo: Repo) -> 
     assert run("reconcile", "--repo", str(repo.top), "--once").exit_code == 4
     assert run("reconcile", "status").exit_code == 3
     again = run("reconcile", "--repo", str(repo.top), "--once")
-    assert "refused; gcluster reconcile status tells why" in _lines(again)[-1]["reason"]
+    assert "refused; gcluster reconcile status says why" in _lines(again)[-1]["reason"]
     argv = ("--repo", str(repo.top), "--once", "--allow", "trial/pool:gpu")
     assert run("reconcile", *argv).exit_code == 0, "at once, whatever the pause is"
     assert run("reconcile", "status").exit_code == 0

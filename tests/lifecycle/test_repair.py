@@ -253,7 +253,7 @@ def test_a_node_that_a_person_took_out_is_left_alone_and_stays_in_no_queue(
     out = NodeUse(out=True, reason="link 3 is off", jobs=())
     monkeypatch.setattr(attempt, "node_uses", lambda *_: {"gpu001": out})
     assert _repair(sample, "gpu001").held == {
-        "gpu001": 'somebody took it out of service: "link 3 is off"'
+        "gpu001": 'taken out of service by hand: "link 3 is off"'
     }
     assert _queue(sample) == {}
 

@@ -11,7 +11,7 @@ from ...console import printable
 def access_text(access: Access) -> str:
     """Return the file, its rights and its end, and the line to type next."""
     rights = "administrator" if access.account is None else f'account "{access.account}"'
-    until = "asks your cloud login" if access.ends is None else f"until {access.ends:%F %H:%M} UTC"
+    until = "uses your cloud login" if access.ends is None else f"until {access.ends:%F %H:%M} UTC"
     lines = [f"✔ {printable(access.path)}   {printable(access.user)} as {rights}, {until}"]
     if access.tunnel:
         lines.append(f"open the tunnel first:\n  {access.tunnel}")

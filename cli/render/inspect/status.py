@@ -196,7 +196,7 @@ def _ledger_verdict(check: LedgerCheck, console: Console) -> str:
             price = f"{usd_per_hour(check.known_usd_per_hour)} and more: prices are unknown"
         return console.paint("error", f"{check.cluster}: {many} of {observed}, {price}")
     if silent:
-        return console.paint("error", f"{check.cluster}: not known, {silent} can't be asked")
+        return console.paint("error", f"{check.cluster}: unknown, {silent} can't be queried")
     return f"{check.cluster}: {observed}, none of it left over"
 
 

@@ -91,7 +91,7 @@ def restored_text(result: RestoreResult | EtcdRestored) -> str:
         names = ", ".join(result.restored)
         return f"restored: {names} with etcd of {result.saved.taken_at}"
     if result.running is None:
-        return "restored; slurmctld does not tell its jobs yet: gcluster status"
+        return "restored; slurmctld does not report its jobs yet: gcluster status"
     accounts = {
         "restored": "accounts as they were saved",
         "kept": "the accounting database is the newer one and stays",

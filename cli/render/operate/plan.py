@@ -283,7 +283,7 @@ def _price(option: OptionView) -> str:
 def _state(option: OptionView) -> str:
     words = {
         "stands": f"{option.nodes} on it",
-        "next": f"asked next, for {option.nodes}",
+        "next": f"requested next, for {option.nodes}",
         "after": "then this",
         "skipped": f"skipped: {option.reason}",
         "refused": f"refused: {option.reason}",

@@ -19,7 +19,7 @@ _ORIGINS = {
 _INSTALLED = {"built": "built by the cluster", "distribution": "the distribution's package"}
 _NOT_CARRIED = {
     "unfinished": "not known here, and the spec waits for it",
-    "guess": "written, though the source doesn't say it",
+    "guess": "written, though not in the source",
     "lost": "not carried over",
     "replaced": "done by gcluster in its own way",
 }

@@ -135,6 +135,6 @@ def _unreached(who: str, message: str) -> LifecycleError:
     return failure(
         "GC1141",
         f"{who} can't be warned that the cluster ends: {message}",
-        detail="nothing is removed before everybody was warned",
+        detail="nothing is removed before all users were notified",
         hint="gcluster status says what is wrong with it",
     )

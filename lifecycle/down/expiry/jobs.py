@@ -44,7 +44,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     def why_not(self) -> str:
         """Why the cluster may not be removed now; "": nobody would lose work."""
         if self.problem:
-            return f"its scheduler can't be asked whether jobs run ({self.problem})"
+            return f"its scheduler can't be queried for running jobs ({self.problem})"
         return f"{self.running} {'job runs' if self.running == 1 else 'jobs run'}" * bool(
             self.running
         )

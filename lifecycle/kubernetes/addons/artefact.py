@@ -51,7 +51,7 @@ def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> by
         raise _refusal(
             addon,
             f"{source} has {_digest(content)}, not {digest}",
-            "somebody published it again, or it was changed on its way; nothing of it was run",
+            "it was republished, or changed in transit; nothing of it was run",
         )
     places.private_directory(kept.parent)
     atomic.write(kept, content, mode=0o644)
@@ -96,7 +96,7 @@ def published(addon: Addon, get: Get) -> bytes:
     content = get(urljoin(index, entry["urls"][0]))
     digest = entry.get("digest")
     if digest and hashlib.sha256(content).hexdigest() != str(digest).removeprefix("sha256:"):
-        raise failure("GC939", f"add-on {addon.name} isn't what {index} says: {digest}")
+        raise failure("GC939", f"add-on {addon.name} differs from {index}: {digest}")
     return content
 
 

@@ -77,7 +77,7 @@ class Helm(msgspec.Struct, frozen=True, kw_only=True):
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise failure("GC1062", f"add-on {name}: helm did not end: {error}") from None
         if done.returncode != 0:
-            words = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            words = done.stderr.decode(errors="replace").strip().splitlines() or ["no output"]
             raise failure(
                 "GC1062",
                 f"add-on {name}: helm {self.version} can't render the chart: {words[-1]}",

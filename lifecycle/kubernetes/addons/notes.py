@@ -71,7 +71,7 @@ def remaining_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, .
             code="GC1069",
             severity=Severity.WARNING,
             summary=f"of add-on {addon} is kept, for there may be data in it: {named}",
-            hint="it is unmanaged now: delete it yourself when nobody needs it",
+            hint="it is unmanaged now: delete it when it is no longer needed",
         ),
     )
 

@@ -225,14 +225,14 @@ def needs_of(path: Path, find: Callable[[str], str | None] = shutil.which) -> li
         return []
     plugin, missing = managed_kubernetes(managed).login, missing_programs(managed, find)
     why = {
-        KUBECTL: f"asks the control plane that {managed} runs",
+        KUBECTL: f"queries the control plane that {managed} runs",
         plugin.program: f"logs kubectl in to {managed}",
     }
     how = {KUBECTL: "kubernetes.io/docs/tasks/tools"}
     return [
         Need(
             name,
-            why.get(name, f"{plugin.program} asks it for the login"),
+            why.get(name, f"{plugin.program} gets the login"),
             name not in missing,
             command=how.get(name, plugin.install),
         )

@@ -136,7 +136,7 @@ def _node(answer: dict[str, Any]) -> ApiNode:
         boot_id=node_info.get("bootID", ""),
         cordoned=bool(answer.get("spec", {}).get("unschedulable")),
         ready=is_ready,
-        why="" if is_ready else ready.get("message", "") or "its kubelet has not said so",
+        why="" if is_ready else ready.get("message", "") or "no report of its kubelet",
         versions={
             part: node_info[key] for part, key in NODE_VERSIONS.items() if node_info.get(key)
         },

@@ -205,7 +205,7 @@ def _warnings(kubectl: Kubectl) -> str:
 def _unknown(error: ApiSilent | ApiRefused) -> LifecycleError:
     return failure(
         "GC1044",
-        f"whether load balancers and disks would stay behind can't be asked: {error}",
+        f"it is unknown whether load balancers and disks would stay behind: {error}",
         hint="no machine was removed. Reach the API (only admin_cidrs do from outside), or go on "
         f"without it by {SKIP} and look for load balancers and disks in the cloud yourself",
         exit_code=Exit.REFUSED,

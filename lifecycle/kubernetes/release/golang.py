@@ -145,7 +145,7 @@ def _run(
         raise _not_compiled(folder, f"not done in {_BUILD_LIMIT_S} s", "")
     if code != 0:
         raise _not_compiled(
-            folder, lines[-1] if lines else "go said nothing", "\n".join(lines[-20:])
+            folder, lines[-1] if lines else "no output of go", "\n".join(lines[-20:])
         )
 
 

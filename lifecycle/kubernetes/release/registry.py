@@ -267,7 +267,7 @@ def _decoded(content: bytes, name: str) -> dict[str, Any]:
 
 def _check(content: bytes, digest: str, what: str) -> None:
     if _digest(content) != digest:
-        raise failure("GC939", f"{what} is not what its digest says: {digest}")
+        raise failure("GC939", f"{what} doesn't match its digest: {digest}")
 
 
 def _digest(content: bytes) -> str:

@@ -22,7 +22,7 @@ NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
 STARTED_AGAIN = "the node was started again since"
 RUNS_AGAIN = "it is run again"
-NOT_ASKED_FOR = "the spec no longer asks for it"
+NOT_ASKED_FOR = "it is no longer in the spec"
 
 
 class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,8 +135,8 @@ def refuse_unknown_addresses(pending: Pending) -> None:
         if AFTER_APPLY in msgspec.json.encode(one.step.variables).decode():
             raise failure(
                 "GC1181",
-                f"{one.step.key} of pool {one.pool} needs an address that its cloud has not said",
-                hint="gcluster plan says what is not made yet; gcluster up makes it and goes on",
+                f"{one.step.key} of pool {one.pool} needs an address its cloud has not reported",
+                hint="gcluster plan shows what is missing; gcluster up creates it and continues",
             )
 
 

@@ -86,7 +86,7 @@ def _collection(name: str, version: str) -> Path:
             "GC1184",
             f"the collection {name} {version} of a hook can't be had",
             detail="\n".join(line for line in said.splitlines() if line.strip())[-2000:],
-            hint="ansible-galaxy asks galaxy.ansible.com, or the servers that ANSIBLE_CONFIG names",
+            hint="ansible-galaxy uses galaxy.ansible.com, or the servers that ANSIBLE_CONFIG names",
         )
     return folder
 

@@ -144,7 +144,7 @@ def _try_once(words: list[str]) -> str:
             return f"timed out after {_OPEN_LIMIT_S:.0f} s"
         errors.seek(0)
         said = errors.read()
-    return "" if done.returncode == 0 else said or "ssh failed and said nothing"
+    return "" if done.returncode == 0 else said or "ssh failed without output"
 
 
 def _itself(host: Host) -> Host:

@@ -74,7 +74,7 @@ while ! is_back; do
     [ "$(date +%s)" -lt $((mended + known + 120)) ] || problem "$node has not come back: $(shown)"
     sleep 1
 done
-[ -n "$noticed" ] || problem "nobody noticed within $most s that $said of $node was down"
+[ -n "$noticed" ] || problem "not noticed within $most s that $said of $node was down"
 [ "$what" = service ] || case $reason in
 *$said*) ;;
 *) problem "the reason does not name $said: ${reason:-none was given}" ;;

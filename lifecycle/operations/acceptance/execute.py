@@ -120,7 +120,7 @@ class Execution:
     def _idle(self) -> set[str]:
         view = ask_controller(self._session, self._controller)
         if view.problem:
-            raise failure("GC931", f"nobody says which nodes are idle: {view.problem}")
+            raise failure("GC931", f"the idle nodes are unknown: {view.problem}")
         return {name for name, state in view.states.items() if state.rstrip("-+$") in FREE}
 
     def _run(

@@ -103,5 +103,5 @@ def _wrong(file: str, summary: str, line: int = 1) -> Diagnostic:
         summary=summary,
         file=file,
         span=Span(line=line, column=1, end_line=line, end_column=2),
-        hint="docs/burst-simulate.md tells the keys",
+        hint="docs/burst-simulate.md lists the keys",
     )

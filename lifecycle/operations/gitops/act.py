@@ -54,7 +54,7 @@ def take_down(cluster: Cluster, report: Reporter) -> Acted:
     def act() -> Acted:
         result = down(cluster, report, confirm=lambda _: True)
         if result.exit_code is Exit.OK:
-            return Acted("down", "removed, as fleet.yaml says")
+            return Acted("down", "removed, as in fleet.yaml")
         left = ", ".join(f"{item.kind} {item.name}" for item in result.leftovers[:5])
         return Acted("failed", f"leftovers remain: {left}")
 

@@ -77,7 +77,7 @@ def _exclusive(folder: Path) -> Iterator[None]:
             raise failure(
                 "GC1135",
                 "another gcluster reconcile follows this branch on this machine",
-                hint="gcluster reconcile status tells what it does",
+                hint="gcluster reconcile status shows what it does",
                 exit_code=Exit.LOCKED,
             ) from None
         yield

@@ -75,7 +75,7 @@ def _stateless(loaded: Loaded) -> Diagnostic | None:
         _error("GC1131", f'the spec of "{loaded.spec.name}" names no state'),
         file=loaded.file,
         span=loaded.document.locate(("name",)) if loaded.document is not None else None,
-        hint="state: s3://BUCKET/PREFIX, or another place that whoever may change it reaches",
+        hint="state: s3://BUCKET/PREFIX, or another place that all its operators can reach",
     )
 
 

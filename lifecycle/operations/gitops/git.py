@@ -130,7 +130,7 @@ class Repository:
             "GC1100",
             f"branch {self._branch} of {self._url} can't be read",
             detail=stderr,
-            hint="git fetch as the same user says the same; clusters stay as they are meanwhile",
+            hint="git fetch as the same user fails alike; clusters stay as they are meanwhile",
         )
 
 
@@ -152,7 +152,7 @@ def _refuse_url(url: str) -> None:
         raise _unfit("that is no URL of a repository", "https://HOST/PATH") from None
     if password is not None or (user is not None and parts.scheme != "ssh"):
         raise _unfit(
-            "the repository's URL holds a credential, which would stand in arguments and logs",
+            "the repository's URL holds a credential, which would appear in arguments and logs",
             "leave it out, and give it to git's credential helper: git help credentials",
         )
     if parts.scheme in {"https", "ssh", "file"} or (parts.scheme == "http" and host in _NEAR):

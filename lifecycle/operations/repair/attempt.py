@@ -236,7 +236,7 @@ def blocking_reason(uses: Mapping[str, NodeUse] | None, node: str, *, replacing:
     if use.jobs and replacing:
         return f"jobs run there: {', '.join(use.jobs[:5])}"
     if use.out and use.reason and not use.reason.startswith(_BY_ITSELF):
-        return f'somebody took it out of service: "{use.reason}"'
+        return f'taken out of service by hand: "{use.reason}"'
     return ""
 
 

@@ -80,7 +80,7 @@ def repair_instances(
     if not replace:
         raise failure(
             "GC1046",
-            "nodes of EKS can only be recreated: nobody logs in there",
+            "nodes of EKS can only be recreated: there is no login",
             hint="leave out --no-replace",
             exit_code=Exit.REFUSED,
         )
@@ -241,7 +241,7 @@ def _intended(one: Machine, site: str) -> Intended:
         site=site,
         pool=one.pool,
         state="waiting",
-        reason="somebody asked for it",
+        reason="requested by hand",
         since=utc_now(),
     )
     return Intended(entry=entry, actions=("replace",))

@@ -29,7 +29,7 @@ from .attempt import Attempt, Intended, Outcome, RepairResult
 from .instances import repair_instances
 from .queue import ORDER, emit_step, failure_reason, next_action, queue, set_aside
 
-ASKED = "somebody asked for it"
+ASKED = "requested by hand"
 """Reason of a node that was named and was not in the queue."""
 
 

@@ -85,7 +85,7 @@ class RollingChange:
         except SchedulerSilent as silent:
             self._emit(f"the scheduler does not answer: {silent}")
         else:
-            self._emit(f"{fold(mine)}: given back, as nobody took it out on purpose")
+            self._emit(f"{fold(mine)}: resumed, since it was not drained by hand")
 
     def out_of_service(self, stamps: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         """Return the nodes that take no jobs though they are as the spec says -> why."""

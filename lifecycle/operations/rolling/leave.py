@@ -96,7 +96,7 @@ def _refuse_pinned(
     jobs, first = ", ".join(ended[:_NAMED]), ended[0]
     more = f" and {len(ended) - _NAMED} more" if len(ended) > _NAMED else ""
     raise _refused(
-        f"jobs ask by name for nodes that would be removed ({fold(going)}): {jobs}{more}",
+        f"pending jobs request by name nodes that would be removed ({fold(going)}): {jobs}{more}",
         hint=f"scontrol update JobId={first} ReqNodeList= lets it run on any node, scancel {first} "
         "ends it; then run up again",
         detail="Slurm ends a job in line (NODE_FAIL) whose node its configuration no longer has",
@@ -154,7 +154,7 @@ def leave(
             return
         flags = " ".join(f"--allow {thing}" for thing in sorted(guarded))
         raise _refused(
-            f"{fold(pools)} would be removed, and nobody knows what runs there: {silent}",
+            f"{fold(pools)} would be removed, and the jobs there are unknown: {silent}",
             hint=f"bring the controller back (gcluster repair), or {flags}",
         ) from silent
     if busy:

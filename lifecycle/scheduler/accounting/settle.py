@@ -75,7 +75,7 @@ def _unaskable(spec: ClusterSpec, observation: Observation, controller: Host, *,
             return f"{stopped[1]} doesn't run on {name}: up starts it first"
     is_set_up = "slurm.configure" in observation.stamps.get(controller.name, {})
     if kept and not is_set_up and keeps_accounts(spec):
-        return f"{controller.name} is not set up, so the database can't be asked through it"
+        return f"{controller.name} is not set up, so the database can't be queried through it"
     return ""
 
 
@@ -198,7 +198,7 @@ def _failed(cluster: Cluster, why: str) -> Diagnostic:
     return Diagnostic(
         code="GC925",
         severity=Severity.ERROR,
-        summary=f"accounts and windows are not what the spec says: {why}",
+        summary=f"accounts and windows differ from the spec: {why}",
         hint=f"fix it, then resume with: gcluster up {cluster.spec_path}",
     )
 

@@ -95,10 +95,10 @@ def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reaso
     asked = wanted[-1] if wanted and expected.max_bytes is not None else 0
     if max(sizes) + _slack(expected) < max(asked, expected.reach_bytes):
         need = max(asked, expected.reach_bytes)
-        text = f"the largest message was {max(sizes)} B, {need} B was asked for{why}"
+        text = f"the largest message was {max(sizes)} B, {need} B was requested{why}"
         yield _reason("too-small-sweep", text)
     if wanted and min(sizes) > wanted[0] and expected.min_bytes is not None:
-        text = f"the smallest message was {min(sizes)} B, {wanted[0]} B was asked for"
+        text = f"the smallest message was {min(sizes)} B, {wanted[0]} B was requested"
         yield _reason("too-small-sweep", text)
 
 
@@ -107,7 +107,7 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
         return
     wanted = _expected_sizes(log, expected)
     if not wanted:
-        yield _reason("truncated", "the line that says which sizes were asked for is missing")
+        yield _reason("truncated", "the line with the requested sizes is missing")
     sizes, slack = {row.size for row in log.rows}, _slack(expected)
     asked_by_log = expected.max_bytes is None
     missing = [
@@ -131,7 +131,7 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 
 def _below_floor(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if not log.footer.average_ok:
-        yield _reason("below-floor", "the log says FAILED of its average (NCCL_TESTS_MIN_BW)")
+        yield _reason("below-floor", "the log has FAILED for its average (NCCL_TESTS_MIN_BW)")
     reached = slowest_at_largest(log, expected.collective)
     if expected.floor is None or reached is None:
         return

@@ -42,7 +42,7 @@ TRANSPORT = (_transport,)
 def _payload(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     """Judge what our own payload says; its ranks may share one machine's memory on one node."""
     if not log.transports:
-        yield _none("no line says what carried the messages")
+        yield _none("no line shows the transport")
     alone = (expected.node_count or expected.ranks) == 1
     for transport in log.transports:
         if transport.kind != "ethernet" and not alone:
@@ -95,7 +95,7 @@ def transport_remarks(log: AllReduceLog, expected: Expectation) -> Iterator[Warn
         return
     over_verbs = any(path.via.startswith(_VERBS) for path in _crossing(log))
     if over_verbs and wire.nic_kind in _LINK_LAYERS and not log.nccl.link_layers:
-        text = "no line tells whether the ports are IB or RoCE (NET/IB : Using)"
+        text = "no line shows whether the ports are IB or RoCE (NET/IB : Using)"
         yield Warned(code="link-not-shown", message=text)
     nodes = expected.node_count or len({rank.host for rank in log.ranks})
     if not wire.rdma or nodes == 1:

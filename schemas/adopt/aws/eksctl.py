@@ -62,7 +62,7 @@ def adopt_eksctl(data: Any, *, name: str, origin: str, date: str, place: AwsPlac
         raise NothingToAdopt("its kind is not ClusterConfig: is it a file of eksctl?")
     version = source.text("apiVersion")
     if version != "eksctl.io/v1alpha5":
-        raise NothingToAdopt(f"its apiVersion is {version or 'not said'}: v1alpha5 is read")
+        raise NothingToAdopt(f"its apiVersion is {version or 'not specified'}: v1alpha5 is read")
     draft = Draft(name or source.text("metadata", "name") or "eks", origin=origin, date=date)
     if name:
         source.take("metadata", "name")
@@ -131,7 +131,7 @@ def _pool(group: Source, draft: Draft) -> None:
         facts = efa_facts(machine, draft) if efa is True and not draft.knows(machine) else {}
         entry["machine"] = draft.machine(machine, ["aws"], **facts)
     else:
-        why = "its machine type is not said: machine of the pool"
+        why = "its machine type is not specified: machine of the pool"
         draft.leave(f"node group {name}", why, "unfinished")
     if efa is False:
         group.leave("where a machine has EFA, the pool uses it", "efaEnabled", kind="replaced")
@@ -196,7 +196,7 @@ def _size(group: Source, name: str, draft: Draft) -> dict[str, Any]:
         return {"count": bounds.pop() or 0}
     if group.has("desiredCapacity"):
         return {}
-    draft.leave(f"node group {name}: count", "how many nodes it has is not said", "unfinished")
+    draft.leave(f"node group {name}: count", "its number of nodes is not specified", "unfinished")
     return {}
 
 

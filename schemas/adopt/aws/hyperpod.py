@@ -51,7 +51,7 @@ def adopt_hyperpod(  # what the command was given
     said = Source(filled(parameters, place.variables))
     groups = list(source.each("InstanceGroups"))
     if not groups:
-        raise NothingToAdopt("no InstanceGroups stand in it: is it CreateCluster's JSON?")
+        raise NothingToAdopt("it has no InstanceGroups: is it CreateCluster's JSON?")
     draft = Draft(name or source.text("ClusterName") or "hyperpod", origin=origin, date=date)
     source.take("ClusterName")
     site = aws_site(draft, place, "")
@@ -60,7 +60,7 @@ def adopt_hyperpod(  # what the command was given
         draft.scheduler = {"type": "kubernetes", "control_plane": "eks"}
         draft.leave_image("eks")
     elif not said.has("controller_group"):
-        raise NothingToAdopt("which group is the controller is not said: --provisioning FILE")
+        raise NothingToAdopt("the controller's group is not specified: --provisioning FILE")
     else:
         draft.tunnel(SITE, "ssm")
     _network(source, groups, site, place)

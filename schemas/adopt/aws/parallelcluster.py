@@ -42,7 +42,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("DevSettings", "settings of ParallelCluster's developers", "replaced"),
     ("SharedStorageType", "what the head serves lies on a disk of its own", "replaced"),
     ("VolumeType", "disks are gp3", "replaced"),
-    ("RootVolume", "disk: of a pool says its size alone", "lost"),
+    ("RootVolume", "disk: of a pool has a size only", "lost"),
     ("EbsSettings", "the head serves a new disk: the volume's data is not moved", "lost"),
     ("DynamicNodePriority", "weight of a pool", "lost"),
     ("StaticNodePriority", "weight of a pool", "lost"),
@@ -73,7 +73,9 @@ def adopt_parallelcluster(
         raise NothingToAdopt("no Scheduling and HeadNode: is it a file of ParallelCluster 3?")
     scheduler = source.text("Scheduling", "Scheduler")
     if scheduler != "slurm":
-        raise NothingToAdopt(f"its scheduler is {scheduler or 'not said'}: only slurm is carried")
+        raise NothingToAdopt(
+            f"its scheduler is {scheduler or 'not specified'}: only slurm is carried"
+        )
     draft = Draft(name, origin=origin, date=date)
     site = aws_site(draft, place, source.text("Region"))
     _image(source, site, draft)
@@ -219,7 +221,7 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
             facts = efa_facts(machine, draft)
         entry["machine"] = draft.machine(machine, ["aws"], **facts)
     else:
-        draft.leave(where, "its machine type is not said: machine of the pool", "unfinished")
+        draft.leave(where, "its machine type is not specified: machine of the pool", "unfinished")
     if resource.take("Efa", "Enabled") is False:
         why = "where a machine has EFA, the pool uses it"
         resource.leave(why, "Efa", "Enabled", kind="replaced")
@@ -231,7 +233,7 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
         entry["market"] = market
     _placement(resource, queue, entry)
     if any("capacity_block" in each for each in market) and entry.pop("placement", "") == "cluster":
-        what = "machines of a capacity block stand close together already"
+        what = "machines of a capacity block are close together already"
         draft.leave(f"{where}: PlacementGroup", what, "replaced")
     _disk(queue.part("ComputeSettings"), entry)
     _node_words(resource, queue, entry)
@@ -280,7 +282,7 @@ def _market(resource: Source, queue: Source, where: str, draft: Draft) -> list[A
     if kind == "SPOT":
         return [{"spot_max_usd_per_hour": float(price)} if price else "spot"]
     if kind == "CAPACITY_BLOCK" and not reservation:
-        why = "which one is not said: market: [{capacity_block: ID}]"
+        why = "its id is not specified: market: [{capacity_block: ID}]"
         draft.leave(f"{where}: CAPACITY_BLOCK", why, "unfinished")
     return bought(reservation, block=kind == "CAPACITY_BLOCK")
 
@@ -334,6 +336,6 @@ def _people(source: Source, draft: Draft) -> None:
     bind, secret = part.text("DomainReadOnlyUser"), part.text("PasswordSecretArn")
     if bind and secret:
         users |= {"bind_dn": bind, "bind_password": f"aws-secret:{secret}"}
-    why = "which schema the directory has is not said: schema: ad, rfc2307 or rfc2307bis"
+    why = "the schema of the directory is not specified: schema: ad, rfc2307 or rfc2307bis"
     draft.leave("DirectoryService: schema", why, "guess")
     draft.more["users"] = users

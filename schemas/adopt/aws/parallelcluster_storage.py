@@ -131,5 +131,5 @@ def _lustre(each: Source, name: str, mount: str, draft: Draft) -> None:
             if path:
                 entry[word] = path
     else:
-        draft.leave(f"storage {name}", "neither an id nor a size is said", "unfinished")
+        draft.leave(f"storage {name}", "neither an id nor a size is specified", "unfinished")
     draft.storage[name] = entry

@@ -37,7 +37,7 @@ def aws_site(draft: Draft, place: AwsPlace, region: str) -> dict[str, Any]:
     if region or place.region:
         site["region"] = region or place.region
     else:
-        why = "the file doesn't say it: --region, or region of the site"
+        why = "not in the file: --region, or region of the site"
         draft.leave("the region", why, "unfinished")
     if place.zone_id:
         site["zone_id"] = place.zone_id

@@ -17,10 +17,10 @@ from .machines import PROVIDERS, cloud_site, machine_by_gpu
 _RANGE = re.compile(r"^(\d+)\.\.(\d*)$")
 _SPOT = {"spot": ["spot"], "auto": ["spot", "on-demand"], "on-demand": []}
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
-    ("blocks", "jobs ask for GPUs of a node: Slurm shares it", "replaced"),
+    ("blocks", "jobs request GPUs of a node: Slurm shares it", "replaced"),
     ("env", "a job's environment is no part of a cluster", "replaced"),
-    ("resources.cpu", "the machine type says it", "replaced"),
-    ("resources.memory", "the machine type says it", "replaced"),
+    ("resources.cpu", "part of the machine type", "replaced"),
+    ("resources.memory", "part of the machine type", "replaced"),
     ("resources.shm_size", "a job's /dev/shm is half of its node's memory", "replaced"),
     ("idle_duration", "suspend_after, for pools that grow and shrink", "lost"),
     ("backends", "a pool is at one site: make a second pool", "lost"),
@@ -70,7 +70,7 @@ def _ssh_fleet(config: Source, draft: Draft) -> None:
     if user:
         ssh["user"] = user
     else:
-        draft.leave("the login user", "nothing says it: ssh: {user} of the site", "unfinished")
+        draft.leave("the login user", "not specified: ssh: {user} of the site", "unfinished")
     if key:
         ssh["key"] = key
     if port and port != 22:  # noqa: PLR2004  # sshd's own
@@ -156,7 +156,7 @@ def _machine(source: Source, provider: str, draft: Draft) -> dict[str, str]:
     if machine:
         return {"machine": machine}
     why = "no machine type of the catalog has these in that cloud: machine of pool nodes"
-    draft.leave(f"resources.gpu: {wanted or 'not said'}", why, "unfinished")
+    draft.leave(f"resources.gpu: {wanted or 'not specified'}", why, "unfinished")
     return {}
 
 
@@ -181,7 +181,7 @@ def _size(source: Source, draft: Draft) -> dict[str, Any]:
         return {"count": int(text)}
     nodes.leave("a pool starts with its least; more come with jobs", "target")
     if most is None:
-        draft.leave("nodes", "how many there may be is not said: count of the pool", "unfinished")
+        draft.leave("nodes", "the maximum is not specified: count of the pool", "unfinished")
         return {}
     idle = source.text("idle_duration")
     if re.fullmatch(r"\d+[smhd]", idle) and least != most:

@@ -30,11 +30,11 @@ def cloud_site(draft: Draft, provider: str, region: str, zone: str) -> str:
     if provider:
         site["provider"] = provider
     else:
-        draft.leave("the cloud", "nothing says which: provider of the site", "unfinished")
+        draft.leave("the cloud", "not specified: provider of the site", "unfinished")
     if region:
         site["region"] = region
     else:
-        draft.leave("the region", "nothing says which: region of the site", "unfinished")
+        draft.leave("the region", "not specified: region of the site", "unfinished")
     if zone and provider == "gcp":
         site["zone"] = zone
     elif zone:

@@ -28,8 +28,8 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     (".ordered", "a pool has one machine type; options of one: market", "lost"),
     (".job_recovery", "qos with preemptible: requeue", "lost"),
     (".autostop", "budget: {idle_shutdown}", "lost"),
-    (".cpus", "the machine type says it", "replaced"),
-    (".memory", "the machine type says it", "replaced"),
+    (".cpus", "part of the machine type", "replaced"),
+    (".memory", "part of the machine type", "replaced"),
     (".disk_tier", "gcluster chooses the disk's type", "replaced"),
 )
 
@@ -51,7 +51,7 @@ def adopt_skypilot(
     """
     source = Source(filled(data, given))
     if not source.has("resources") or not isinstance(data, dict):
-        raise NothingToAdopt("no resources stand in it: is it a task of SkyPilot?")
+        raise NothingToAdopt("it has no resources: is it a task of SkyPilot?")
     resources = source.part("resources")
     infra = [part for part in resources.text("infra").split("/") if part not in {"", "*"}]
     cloud = (infra[0] if infra else resources.text("cloud")).lower() or given.get("provider", "")

@@ -55,7 +55,7 @@ def read_blueprint(data: Any, given: Mapping[str, Any]) -> Blueprint:
         NothingToAdopt: it has no deployment groups.
     """
     if not isinstance(data, dict) or not isinstance(data.get("deployment_groups"), list):
-        raise NothingToAdopt("no deployment_groups stand in it: is it a blueprint?")
+        raise NothingToAdopt("it has no deployment_groups: is it a blueprint?")
     own = data.get("vars")
     said = {key: value for key, value in given.items() if value is not None}
     variables = {**(own if isinstance(own, dict) else {}), **said}
@@ -78,13 +78,13 @@ def read_blueprint(data: Any, given: Mapping[str, Any]) -> Blueprint:
 
 
 def site_of(blueprint: Blueprint, draft: Draft) -> dict[str, Any]:
-    """Begin the site. Raises NothingToAdopt: its project or region is not said."""
+    """Begin the site. Raises NothingToAdopt: its project or region is not specified."""
     variables = blueprint.variables
     missing = [key for key in ("project_id", "region") if not variables.get(key)]
     if missing:
         raise NothingToAdopt(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not said: give the "
-            "deployment file too, or --var KEY=VALUE"
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not specified: give "
+            "the deployment file too, or --var KEY=VALUE"
         )
     site: dict[str, Any] = {
         "provider": "gcp", "project": str(variables["project_id"]), "region": variables["region"],

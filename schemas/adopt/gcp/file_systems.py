@@ -159,7 +159,7 @@ def _bucket(settings: Source, key: str, mount: str, blueprint: Blueprint, draft:
         entry["options"] = own
     draft.storage[name] = entry
     draft.leave(f"module {key}: name of the bucket", f"gs://{bucket} is written", "guess")
-    settings.leave("its name is as the spec says", "random_suffix", kind="replaced")
+    settings.leave("its name is as in the spec", "random_suffix", kind="replaced")
     settings.agrees("force_destroy", value=False)
 
 

@@ -50,13 +50,13 @@ def adopt_gke(blueprint: Blueprint, draft: Draft) -> Adopted:
     """Draft a spec of a blueprint with GKE.
 
     Raises:
-        NothingToAdopt: its project or region is not said.
+        NothingToAdopt: its project or region is not specified.
     """
     site = site_of(blueprint, draft)
     draft.scheduler = {"type": "kubernetes", "control_plane": "gke"}
     pools = {module.key: _node_pool(module, draft) for module in blueprint.of(_NODES)}
     if not pools:
-        raise NothingToAdopt("no node pool of GKE stands in it")
+        raise NothingToAdopt("it has no node pool of GKE")
     for module in blueprint.of(_CLUSTER):
         _cluster(module.settings, site, draft)
         _system_pool(module.settings, draft)
@@ -143,7 +143,7 @@ def _count(settings: Source, entry: dict[str, Any], name: str, draft: Draft) -> 
     most = settings.number("autoscaling_total_max_nodes")
     least = settings.number("autoscaling_total_min_nodes") or 0
     if most is None:
-        draft.leave(f"pool {name}: count", "how many nodes it has is not said", "unfinished")
+        draft.leave(f"pool {name}: count", "its number of nodes is not specified", "unfinished")
         return
     entry["count"] = {"min": least, "max": most}
 

@@ -124,7 +124,7 @@ def _of_module(module: Module, pool: str, logins: list[str], scripts: Scripts) -
         if _UNKNOWN.search(text):
             settings.leave(_VALUE, key, kind="unfinished")
         elif not pools:
-            settings.leave("no login nodes stand in it", key, kind="replaced")
+            settings.leave("it has no login nodes", key, kind="replaced")
         else:
             scripts.shell(f"{key.partition('_')[0]}-startup", _shells(text), pools)
             settings.accept(key)

@@ -74,7 +74,7 @@ def adopt_toolkit(
         date: when it was read.
 
     Raises:
-        NothingToAdopt: it has neither Slurm nor GKE, or its project or region is not said.
+        NothingToAdopt: it has neither Slurm nor GKE, or its project or region is not specified.
     """
     blueprint = read_blueprint(data, given)
     draft = Draft(name or blueprint.name, origin=origin, date=date)
@@ -84,7 +84,7 @@ def adopt_toolkit(
     draft.tunnel(SITE, "iap")
     pools = {module.key: _nodeset(module, draft) for module in blueprint.of(_NODESET)}
     if not pools:
-        raise NothingToAdopt("no nodeset of Slurm and no node pool of GKE stands in it")
+        raise NothingToAdopt("it has no nodeset of Slurm and no node pool of GKE")
     for module in blueprint.of(_PARTITION):
         _partition(module, pools, draft)
     places = {m.key: _service(m, draft) for m in blueprint.of(_LOGIN, _CONTROLLER)} | pools
@@ -237,7 +237,7 @@ def _distribution(module: Module, draft: Draft) -> None:
         if re.search(pattern, image):
             draft.more["software"] = {"distribution": system}
             return
-    module.settings.leave("software: {distribution} says it", key)
+    module.settings.leave("software: {distribution} in the spec", key)
 
 
 def _home(blueprint: Blueprint, draft: Draft) -> None:

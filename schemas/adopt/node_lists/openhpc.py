@@ -81,7 +81,7 @@ def adopt_openhpc(text: str, *, name: str, user: str, origin: str, date: str) ->
     source = Source(read_input(text))
     names, addresses = source.part("c_name"), source.part("c_ip")
     if not names.names():
-        raise NothingToAdopt("no c_name stands in it: is it OpenHPC's input.local?")
+        raise NothingToAdopt("it has no c_name: is it OpenHPC's input.local?")
     draft = Draft(name, origin=origin, date=date)
     head = ListedNode(source.text("sms_name"), source.text("sms_ip"))
     begin(draft, head if head.name else None, user)

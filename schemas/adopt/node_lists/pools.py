@@ -28,12 +28,12 @@ class ListedNode(msgspec.Struct, frozen=True):
 def begin(draft: Draft, head: ListedNode | None, user: str) -> None:
     """Write the site and the head; what a list of nodes doesn't say is listed."""
     draft.sites[SITE] = {"provider": "bare-metal", "ssh": {"user": user}}
-    draft.leave("how nodes are reached by SSH", f"nothing says it: {user} is written", "guess")
+    draft.leave("how nodes are reached by SSH", f"not specified: {user} is written", "guess")
     entry: dict[str, Any] = {"site": SITE, "role": "controller"}
     if head is not None:
         entry["hosts"] = [head.entry]
     else:
-        why = "which host is Slurm's controller is not said: --controller HOST"
+        why = "Slurm's controller is not specified: --controller HOST"
         draft.leave("the controller", why, "unfinished")
     draft.pools["head"] = entry
 
@@ -43,7 +43,7 @@ def write_pool(draft: Draft, name: str, nodes: list[ListedNode], **more: Any) ->
     pool = draft.fit(name, "pool", draft.pools)
     cpu = {"cpu": {"architecture": "x86_64", **more["cpu"]}} if more.get("cpu") else {}
     if cpu:
-        why = "nothing says it, x86_64 is written: aarch64 in machines.yaml where it is ARM"
+        why = "not specified, x86_64 is written: aarch64 in machines.yaml where it is ARM"
         draft.leave(f"pool {pool}: architecture", why, "guess")
     draft.pools[pool] = {
         "site": SITE, "machine": draft.machine(f"{draft.name}-{pool}", ["bare-metal"], **cpu),

@@ -57,7 +57,7 @@ def adopt_warewulf(  # what the command was given
     source = Source(data)
     nodes = source.part("nodes")
     if not nodes.names():
-        raise NothingToAdopt("no nodes stand in it: is it Warewulf's nodes.conf?")
+        raise NothingToAdopt("it has no nodes: is it Warewulf's nodes.conf?")
     draft = Draft(name, origin=origin, date=date)
     begin(draft, ListedNode(controller) if controller else None, user)
     alike: dict[tuple[str, ...], list[ListedNode]] = defaultdict(list)
@@ -76,7 +76,7 @@ def adopt_warewulf(  # what the command was given
         write_pool(draft, "-".join(own) or "nodes", listed, **more)
     draft.carry(len(nodes.names()))
     draft.settle(source, reasons(_REASONS))
-    draft.leave("partitions", "one, with all pools: nothing says them", "guess")
+    draft.leave("partitions", "one, with all pools: not specified", "guess")
     draft.leave("users and Slurm", "nodes.conf doesn't say them")
     return draft.finished()
 

@@ -24,7 +24,7 @@ _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
         frozenset({"topology/default", "topology/none", "topology/flat"}),
         "blocks and leaves of hosts: block and leaf of the spec's hosts, scontrol show topology",
     ),
-    "PreemptType": (frozenset({"preempt/none"}), "preempts of the spec's qos says it"),
+    "PreemptType": (frozenset({"preempt/none"}), "preempts of the spec's qos"),
     "PriorityType": (frozenset({"priority/basic"}), "priority of the scheduler weighs its factors"),
     "SuspendProgram": (frozenset(), "elastic pools of the spec come and go by gcluster's own"),
     "ResumeProgram": (frozenset(), "elastic pools of the spec come and go by gcluster's own"),
@@ -168,7 +168,7 @@ def adopt_slurm(  # what the command was given
         NothingToAdopt: no nodes, or no controller, stand in the output.
     """
     if not output.nodes:
-        raise NothingToAdopt("no node stands in it: scontrol show nodes")
+        raise NothingToAdopt("it has no node: scontrol show nodes")
     draft = Draft(name or output.config.get("ClusterName", "cluster"), origin=origin, date=date)
     draft.sites[SITE] = {"provider": "bare-metal", "ssh": {"user": user}}
     why = f"Slurm doesn't know it: {user} is written"
@@ -190,7 +190,7 @@ def _controllers(output: SlurmOutput, draft: Draft) -> list[str]:
     if not hosts and "ControlMachine" in output.config:  # until Slurm 18.08
         hosts = [(output.config["ControlMachine"], output.config.get("ControlAddr", ""))]
     if not hosts:
-        raise NothingToAdopt("no SlurmctldHost stands in it: scontrol show config")
+        raise NothingToAdopt("it has no SlurmctldHost: scontrol show config")
     draft.pools[_HEAD] = {"site": SITE, "role": "controller", "hosts": [_entry(*hosts[0])]}
     for name, _ in hosts[1:]:
         draft.leave(

@@ -47,7 +47,7 @@ def hardware_of(node: Record, partitions: tuple[str, ...], gpu: str, draft: Draf
     Args:
         node: its record.
         partitions: that it serves.
-        gpu: model of GPUs whose model is not said.
+        gpu: model of GPUs without a model in the source.
         draft: what can't be said is listed there.
     """
     gres = node.get("Gres", "")
@@ -89,9 +89,7 @@ def machine_of(hardware: Hardware, cpu: dict[str, int], pool: str, draft: Draft)
             return known.name
     architecture = hardware.architecture or "x86_64"
     if not hardware.architecture:
-        why = (
-            "slurm.conf doesn't say it, x86_64 is written: aarch64 in machines.yaml where it is ARM"
-        )
+        why = "not in slurm.conf, x86_64 is written: aarch64 in machines.yaml where it is ARM"
         draft.leave(f"pool {pool}: architecture", why, "guess")
     facts: dict[str, Any] = {"cpu": {"architecture": architecture, **cpu}}
     if hardware.memory_gib:

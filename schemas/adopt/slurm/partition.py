@@ -52,8 +52,8 @@ _MEMORY = {
 _WHY = {
     "AllowAccounts": "accounts of the partition, once accounts of the scheduler has them",
     "AllowQos": "qos of the partition, once qos of the scheduler has them",
-    "QOS": "qos of the scheduler says such limits",
-    "QoS": "qos of the scheduler says such limits",
+    "QOS": "qos of the scheduler has such limits",
+    "QoS": "qos of the scheduler has such limits",
     "State": "gcluster drain holds nodes back, not partitions",
     "PreemptMode": "preempts of a QOS",
     "GraceTime": "grace of a QOS",

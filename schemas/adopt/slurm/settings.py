@@ -105,7 +105,7 @@ def carry_named(key: str, value: str, draft: Draft) -> str:
         )
         if said is None:
             return "no release of Slurm has a setting of this name"
-        return f"{said} of the spec says it" if said else "gcluster sets it itself"
+        return f"{said} of the spec" if said else "gcluster sets it itself"
     if _OF_THE_HOST.search(name):
         return "paths, programs and ports are gcluster's own"
     found = _UNIT.match(value)

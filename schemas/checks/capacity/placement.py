@@ -112,7 +112,7 @@ def placement_of_reserved(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC133", summary="Only some hosts of a pool say where they stand.")
+@check("GC133", summary="Only some hosts of a pool have a location.")
 def host_placement_incomplete(context: CheckContext) -> Iterator[Finding]:
     """`block` and `leaf` are said of all hosts of a pool or of none.
 
@@ -131,7 +131,7 @@ def host_placement_incomplete(context: CheckContext) -> Iterator[Finding]:
             hosts = [host for group in without for host in group.names or ()]
             yield Finding(
                 summary=f'pool "{name}": {fold(hosts) or without[0].written} '
-                f"{'says' if len(hosts) == 1 else 'say'} no {key}, but other hosts do",
+                f"{'has' if len(hosts) == 1 else 'have'} no {key}, but other hosts do",
                 path=name_path(without[0]),
                 severity=Severity.WARNING,
                 hint=f"give every host of the pool its {key}, or none",
@@ -225,9 +225,7 @@ def _ends_at(context: CheckContext, pool: Pool) -> str:
     return "placement" if is_fabric_domain(machine) else "zone" if fabric.reach == "zone" else ""
 
 
-@check(
-    "GC120", summary="Elastic nodes may stand in several zones, but the fabric ends at the zone."
-)
+@check("GC120", summary="Elastic nodes may be in several zones, but the fabric ends at the zone.")
 def several_zones(context: CheckContext) -> Iterator[Finding]:
     """EFA, GPUDirect and RDMA between nodes of one cloud stay within one zone.
 

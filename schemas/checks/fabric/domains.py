@@ -280,7 +280,7 @@ def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
             continue
         yield Finding(
             summary=f'pool "{name}": an NVLink domain of {pool.machine} is {nodes} nodes, and no '
-            "host says its block",
+            "host has a block",
             path=("pools", name),
             at_key=True,
             hint=f"add nodes_per_block: {nodes} where the names follow the racks, or "

@@ -76,7 +76,7 @@ def subnet_managers(context: CheckContext) -> Iterator[Finding]:
                 )
             elif len(named) > MANAGERS:
                 yield Finding(
-                    summary=f"{len(named)} subnet managers: one rules and one stands by",
+                    summary=f"{len(named)} subnet managers: one is active and one on standby",
                     path=path,
                     hint=f"name two, such as [{named[0]}, {named[1]}]",
                     relies_on=relies_on,

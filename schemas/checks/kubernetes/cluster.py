@@ -44,7 +44,7 @@ def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
     networks = list(_controllers_networks(context))
     if of_no_host(address, [network for _, _, network in networks]):
         yield Finding(
-            summary=f"{written} is no host's address: it stands for a network or all of its hosts",
+            summary=f"{written} is no host's address: it means a network or all of its hosts",
             path=path,
             hint="choose a free address that ends in 1 to 254",
             relies_on=(path, *(("sites", name, "network", "cidr") for name, _, _ in networks)),

@@ -58,8 +58,8 @@ def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Findi
     needs = (*_HOSTS, _PLANE, *(("sites", name) for name in sites))
     if len(sites) > 1:
         yield Finding(
-            summary=f"control planes stand at {len(sites)} sites, and a cloud's load balancer "
-            "stands in one",
+            summary=f"control planes are at {len(sites)} sites, and a cloud's load balancer "
+            "is in one",
             path=("scheduler",),
             at_key=True,
             hint="put all control planes into one site",
@@ -79,7 +79,7 @@ def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Findi
     elif site.dns is not None and site.dns.domain is None and not isinstance(site, AzureSite):
         yield Finding(
             summary="the load balancer before the control planes needs a name, and the zone's "
-            "domain is not said",
+            "domain is not specified",
             path=("sites", name, "dns"),
             hint="add domain: gpu.example.edu to dns",
             relies_on=needs,

@@ -45,8 +45,8 @@ def _as_bought(kubernetes: KubernetesScheduler, name: str, pool: Pool) -> Iterat
         )
     if flex and cloud == "gke" and not (pool.is_elastic and not pool.least):
         yield Finding(
-            summary=f'pool "{name}" is queued for by GKE, and has nodes only while pods ask '
-            "for them",
+            summary=f'pool "{name}" is queued for by GKE, and has nodes only while pods request '
+            "them",
             path=(*path, "market"),
             hint=f"write count: {{min: 0, max: {pool.most or 1}}}",
             relies_on=(_PLANE, path),

@@ -88,7 +88,7 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
         elif kubernetes.gpu.resource_claims:
             said.add(path)
             yield Finding(
-                summary="claimed GPUs are not shared by time_slices: a claim says how it shares",
+                summary="claimed GPUs are not shared by time_slices: a claim defines how it shares",
                 path=path,
                 hint="remove time_slices, or resource_claims",
                 relies_on=(path, (*_GPU, "resource_claims")),

@@ -46,7 +46,7 @@ def name_not_for_kubernetes(context: CheckContext) -> Iterator[Finding]:
                 )
 
 
-@check("GC590", summary="Under Kubernetes a QOS preempts more than the spec says.")
+@check("GC590", summary="Under Kubernetes a QOS preempts more than in the spec.")
 def preemption_by_priority_only(context: CheckContext) -> Iterator[Finding]:
     """Kubernetes preempts by priority: who may preempt at all takes the nodes of all below.
 
@@ -67,7 +67,7 @@ def preemption_by_priority_only(context: CheckContext) -> Iterator[Finding]:
             names = ", ".join(f'"{other}"' for other in more)
             path: PathTuple = (*_QOS, name)
             yield Finding(
-                summary=f'under Kubernetes QOS "{name}" also preempts {names}: it asks for the '
+                summary=f'under Kubernetes QOS "{name}" also preempts {names}: it compares the '
                 "priority alone",
                 path=path,
                 at_key=True,
@@ -111,12 +111,12 @@ def _of_qos(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
 
 _PARTITION_WORDS: tuple[tuple[str, str], ...] = (
     ("max_nodes", "no job's nodes are counted"),
-    ("default_time", "jobs that say no time have none"),
+    ("default_time", "jobs without a time limit have none"),
     ("exclusive", "nodes are shared by what fits on them"),
     ("hidden", "queues are shown to all users of an account"),
-    ("memory_per_cpu", "pods that ask for no memory have no share of it"),
-    ("memory_per_gpu", "pods that ask for no memory have no share of it"),
-    ("memory_per_node", "pods that ask for no memory have no share of it"),
+    ("memory_per_cpu", "pods without a memory request have no share of it"),
+    ("memory_per_gpu", "pods without a memory request have no share of it"),
+    ("memory_per_node", "pods without a memory request have no share of it"),
     ("spill", "jobs don't spill to other pools"),
 )
 

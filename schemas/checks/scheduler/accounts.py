@@ -29,7 +29,7 @@ def default_qos_not_allowed(context: CheckContext) -> Iterator[Finding]:
         path: PathTuple = (*_ALL, name, "default_qos")
         yield Finding(
             summary=f'account "{name}" takes "{account.default_qos}" by default, which it may not '
-            "ask for",
+            "use",
             path=path,
             hint=f"choose one of {', '.join(account.qos)}, or add {account.default_qos} to its qos",
             relies_on=(path, (*_ALL, name, "qos")),

@@ -60,7 +60,7 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
             summary="monitoring isn't set up under Kubernetes",
             path=("monitoring",),
             at_key=True,
-            hint="leave it out; scheduler.addons: [metrics-server] brings what kubectl top asks",
+            hint="leave it out; scheduler.addons: [metrics-server] brings what kubectl top needs",
             relies_on=(("monitoring",), ("scheduler", "type")),
             fix=Remove(("monitoring",)),
         )

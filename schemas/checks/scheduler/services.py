@@ -271,7 +271,7 @@ def ldap_search_base_missing(context: CheckContext) -> Iterator[Finding]:
         return
     if directory.search_base is None:
         yield Finding(
-            summary=f"{directory.ldap} has no domain that tells where people are",
+            summary=f"{directory.ldap} has no domain to derive the search base from",
             path=("users", "ldap"),
             hint="add base: dc=example,dc=edu",
             relies_on=(("users", "ldap"), ("users", "base")),

@@ -84,7 +84,7 @@ def slurm_setting_written_already(context: CheckContext) -> Iterator[Finding]:
         if name in known.secret:
             why, hint = f"{name} is a password", "a spec holds none: leave it out"
         elif file == "slurmdbd" and name.startswith(_PURGES) and _purges(context):
-            why, hint = f"gcluster writes {name} itself", "accounting.purge_after says it"
+            why, hint = f"gcluster writes {name} itself", "accounting.purge_after sets it"
         elif name in known.written:
             words = known.written[name]
             why = f"gcluster writes {name} itself"

@@ -127,7 +127,7 @@ def topology_unknown(context: CheckContext) -> Iterator[Finding]:
     if entries and not known:
         path: PathTuple = (*_PATH, "plugin")
         yield Finding(
-            summary=f"topology/{plugin}, but no host says its {key}",
+            summary=f"topology/{plugin}, but no host has a {key}",
             path=path,
             hint=f'write hosts: [{{name: "gpu[01-16]", {key}: ...}}], or plugin: none',
             relies_on=(path, ("pools", "*", "hosts"), ("pools", "*", "role")),

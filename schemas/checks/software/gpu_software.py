@@ -43,7 +43,7 @@ def _missing(stack: PoolStack) -> Finding | None:
     resolved = stack.resolved
     if not resolved.missing:
         return None
-    where = resolved.distribution or "a distribution that is not said"
+    where = resolved.distribution or "an unspecified distribution"
     pieces = ", ".join(piece.name for piece in resolved.missing)
     capable = stack.need.capability is not None
     return Finding(
@@ -121,7 +121,7 @@ def _otherwise(stack: PoolStack) -> Iterator[Finding]:
         path = stack.where(key)
         known = f"has {has}" if has else "has one of unknown version"
         yield Finding(
-            summary=f"{component.name} {written} is asked for, and the image {image.name} {known}",
+            summary=f"{component.name} {written} is requested, and the image {image.name} {known}",
             path=path,
             hint=f"leave {key} out, or name an image without it",
             relies_on=(*_drawn_from(stack), path),
@@ -137,7 +137,7 @@ def _other_distribution(stack: PoolStack) -> Iterator[Finding]:
         return
     path = stack.where("distribution")
     yield Finding(
-        summary=f"{written} is asked for, and the image {image.name} is {image.distribution}",
+        summary=f"{written} is requested, and the image {image.name} is {image.distribution}",
         path=path,
         hint=f"write {image.distribution}, or name an image of {written}",
         relies_on=(*_drawn_from(stack), path),

@@ -42,7 +42,7 @@ def checkpoint_size_ambiguous(context: CheckContext) -> Iterator[Finding]:
         )
     else:
         yield Finding(
-            summary="checkpointing says its size and its parameters",
+            summary="checkpointing has both its size and its parameters",
             path=(*_AT, "parameters"),
             at_key=True,
             hint="keep one of the two",

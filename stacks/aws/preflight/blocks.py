@@ -127,7 +127,7 @@ def check_block_offering(
         yield finding(
             "GC975",
             f"{lead} is not on offer in {offer.zone}",
-            hint="ask for fewer, or for less time, or in another zone",
+            hint="request fewer, or a shorter time, or another zone",
         )
         return
     begins = f", from {found.starts}" if found.starts else ""

@@ -126,7 +126,7 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
         yield f"was made in placement group {group}; write placement: {group}"
     elif not group and offer.placement is not None:
         named = offer.placement.removeprefix("existing-")
-        yield f"stands in no placement group, so not in {named}; leave placement out"
+        yield f"is in no placement group, so not in {named}; leave placement out"
 
 
 _LOOK_BACK = timedelta(minutes=30)

@@ -94,7 +94,7 @@ def _sets(name: str, pool: Pool, image: ImagePlan, *, single: bool) -> tuple[Sca
     if single or most <= room:
         return (ScaleSetPlan(name=name, count=least),)
     if pool.is_elastic:
-        what = f"an elastic pool stands in one scale set, which holds {room} machines"
+        what = f"an elastic pool is one scale set, which holds {room} machines"
         raise _refused(name, what, f"lower max to {room}, or make several pools")
     counts = [min(room, least - start) for start in range(0, least, room)]
     return tuple(

@@ -67,7 +67,7 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
 def _share(name: str, item: AzureFilesStorage, site: AzureSite) -> SharePlan:
     """Return a share; its name has at least 3 characters (Naming and referencing shares)."""
     if item.account is None:
-        what = "nothing says the name of the storage account to make"
+        what = "the name of the storage account to create is not specified"
         raise _refused(name, what, "add account: NAME, unique in the world")
     written = item.kms_key or site.kms_key
     return SharePlan(
@@ -94,7 +94,7 @@ def key(site: AzureSite, written: str, *, field: str) -> KeyPlan:
         return KeyPlan(url=written, identity=identity)
     raise provider_error(
         "GC990",
-        f"{field}: nobody can be given access to {written} by its address alone",
+        f"{field}: no access can be granted to {written} by its address alone",
         hint="write the key's id (/subscriptions/.../vaults/V/keys/K), or name in roles.node an "
         "identity that may use it",
     )
@@ -143,7 +143,7 @@ def _split(url: str) -> tuple[str, str, str]:
 def _file_system(name: str, item: LustreStorage, site: AzureSite, made: set[str]) -> FileSystemPlan:
     zone = item.zone or site.zone
     if zone is None:
-        what = "Managed Lustre stands in exactly one zone, and neither it nor the site names one"
+        what = "Managed Lustre is in exactly one zone, and neither it nor the site specifies one"
         raise _refused(name, what, 'add zone: "1"')
     if item.capacity is None or item.throughput is None:
         what = "Managed Lustre is made with a capacity and a throughput"
@@ -181,7 +181,7 @@ def _blobs(
         raise _refused(name, what, "name one container in import and export")
     account, container, _ = parts[0]
     if account not in made and site.resource_group is None:
-        what = f"nothing says which resource group has the storage account {account}"
+        what = f"the resource group is not specified of the storage account {account}"
         hint = "add the resource_group of the account to the site, or let the spec create it"
         raise _refused(name, what, hint)
     plan = ContainerPlan(account=account, name=container, made=account in made)

@@ -36,7 +36,9 @@ def check_sizes(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         barred, barred_zones = _restrictions(sku)
         if barred:
             what = f"this subscription gets no {pool.machine} in {plan.region} ({barred})"
-            yield _size(pool, what, "ask Azure's support for access to the size, or another region")
+            yield _size(
+                pool, what, "request access to the size from Azure's support, or another region"
+            )
             continue
         for option in pool.offers:
             if option.zone and option.zone not in zones - barred_zones:
@@ -165,7 +167,7 @@ def check_quotas(
             "GC994",
             f"{plan.region}: {what} {who}",
             severity=severity,
-            hint=f"ask for more of {code} on the portal's page Quotas, or lower the count",
+            hint=f"request more of {code} on the portal's page Quotas, or lower the count",
         )
 
 

@@ -70,7 +70,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
     if found is None:
         yield finding(
             "GC982",
-            f"{where} is not among those that Compute Engine tells of; {need.amount} {need.unit} "
+            f"{where} is not among those that Compute Engine reports; {need.amount} {need.unit} "
             "are needed",
             severity=Severity.WARNING,
             hint="look on the project's page IAM & Admin, Quotas",
@@ -79,7 +79,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
         yield finding(
             "GC982",
             f"{where} is {found.limit:g}, the pools {', '.join(need.pools)} need {need.amount}",
-            hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
+            hint="request more on the project's page IAM & Admin, Quotas, or lower the count",
         )
 
 
@@ -100,7 +100,7 @@ def check_room(
             f"quota {need.code} in {need.region}: {found.usage:g} of {found.limit:g} are in use, "
             f"{missing} more are needed",
             severity=Severity.WARNING,
-            hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
+            hint="request more on the project's page IAM & Admin, Quotas, or lower the count",
         )
 
 
@@ -118,7 +118,7 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
             "GC983",
             f'pool "{pool.name}": zone {zone} has no {pool.machine}',
             severity=Severity.ERROR if first else Severity.WARNING,
-            hint=f"gcluster machines show {pool.machine} tells the zones that are known",
+            hint=f"gcluster machines show {pool.machine} shows the known zones",
         )
 
 

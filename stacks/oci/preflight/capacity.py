@@ -98,7 +98,7 @@ def check_limit(
                 f"{number} of {plan.region}, pools {', '.join(need.pools)} need {missing} more",
                 severity=Severity.ERROR if first else Severity.WARNING,
                 detail=f"{found.used} are in use.",
-                hint="ask for more on the tenancy's page Limits, Quotas and Usage, or lower the "
+                hint="request more on the tenancy's page Limits, Quotas and Usage, or lower the "
                 "count",
             )
 

@@ -90,7 +90,7 @@ def _not_found(tried: list[str]) -> ProviderError:
         "GC965",
         f"the engine of cloud sites, the command pulumi {wanted}, is not here",
         detail="\n".join(tried),
-        hint=f"install version {wanted} as {PAGE} tells and put it on PATH; `gcluster plan` and "
+        hint=f"install version {wanted} as in {PAGE} and put it on PATH; `gcluster plan` and "
         "`gcluster compile` work without it",
     )
 

@@ -174,7 +174,7 @@ def test_accounts_are_unknown_while_the_controller_is_new_and_the_database_is_no
     observation = seen({}, books={"slurmdbd.configure": "x"})
     plan = accounting_plan(spec, observation, DeadShell(head.folder), NOW)
     assert plan == AccountingPlan(
-        problem="head is not set up, so the database can't be asked through it"
+        problem="head is not set up, so the database can't be queried through it"
     )
 
 

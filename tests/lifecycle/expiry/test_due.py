@@ -143,7 +143,7 @@ def test_jobs_that_hold_nodes_keep_it() -> None:
 
 @pytest.mark.parametrize("text", ["", "RUNNING\n", "---\n", "---\nnever\n", "RUNNING\n---"])
 def test_an_answer_that_was_cut_short_keeps_it(text: str) -> None:
-    assert read_jobs(text).why_not.startswith("its scheduler can't be asked")
+    assert read_jobs(text).why_not.startswith("its scheduler can't be queried")
 
 
 def test_a_node_that_never_was_busy_leaves_idleness_unknown() -> None:

@@ -211,7 +211,7 @@ def test_a_control_plane_that_is_silent_keeps_the_others_as_they_are(
     planes = Planes(tmp_path / "planes")
     save_etcd(cluster, planes.hosts(), planes)
     planes.off = "head2"
-    with pytest.raises(LifecycleError, match="head2 can't be asked"):
+    with pytest.raises(LifecycleError, match="head2 can't be queried"):
         restore_etcd(cluster, planes.hosts(), planes, None, discard=True)
     assert planes.data()["head1"] == "newer"
 

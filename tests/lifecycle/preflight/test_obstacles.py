@@ -33,7 +33,7 @@ scheduler: {type: slurm}
 
 @pytest.fixture
 def clouds(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a spec of two sites, on a machine where nobody is logged in to a cloud."""
+    """Give a spec of two sites, on a machine where not logged in to a cloud."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

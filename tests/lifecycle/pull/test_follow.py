@@ -101,7 +101,7 @@ def test_after_too_many_failures_the_waiting_are_held_at_once() -> None:
 def test_while_slurm_refuses_what_the_collector_asks_waiting_nodes_say_so() -> None:
     asked = both(report("gpu001", "waiting"), report("gpu002", "converged"))
     found = followed(msgspec.structs.replace(asked, silent="invalid partition"))
-    assert found.held["gpu001"].startswith("Slurm is not asked for it: invalid partition")
+    assert found.held["gpu001"].startswith("Slurm is not queried for it: invalid partition")
 
 
 def test_a_controller_that_is_away_is_said() -> None:

@@ -64,7 +64,7 @@ BUSY = NodeUse(out=False, jobs=("7", "8"))
         (BUSY, False, ""),
         (BUSY, True, "jobs run there: 7, 8"),
         (NodeUse(out=True, reason="link 3 is off"), False,
-         'somebody took it out of service: "link 3 is off"'),
+         'taken out of service by hand: "link 3 is off"'),
         (NodeUse(out=True, reason="Not responding"), True, ""),
         (NodeUse(out=True, reason="Duplicate jobid"), True, ""),
         (NodeUse(out=True, reason="gcluster-health: gpu-count: 7 of 8 GPUs"), True, ""),
@@ -72,7 +72,7 @@ BUSY = NodeUse(out=False, jobs=("7", "8"))
         (NodeUse(out=True), True, ""),
         (NodeUse(out=True, reason="not ready: Kubelet stopped posting node status."), True, ""),
         (NodeUse(out=True, reason="cordoned without a reason; not ready: x"), True,
-         'somebody took it out of service: "cordoned without a reason; not ready: x"'),
+         'taken out of service by hand: "cordoned without a reason; not ready: x"'),
     ],
 )  # fmt: skip
 def test_a_node_with_jobs_is_not_replaced_and_a_persons_drain_is_left(

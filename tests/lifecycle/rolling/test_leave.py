@@ -95,7 +95,7 @@ def test_a_job_in_line_that_asks_for_the_node_by_name_is_named_and_the_node_serv
     """Slurm would end it with NODE_FAIL as soon as its configuration lacks the node."""
     scheduler = SchedulerDouble({"gpu003": ends, "gpu004": 0.0})
     scheduler.asking = {"gpu003": {"job-gpu003" if requeue else "77": asking}}
-    with pytest.raises(LifecycleError, match="ask by name") as refused:
+    with pytest.raises(LifecycleError, match="request by name") as refused:
         leaving(scheduler, "gpu003", "gpu004", requeue=requeue)
     (said,) = refused.value.diagnostics
     assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
@@ -138,7 +138,7 @@ def test_a_node_that_the_scheduler_waits_for_holds_nothing_up() -> None:
 def test_a_silent_scheduler_is_a_refusal_unless_the_pool_was_named() -> None:
     scheduler = SchedulerDouble({"gpu003": 1e9})
     scheduler.silent_from = 0.0
-    with pytest.raises(LifecycleError, match="nobody knows what runs there") as refused:
+    with pytest.raises(LifecycleError, match="the jobs there are unknown") as refused:
         leaving(scheduler, "gpu003")
     assert "--allow pool:gpu" in refused.value.diagnostics[0].hint
     leaving(scheduler, "gpu003", allow={"pool:gpu"})

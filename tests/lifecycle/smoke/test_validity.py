@@ -57,7 +57,7 @@ SYSCTL, DRIVER = "sysctl vm.swappiness: 1", "package nvidia-driver: 580.95"
     ids=[
         "all as it was",
         "of no member",
-        "nobody was asked",
+        "no question was asked",
         "as it deviated when it was tested",
         "it gave no answer",
         "of two members",

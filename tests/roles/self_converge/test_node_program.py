@@ -140,7 +140,7 @@ def test_a_step_that_comes_over_ssh_is_waited_for(mirror: Mirror) -> None:
     [
         (slurm.Use(out=False, ours=False, jobs=()), "waits until Slurm gives it"),
         (slurm.Use(out=True, ours=True, jobs=("train",)), "jobs run here: train"),
-        (None, "nobody knows what runs here"),
+        (None, "the jobs here are unknown"),
     ],
     ids=["idle", "busy", "slurm is silent"],
 )

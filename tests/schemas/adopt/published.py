@@ -126,7 +126,7 @@ def rows() -> tuple[Row, ...]:
 def table() -> str:
     """Return the table as Markdown."""
     lines = [
-        "| published file | tool | settings | carried | own way | lost | unfinished | not said |",
+        "| published file | tool | settings | carried | own way | lost | unfinished | unset |",
         "| --- | --- | --: | --: | --: | --: | --: | --: |",
     ]
     for row in rows():

@@ -36,7 +36,7 @@ def test_a_price_has_its_source_and_is_a_warning_where_the_catalog_is_off(
     assert finding.summary == (
         "p5.48xlarge costs 60.50 USD an hour (on-demand); the catalog says 55.04"
     )
-    assert finding.detail == "AWS price list of us-east-1, asked now"
+    assert finding.detail == "AWS price list of us-east-1, queried now"
 
 
 def test_a_price_that_the_catalog_has_too_is_a_note(
@@ -65,7 +65,7 @@ def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
     pool = planned(BASE.replace("m7i.4xlarge", "m9x.large")).pool("head")
     [finding] = check_price(api, pool, "on-demand", catalog)
     assert finding.severity is Severity.WARNING
-    assert finding.summary == "nobody tells what m9x.large costs (on-demand) in us-east-1"
+    assert finding.summary == "no price found for m9x.large (on-demand) in us-east-1"
 
 
 def test_offers_tell_price_room_source_and_age_option_by_option(

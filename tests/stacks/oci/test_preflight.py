@@ -85,7 +85,7 @@ def test_a_login_that_is_refused_is_one_warning_for_all(oracle: Oracle) -> None:
     oracle.logged_out = True
     found = asked(oracle.api())
     [said] = found["GC970"]
-    assert "nobody is logged in to OCI" in said.summary
+    assert "not logged in to OCI" in said.summary
     assert list(found) == ["GC970"]
 
 

@@ -84,7 +84,7 @@ def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> Non
     asked = [Question("a", logged_out), Question("b", small), Question("c", logged_out)]
     said, other = ask_all(CLOUD, asked)
     assert (said.code, said.severity) == ("GC970", Severity.WARNING)
-    assert said.summary == "nobody is logged in to Nimbus: 2 questions were not answered"
+    assert said.summary == "not logged in to Nimbus: 2 questions were not answered"
     assert said.detail.splitlines() == ["Not known: a, c", "said so"]
     assert other == SMALL
 

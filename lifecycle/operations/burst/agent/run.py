@@ -106,7 +106,7 @@ def refuse_without_pools(cluster: Cluster) -> None:
     """
     refuse_kubernetes(
         cluster.spec,
-        "has no nodes that come and go: nothing asks for them under Kubernetes",
+        "has no nodes that come and go: they are not supported under Kubernetes",
         hint="give its pools the nodes that they are to have: count, then gcluster up",
     )
     if not cluster.was_applied:
@@ -131,6 +131,6 @@ def scheduler_of(cluster: Cluster, session: SshSession) -> SlurmController:
     hosts = existing_hosts(cluster)
     controllers = hosts.with_role("controller")
     if not controllers:
-        raise failure("GC908", f"{cluster.name} has no controller that can be asked")
+        raise failure("GC908", f"{cluster.name} has no controller that can be queried")
     session.trust(hosts.hosts)
     return SlurmController(session, controllers, gpu_models(cluster.spec, cluster.catalog))

@@ -59,7 +59,7 @@ class ProviderWork:
         here = self._booting(self._sites[site])
         spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, option)
         context = msgspec.structs.replace(here.context, spec=spec)
-        refusal = "the provider made fewer than were asked for"
+        refusal = "the provider created fewer than requested"
         try:
             here.provider.grow(context, pool, sorted(nodes), token)
         except ProviderError as error:
@@ -82,7 +82,7 @@ class ProviderWork:
         )
         here.provider.shrink(here.context, sorted(nodes))
         left = self._exist(here, nodes)
-        self._settle(here, frozenset(nodes) - left, "given back before it was told that it exists")
+        self._settle(here, frozenset(nodes) - left, "given back before it was recorded")
         return not left
 
     def addresses(self, site: str, nodes: Collection[str]) -> dict[str, str]:

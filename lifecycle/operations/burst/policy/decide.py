@@ -196,7 +196,7 @@ def _keep_local(
 
 
 def _not_looked_at(job: PendingJob, depth: int) -> Decision:
-    text = f"{depth} older jobs stand before it, behind one that waits for room"
+    text = f"{depth} older jobs are ahead of it, behind one that waits for room"
     return Decision(job=job.id, spills=False, reasons=(Reason("turn", holds=False, text=text),))
 
 

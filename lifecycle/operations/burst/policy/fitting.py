@@ -53,7 +53,7 @@ def _kind(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     wanted = " or ".join(sorted(models)) or "GPUs"
     has = "no GPU" if target.gpu_model is None else f"{target.gpus_per_node} {target.gpu_model}"
     if job.gpus_per_node == 0:
-        yield Reason("gpu", holds=True, text="it asks for no GPU")
+        yield Reason("gpu", holds=True, text="it requests no GPU")
     else:
         fits = target.gpu_model in models and job.gpus_per_node <= target.gpus_per_node
         text = f"it needs {job.gpus_per_node} {wanted} a node, pool {target.pool} has {has}"

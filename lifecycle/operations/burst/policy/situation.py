@@ -78,9 +78,9 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 WORDS: dict[str, str] = {
     "held": "it waits for nodes and for nothing else",
     "wait": "it has waited longer than `after`",
-    "leave": "whoever submitted it lets it leave",
-    "gpu": "the pool has the GPU model that it asks for, and as many a node",
-    "features": "the pool's nodes have the features that it asks for",
+    "leave": "its submitter lets it leave",
+    "gpu": "the pool has the requested GPU model, and as many a node",
+    "features": "the pool's nodes have the requested features",
     "software": "both sides have the same versions of what jobs are built against",
     "size": "the whole pool has as many nodes, and `only.max_nodes` allows them",
     "time": "its time limit is within those of the partition, the spill, its QOS and the pool",

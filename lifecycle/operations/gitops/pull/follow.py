@@ -99,7 +99,7 @@ class Follow:
             late = self._ask.now() - self._began
             reason = answer.reason if isinstance(answer, Unreachable) else ""
             seen = NOTHING if isinstance(answer, Unreachable) else answer
-            self._silent = seen.silent and f"Slurm is not asked for it: {seen.silent}"
+            self._silent = seen.silent and f"Slurm is not queried for it: {seen.silent}"
             for name in sorted(self._open):
                 report = seen.nodes.get(name)
                 stopped = seen.stopped.get(self._pool(name))

@@ -69,7 +69,7 @@ def read_state(store: Store) -> NodeState:
     except TypeError as error:
         raise CheckIncomplete(f"the node's state can't be read: {error}") from error
     if state.state not in STATES:
-        raise CheckIncomplete(f"the node's state is {state.state!r}, which nobody knows")
+        raise CheckIncomplete(f"the node's state is {state.state!r}, which is unknown")
     return state
 
 

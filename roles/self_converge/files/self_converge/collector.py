@@ -150,7 +150,7 @@ def check(port: int) -> str:
         return f"the collector does not answer: {error}"
     finally:
         connection.close()
-    return "" if status == FORBIDDEN else f"the collector took what nobody signed: {status}"
+    return "" if status == FORBIDDEN else f"the collector took an unsigned report: {status}"
 
 
 def main() -> int:

@@ -161,7 +161,7 @@ def _use(node: str) -> slurm.Use | None:
 def must_wait(use: slurm.Use | None, node: str, *, granted: bool) -> str:
     """Return why the node can't be changed now; "": nothing runs here and nothing can start."""
     if use is None:
-        return "Slurm doesn't answer, so nobody knows what runs here"
+        return "Slurm doesn't answer, so the jobs here are unknown"
     others = [job for job in use.jobs if job != JOB_PREFIX + node]
     if others:
         return "jobs run here: " + " ".join(others)

@@ -16,7 +16,7 @@ _OUT = re.compile("DRAIN|DOWN|FAIL")
 
 
 class Silent(Exception):  # noqa: N818  # it says what happened
-    """Slurm doesn't answer, so nobody knows what runs here."""
+    """Slurm doesn't answer, so the jobs here are unknown."""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def test_a_stopped_slurmd_is_noticed_and_the_node_mends_itself(tmp_path: Path) -
 
 def test_what_nobody_notices_in_time_fails(tmp_path: Path) -> None:
     read = Drill(tmp_path, seen=500).go("service")
-    assert read.failures == ("measure: nobody noticed within 90 s that slurmd of gpu001 was down",)
+    assert read.failures == ("measure: not noticed within 90 s that slurmd of gpu001 was down",)
 
 
 def test_a_node_that_does_not_come_back_fails(tmp_path: Path) -> None:
