@@ -102,7 +102,7 @@ class MailAlerts(SpecModel, frozen=True):
     user: (
         Annotated[str, Meta(pattern=r"^[^\r\n{}]+$(?!\n)", examples=["alerts@example.edu"])] | None
     ) = None
-    """Who logs in to it; default: nobody does."""
+    """User of the login; default: no login."""
     password: Secret | None = None
     """By reference."""
     tls: bool = True
@@ -181,7 +181,7 @@ class Monitoring(SpecModel, frozen=True):
             ]
         ),
     ] = None
-    """Who is sent alerts; default: nobody, they are on Alertmanager's page."""
+    """Receivers of alerts; default: none, they are on Alertmanager's page."""
     grafana: bool = False
     """Dashboards over them. Not set up: refused."""
     pool: PoolName | None = None

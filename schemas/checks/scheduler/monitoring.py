@@ -167,7 +167,7 @@ def mail_login(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC580", summary="Alerts of which a kind is sent to nobody.")
+@check("GC580", summary="Alerts of a severity without a receiver.")
 def alerts_unsent(context: CheckContext) -> Iterator[Finding]:
     """Whoever names receivers of alerts means to be called when work stops.
 
