@@ -14,6 +14,7 @@ from ...spec import (
     GpfsStorage,
     KubernetesScheduler,
     LustreStorage,
+    ObjectStorage,
     ScratchStorage,
 )
 from ..context import CheckContext
@@ -27,6 +28,7 @@ _DRIVERS = {"eks": ("host",), "aks": ("container",), "gke": ("host", "container"
 """Who may bring the driver of NVIDIA's GPUs. EKS' image is Amazon Linux, which NVIDIA has no driver
 container for; AKS' own driver and NVIDIA's operator can't be together (learn.microsoft.com,
 "NVIDIA GPU Operator on AKS", November 2026)."""
+_POD_CIDR = KubernetesScheduler().pod_cidr
 _GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib", "gib-metal"})
 
 
@@ -138,6 +140,13 @@ def managed_by_cloud(context: CheckContext) -> Iterator[Finding]:
             path=("scheduler", "cni"),
             hint="remove cni",
             relies_on=(_PLANE, ("scheduler", "cni")),
+        )
+    if cloud == "eks" and kubernetes.pod_cidr != _POD_CIDR:
+        yield Finding(
+            summary="eks gives pods addresses of the nodes' subnets",
+            path=("scheduler", "pod_cidr"),
+            hint="remove pod_cidr",
+            relies_on=(_PLANE, ("scheduler", "pod_cidr")),
         )
     if kubernetes.virtual_address is not None:
         yield Finding(
@@ -271,6 +280,7 @@ def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
     kubernetes = _managed(context)
     for name, storage in context.storage.items() if kubernetes is not None else ():
         own = isinstance(storage, LustreStorage) and bool(storage.mgs or storage.servers)
+        own |= isinstance(storage, ObjectStorage) and _is_gkes_bucket(storage, kubernetes)
         if kubernetes is not None and (own or isinstance(storage, GpfsStorage | ScratchStorage)):
             yield Finding(
                 summary=f'storage "{name}" is mounted by the nodes themselves, which '
@@ -279,6 +289,12 @@ def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
                 hint="use a managed file system, NFS or a bucket, or control_plane: self",
                 relies_on=(_PLANE, ("storage", name)),
             )
+
+
+def _is_gkes_bucket(storage: ObjectStorage, kubernetes: KubernetesScheduler | None) -> bool:
+    """Say whether the driver of a bucket is a part of GKE, and the nodes are another cloud's."""
+    elsewhere = kubernetes is not None and kubernetes.control_plane != "gke"
+    return elsewhere and storage.bucket.startswith("gs://")
 
 
 @check("GC736", summary="GKE's nodes do not get a pool's fabric.")
