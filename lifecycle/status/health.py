@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ...inventory.hosts import Host
+from ...schemas.derived.hostlist import fold
 from ...schemas.spec import KubernetesScheduler
 from ...schemas.structure.decoding import decode_json
 from ...stacks.provider import ResourceChange
@@ -208,13 +209,22 @@ def _conditions(
     ready = f"{len(nodes) - len(unfit)}/{len(nodes)}"
     named = "; ".join(f"{node.name}: {node.reason or 'no answer'}" for node in unfit[:5])
     more = f"; and {len(unfit) - 5} more" if len(unfit) > 5 else ""  # noqa: PLR2004  # five fit on a line
-    steps = sum(node.steps_pending for node in nodes)
     return (
         _condition("NodesReady", not unfit, f"{ready} {named}{more}".strip()),
         _scheduler_condition(nodes, view),
-        _condition(
-            "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
-        ),
+        _converged(nodes),
+    )
+
+
+def _converged(nodes: tuple[NodeStatus, ...]) -> Condition:
+    """Say whether steps must run; what a node that doesn't answer carries is unknown."""
+    steps = sum(node.steps_pending for node in nodes)
+    silent = [node.name for node in nodes if not node.reachable]
+    if silent and not steps:
+        reason = f"{fold(silent)} can't be asked"
+        return Condition(name="Converged", status="unknown", reason=reason)
+    return _condition(
+        "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
     )
 
 

@@ -198,7 +198,10 @@ def test_a_host_that_the_scheduler_does_not_know_is_not_fit(metal: Metal) -> Non
 def test_a_host_that_does_not_answer_is_named_with_the_nearest_cause(metal: Metal) -> None:
     metal.silent = {"gpu001": "no route to host"}
     metal.view = SchedulerView(states={"gpu001": "down*"})
-    assert _node(metal.status(), "gpu001").reason == "no route to host"
+    status = metal.status()
+    assert _node(status, "gpu001").reason == "no route to host"
+    converged = _condition(status, "Converged")
+    assert (converged.status, converged.reason) == ("unknown", "gpu001 can't be asked")
 
 
 def test_a_scheduler_that_is_down_blames_no_node(metal: Metal) -> None:
