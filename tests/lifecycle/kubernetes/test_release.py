@@ -38,8 +38,8 @@ def test_programs_and_images_are_in_the_bundle_with_their_sums(
     ("part", "said"),
     [
         ("/v1.35.4/bin/linux/amd64/kubelet", "kubelet"),
-        ("/v2/etcd/blobs/", "not what its digest says"),
-        ("/v2/pause/manifests/sha256", "not what its digest says"),
+        ("/v2/etcd/blobs/", "doesn't match its digest"),
+        ("/v2/pause/manifests/sha256", "doesn't match its digest"),
     ],
 )
 def test_what_is_not_what_its_sum_says_ends_it_and_leaves_nothing(

@@ -179,7 +179,7 @@ def test_a_reservation_in_a_placement_group_is_used_with_that_group_alone(
     aws_says.say("ec2", "DescribeCapacityReservations", plain)
     [(code, summary)] = said(check_reservation(api, named, named.offers[0], NONE))
     assert code == "GC974"
-    assert "stands in no placement group" in summary
+    assert "is in no placement group" in summary
 
 
 def test_a_reservation_that_is_not_there_is_reported(

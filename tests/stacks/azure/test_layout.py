@@ -145,7 +145,9 @@ def test_import_and_export_are_of_one_container() -> None:
 
 
 def test_a_container_of_an_account_that_nobody_places_is_refused() -> None:
-    with pytest.raises(ProviderError, match="which resource group has the storage account"):
+    with pytest.raises(
+        ProviderError, match="the resource group is not specified of the storage account"
+    ):
         plan(ELASTIC, (", create: true", ""))
 
 
