@@ -8,6 +8,7 @@ _NEEDS = {
     "infiniband": "clusters with InfiniBand",
     "clock": "nodes with a clock of their own: machines, not containers",
     "slurmdbd": "clusters that keep accounts",
+    "nvidia": "clusters with NVIDIA's GPUs, simulated ones too",
 }
 """Condition -> where the rule is compiled."""
 _HEAD = """\

@@ -16,12 +16,15 @@ from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
-Condition: TypeAlias = Literal["infiniband", "clock", "slurmdbd"]
-"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, a slurmdbd."""
+Condition: TypeAlias = Literal["infiniband", "clock", "slurmdbd", "nvidia"]
+"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, a slurmdbd, GPUs of
+NVIDIA's."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_METRIC = re.compile(r"\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+)\b(?!\()")
+_METRIC = re.compile(
+    r"\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
+)
 
 
 class AlertRule(SpecModel, frozen=True, kw_only=True):
@@ -66,6 +69,7 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
     node: tuple[str, ...]
     hardware: tuple[str, ...]
     slurm: tuple[str, ...]
+    dcgm: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)

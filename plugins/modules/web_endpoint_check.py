@@ -15,7 +15,9 @@ options:
     type: str
     required: true
   settings:
-    description: File with its arguments; C(--web.listen-address) says where it must listen.
+    description:
+      - File with its arguments or its environment; C(--web.listen-address) or
+        C(DCGM_EXPORTER_LISTEN) says where it must listen.
     type: path
     required: true
   ca:
@@ -110,7 +112,7 @@ class Endpoint(NamedTuple):
             text = Path(given["settings"]).read_text(encoding="utf-8")
         except OSError as error:
             raise Failed(f"{given['settings']}: {error.strerror}") from error
-        found = re.search(r"--web\.listen-address=(\S+):(\d+)", text)
+        found = re.search(r"(?:--web\.listen-address|DCGM_EXPORTER_LISTEN)=(\S+):(\d+)", text)
         if found is None:
             raise Failed(f"{given['settings']} says no --web.listen-address")
         return cls(found[1].strip("[]"), int(found[2]), given["ca"], given["server_name"])

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ....schemas.spec import KubernetesScheduler
-from ....schemas.spec.cluster import Alerts, Monitoring
+from ....schemas.spec.cluster import Alerts
 from ...alerts import Condition, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
 from ..network.rdma import rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.accounting import accounting_hosts
-from ..steps import Json, Phase, Stage, Step
+from ..steps import Json, Step
+from .gpu_metrics import GPU_EXPORTER_PORT, gpu_exporter
+from .watched import monitoring_host, monitoring_of, monitoring_step
 
 EXPORTER_PORT = 9100
 """node exporter's own default."""
@@ -39,26 +40,6 @@ ALERTS_PREFIX = "alerts-"
 _DAY_S = 86_400
 
 
-def monitoring_of(node: NodeFacts) -> Monitoring | None:
-    """Return what the spec asks for where this can be built; None: nothing, or Kubernetes."""
-    monitoring = node.spec.monitoring
-    if monitoring is None or not monitoring.prometheus:
-        return None
-    return None if isinstance(node.spec.scheduler, KubernetesScheduler) else monitoring
-
-
-def monitoring_host(node: NodeFacts) -> Host | None:
-    """Return the host that runs Prometheus and Alertmanager, if it is one of this pool's."""
-    monitoring = monitoring_of(node)
-    if monitoring is None:
-        return None
-    if monitoring.pool is not None:
-        hosts = node.cluster.by_pool.get(monitoring.pool, ())
-    else:
-        hosts = node.cluster.controllers
-    return hosts[0] if hosts and hosts[0].pool == node.name else None
-
-
 @role_compiler("node_exporter", removed=True, after=("hardening", "node_health"))
 def node_exporter_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role node_exporter: on every node of a cluster that is watched."""
@@ -72,9 +53,9 @@ def node_exporter_steps(node: NodeFacts) -> list[Step]:
         "node_exporter_certificate_file": EXPORTER_SECRET,
     }
     return [
-        _step("node_exporter", "install", {}),
-        _step("node_exporter", "configure", configure, secrets),
-        _step("node_exporter", "verify", {}),
+        monitoring_step("node_exporter", "install", {}),
+        monitoring_step("node_exporter", "configure", configure, secrets),
+        monitoring_step("node_exporter", "verify", {}),
     ]
 
 
@@ -90,9 +71,9 @@ def slurm_exporter_steps(node: NodeFacts) -> list[Step]:
     if accounting_hosts(node.spec, node.cluster.hosts):
         configure["slurm_exporter_accounting"] = True
     return [
-        _step("slurm_exporter", "install", {}),
-        _step("slurm_exporter", "configure", configure),
-        _step("slurm_exporter", "verify", {}),
+        monitoring_step("slurm_exporter", "install", {}),
+        monitoring_step("slurm_exporter", "configure", configure),
+        monitoring_step("slurm_exporter", "verify", {}),
     ]
 
 
@@ -105,6 +86,8 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "clock"
     if accounting_hosts(node.spec, node.cluster.hosts):
         yield "slurmdbd"
+    if any(gpu_exporter(each) is not None for each in nodes):
+        yield "nvidia"
 
 
 def _verbatim(text: str) -> str:
@@ -139,9 +122,9 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
             for name in monitoring.alerts.references
         }
     return [
-        _step("alertmanager", "install", {}),
-        _step("alertmanager", "configure", configure, secrets),
-        _step("alertmanager", "verify", named),
+        monitoring_step("alertmanager", "install", {}),
+        monitoring_step("alertmanager", "configure", configure, secrets),
+        monitoring_step("alertmanager", "verify", named),
     ]
 
 
@@ -185,12 +168,17 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     }
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)
-    targets: dict[str, Json] = {"prometheus_targets": _targets(node.cluster.by_pool.values())}
+    pools = node.cluster.by_pool
+    gpus = [name for name, each in node.cluster.nodes.items() if gpu_exporter(each) is not None]
+    targets: dict[str, Json] = {
+        "prometheus_targets": _targets(pools.values(), EXPORTER_PORT),
+        "prometheus_gpu_targets": _targets([pools[name] for name in gpus], GPU_EXPORTER_PORT),
+    }
     return [
-        _step("prometheus", "install", {}),
-        _step("prometheus", "configure", configure, _of_server("prometheus")),
-        _step("prometheus", "join", named | targets),
-        _step("prometheus", "verify", named),
+        monitoring_step("prometheus", "install", {}),
+        monitoring_step("prometheus", "configure", configure, _of_server("prometheus")),
+        monitoring_step("prometheus", "join", named | targets),
+        monitoring_step("prometheus", "verify", named),
     ]
 
 
@@ -200,14 +188,14 @@ def _retention(seconds: float) -> str:
     return f"{days}d" if days and not rest else f"{round(seconds)}s"
 
 
-def _targets(pools: Iterable[tuple[Host, ...]]) -> list[Json]:
+def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
     """Return the exporters as Prometheus' file_sd_configs has them.
 
     A host whose address nobody knows yet is left out, and so is one on which nothing runs.
     """
     return [
         {
-            "targets": [f"{_bracketed(host.address)}:{EXPORTER_PORT}"],
+            "targets": [f"{_bracketed(host.address)}:{port}"],
             "labels": {"instance": host.name, "pool": host.pool, "site": host.site},
         }
         for hosts in pools
@@ -218,17 +206,3 @@ def _targets(pools: Iterable[tuple[Host, ...]]) -> list[Json]:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _step(
-    role: str, phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None
-) -> Step:
-    """Return a step; jobs don't feel it."""
-    return Step(
-        stage=Stage.MONITORING,
-        role=role,
-        phase=phase,
-        variables=variables,
-        secrets=secrets or {},
-        spares_jobs=True,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -112,6 +113,21 @@ def test_what_node_exporter_is_said_to_export_it_did(version: str) -> None:
     assert set(exported_metrics()["node"]) - set(recorded) <= (
         absent if version == "1.5.0" else set()
     )
+
+
+def test_the_exporter_of_gpus_switches_on_what_rules_ask(root: Path) -> None:
+    text = (root / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
+    rows = [line.split(",") for line in text.splitlines() if not line.startswith("#")]
+
+    assert set(exported_metrics()["dcgm"]) <= {row[0] for row in rows if row[1].strip() != "label"}
+    assert {row[1].strip() for row in rows} <= {"gauge", "counter", "label"}
+
+
+def test_xids_are_those_of_which_the_node_s_own_check_drains(root: Path) -> None:
+    file = root / "roles/node_health/files/node_health/gpu/xids.json"
+    drains = json.loads(file.read_text(encoding="utf-8"))["drains"]
+
+    assert f'"({"|".join(drains)})"' in alert_rules()["GpuXid"].expression
 
 
 def test_rules_that_need_what_a_cluster_lacks_are_left_out() -> None:

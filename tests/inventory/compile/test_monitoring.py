@@ -109,6 +109,19 @@ def test_a_node_more_changes_what_is_scraped_and_no_other_node() -> None:
     ]  # fmt: skip
 
 
+def test_simulated_gpus_have_a_double_on_their_nodes_alone_and_need_no_vendor() -> None:
+    cluster = compiled("{prometheus: true}")
+    [group] = [group for group in cluster.groups if group.name == "gpu"]
+    double = {step.key: step.variables for step in group.steps if step.role == "dcgm_exporter"}
+    assert double["dcgm_exporter.install"] == {"dcgm_exporter_double": True}
+    assert double["dcgm_exporter.configure"]["dcgm_exporter_gpus"] == 8
+    assert all(step.role != "package_sources" for step in group.steps)
+    others = [group for group in cluster.groups if group.name != "gpu"]
+    assert all(step.role != "dcgm_exporter" for group in others for step in group.steps)
+    asked = steps(cluster, "head")["prometheus.join"].variables["prometheus_gpu_targets"]
+    assert [one["targets"] for one in asked] == [["10.210.0.2:9400"], ["10.210.0.3:9400"]]
+
+
 def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:
     first, *_ = targets(compiled("{prometheus: true}"), "head")
     assert first == {

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""A double of dcgm-exporter for simulated GPUs: the published names, over the same TLS.
+
+No GPU is behind it, and it says so: in the GPUs' model name, in the driver's version and in the
+metric gcluster_dcgm_double. What is real is who holds a GPU, and whether that job computes: a GPU
+is as busy as the processors are by the processes of the job that holds it. Which fields there are
+says the list that the real exporter would get. Faults are put into a file of overrides, GPU ->
+field -> value: {"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAULTS = Path("/run/gcluster/dcgm-double.json")
+SAMPLE_S = 5
+"""Between two looks at the processes."""
+IDLE_W = 70.0
+"""Power draw of an idle GPU; made up, as all figures here but the share of time are."""
+MAX_CLOCK_MHZ, IDLE_CLOCK_MHZ, MEMORY_MIB = 1980, 345, 81559
+TICKS = os.sysconf("SC_CLK_TCK")
+HELD_BY = re.compile(rb"(?:^|\0)(?:SLURM_STEP_GPUS|SLURM_JOB_GPUS)=([0-9,]+)(?:\0|$)")
+
+
+def held(environment: bytes) -> list[int]:
+    """Return the GPUs that Slurm has given to a process with this environment."""
+    found = HELD_BY.search(environment)
+    return [int(part) for part in found[1].split(b",") if part] if found else []
+
+
+def cpu_seconds(stat: str) -> float:
+    """Return the user and system time of a process by its /proc/PID/stat."""
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Gpus:
+    """The simulated GPUs of this node, and what is known of them now."""
+
+    def __init__(self, count: int, power_w: float, proc: Path = Path("/proc")) -> None:
+        """Take the GPUs by their number and their power limit."""
+        self.count, self.power_w, self.proc = count, power_w, proc
+        self.busy = [0.0] * count
+        self.held = [False] * count
+        self.energy_mj = [0.0] * count
+        self._before: dict[str, float] = {}
+        self._at = time.monotonic()
+
+    def look(self, now: float | None = None) -> None:
+        """Look at the processes that hold GPUs: for how much of the time they ran."""
+        now = time.monotonic() if now is None else now
+        took, self._at = max(now - self._at, 0.001), now
+        spent: dict[int, float] = defaultdict(float)
+        after: dict[str, float] = {}
+        self.held = [False] * self.count
+        for process in self.proc.glob("[0-9]*"):
+            try:
+                gpus = held((process / "environ").read_bytes())
+                used = cpu_seconds((process / "stat").read_text()) if gpus else 0.0
+            except (OSError, IndexError, ValueError):
+                continue  # it has ended
+            for gpu in (gpu for gpu in gpus if gpu < self.count):
+                self.held[gpu] = True
+                after[process.name] = used
+                # A process that is new has done all of its work since the last look, at most.
+                spent[gpu] += min(used - self._before.get(process.name, 0.0), took)
+        self._before = after
+        self.busy = [min(spent[gpu] / took, 1.0) for gpu in range(self.count)]
+        for gpu in range(self.count):
+            self.energy_mj[gpu] += self.watts(gpu) * took * 1000
+
+    def watts(self, gpu: int) -> float:
+        """Return the power that a GPU would draw."""
+        return IDLE_W + self.busy[gpu] * (self.power_w - IDLE_W)
+
+    def values(self, gpu: int) -> dict[str, float]:
+        """Return what isn't 0 of a GPU that has no fault."""
+        busy, used = self.busy[gpu], MEMORY_MIB // 2 if self.held[gpu] else 0
+        clock = MAX_CLOCK_MHZ if busy else IDLE_CLOCK_MHZ
+        return {
+            "DCGM_FI_DEV_SM_CLOCK": clock,
+            "DCGM_FI_DEV_MAX_SM_CLOCK": MAX_CLOCK_MHZ,
+            "DCGM_FI_DEV_MEM_CLOCK": 2619,
+            "DCGM_FI_DEV_GPU_TEMP": round(30 + 35 * busy),
+            "DCGM_FI_DEV_MEMORY_TEMP": round(35 + 40 * busy),
+            "DCGM_FI_DEV_POWER_USAGE": round(self.watts(gpu), 1),
+            "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": round(self.energy_mj[gpu]),
+            "DCGM_FI_DEV_PCIE_LINK_GEN": 5 if busy else 1,  # it slows down where nothing is sent
+            "DCGM_FI_DEV_PCIE_MAX_LINK_GEN": 5,
+            "DCGM_FI_DEV_PCIE_LINK_WIDTH": 16,
+            "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": 16,
+            "DCGM_FI_DEV_GPU_UTIL": round(100 * busy),
+            "DCGM_FI_DEV_FB_USED": used,
+            "DCGM_FI_DEV_FB_FREE": MEMORY_MIB - used,
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE": round(busy, 4),
+            "DCGM_FI_PROF_SM_ACTIVE": round(busy, 4),
+            "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": round(busy / 2, 4),
+        }
+
+
+def faults() -> dict[str, dict[str, float]]:
+    """Return what somebody wants to be wrong; nothing where the file isn't one."""
+    try:
+        found: dict[str, dict[str, float]] = json.loads(FAULTS.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def fields(text: str) -> list[tuple[str, str, str]]:
+    """Return field, type and help of a list as dcgm-exporter reads it, without labels."""
+    rows = (line.split(",", 2) for line in text.splitlines() if line and not line.startswith("#"))
+    found = [(name.strip(), kind.strip(), words.strip()) for name, kind, words in rows]
+    return [row for row in found if row[1] != "label"]
+
+
+def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str) -> str:
+    """Return all metrics, in the form and with the labels of dcgm-exporter."""
+    host, wrong = socket.gethostname(), faults()
+    labels = [
+        f'gpu="{gpu}",UUID="GPU-double-{host}-{gpu}",pci_bus_id="00000000:{gpu:02X}:00.0",'
+        f'device="nvidia{gpu}",modelName="simulated {model}",hostname="{host}",'
+        'DCGM_FI_DRIVER_VERSION="double"'
+        for gpu in range(gpus.count)
+    ]
+    values = [gpus.values(gpu) | wrong.get(str(gpu), {}) for gpu in range(gpus.count)]
+    lines = [
+        "# HELP gcluster_dcgm_double These are metrics of simulated GPUs, by a double.",
+        "# TYPE gcluster_dcgm_double gauge",
+        "gcluster_dcgm_double 1",
+    ]
+    for name, kind, words in rows:
+        lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
+        lines += [
+            f"{name}{{{labels[gpu]}}} {values[gpu].get(name, 0)}" for gpu in range(gpus.count)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPServer:
+    """Return a server over TLS for clients that the authority of `web` knows (exporter-toolkit)."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        timeout = 10
+
+        def do_GET(self) -> None:
+            body = answer().encode() if self.path == "/metrics" else b"not found\n"
+            self.send_response(200 if self.path == "/metrics" else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Write no line for each scrape."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        address_family = socket.AF_INET6 if "[" in address else socket.AF_INET
+
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            # The handshake is the thread's, so that a client who says nothing holds up nobody.
+            request.settimeout(10)
+            try:
+                safe = context.wrap_socket(request, server_side=True)
+            except OSError:
+                return
+            with safe:
+                super().finish_request(safe, client_address)
+
+    said = dict(re.findall(r"^\s*(cert_file|key_file|client_ca_file): (\S+)$", web, re.MULTILINE))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(said["cert_file"], said["key_file"])
+    context.load_verify_locations(said["client_ca_file"])
+    context.verify_mode = ssl.CERT_REQUIRED
+    host, _, port = address.rpartition(":")
+    return Server((host.strip("[]"), int(port)), Metrics)
+
+
+def main() -> None:
+    """Serve until stopped; settings are those of dcgm-exporter's environment."""
+    settings = os.environ
+    gpus = Gpus(int(settings["GCLUSTER_DOUBLE_GPUS"]), float(settings["GCLUSTER_DOUBLE_POWER_W"]))
+    rows = fields(Path(settings["DCGM_EXPORTER_COLLECTORS"]).read_text())
+    model = settings["GCLUSTER_DOUBLE_MODEL"]
+    web = Path(settings["DCGM_EXPORTER_WEB_CONFIG_FILE"]).read_text()
+    serving = server(settings["DCGM_EXPORTER_LISTEN"], web, lambda: page(gpus, rows, model))
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    while True:
+        gpus.look()
+        time.sleep(SAMPLE_S)
+
+
+if __name__ == "__main__":
+    main()

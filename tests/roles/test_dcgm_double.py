@@ -1,0 +1,70 @@
+"""The double of DCGM exporter: GPUs of processes that run are busy, others aren't."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROLE = Path(__file__).parents[2] / "roles/dcgm_exporter/files"
+GPUS, POWER_W = 8, 700.0
+
+
+@pytest.fixture(scope="module")
+def double() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dcgm_double", ROLE / "libexec/dcgm-double.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def process(proc: Path, pid: int, gpus: str, ticks: int) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(exist_ok=True)
+    environment = b"A=1\0SLURM_JOB_ID=7\0" + f"SLURM_JOB_GPUS={gpus}\0".encode()
+    (folder / "environ").write_bytes(environment if gpus else b"SLURM_JOB_ID=7\0")
+    # The name of a program may have blanks and brackets.
+    times = f"{pid} (a ) b) R " + "0 " * 10 + f"{ticks} 0 " + "0 " * 20
+    (folder / "stat").write_text(times)
+
+
+def test_a_gpu_is_busy_while_its_job_computes_and_idle_while_it_sleeps(
+    double: ModuleType, tmp_path: Path
+) -> None:
+    gpus = double.Gpus(GPUS, POWER_W, tmp_path)
+    process(tmp_path, 10, "2,3", 0)
+    process(tmp_path, 11, "5", 0)
+    process(tmp_path, 12, "", 0)
+    gpus.look(now=1000.0)
+    process(tmp_path, 10, "2,3", 5 * double.TICKS)
+    process(tmp_path, 12, "", 9 * double.TICKS)
+    gpus.look(now=1010.0)
+
+    assert gpus.busy == [0, 0, 0.5, 0.5, 0, 0, 0, 0]
+    assert [gpu for gpu in range(GPUS) if gpus.held[gpu]] == [2, 3, 5]
+    assert gpus.values(2)["DCGM_FI_DEV_GPU_UTIL"] == 50
+    assert gpus.values(2)["DCGM_FI_DEV_POWER_USAGE"] == 70 + 0.5 * 630
+
+
+def test_it_serves_each_field_of_the_list_for_each_gpu_and_faults(
+    double: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = tmp_path / "faults.json"
+    faults.write_text('{"3": {"DCGM_FI_DEV_XID_ERRORS": 79}}')
+    monkeypatch.setattr(double, "FAULTS", faults)
+    rows = double.fields((ROLE / "counters.csv").read_text(encoding="utf-8"))
+
+    page = double.page(double.Gpus(GPUS, POWER_W, tmp_path), rows, "H100").splitlines()
+
+    served = [line for line in page if not line.startswith("#")]
+    assert len(served) == 1 + GPUS * len(rows)
+    assert served[0] == "gcluster_dcgm_double 1"
+    xids = [line.rpartition(" ")[2] for line in served if line.startswith("DCGM_FI_DEV_XID")]
+    assert xids == ["0", "0", "0", "79", "0", "0", "0", "0"]
+    assert all('modelName="simulated H100"' in line for line in served[1:])
