@@ -56,7 +56,7 @@ def test_it_runs_now_and_after_a_reboot_and_listens_on_one_address(host: Host) -
     assert service.is_running
     assert service.is_enabled
     address = host.check_output("hostname -I").split()[0]
-    listening = [line.split()[4] for line in host.check_output("ss -Hltn").splitlines()]
+    listening = [line.split()[3] for line in host.check_output("ss -Hltn").splitlines()]
     assert [one for one in listening if one.endswith(":9400")] == [f"{address}:9400"]
 
 
