@@ -60,7 +60,7 @@ class Inhibition(SpecModel, frozen=True, kw_only=True):
 
 class _Rules(SpecModel, frozen=True):
     rules: tuple[AlertRule, ...]
-    inhibitions: tuple[Inhibition, ...]
+    inhibitions: tuple[Inhibition, ...] = ()
 
 
 class _Metrics(SpecModel, frozen=True, kw_only=True):
@@ -80,7 +80,8 @@ def _table() -> _Rules:
 @lru_cache(maxsize=1)
 def alert_rules() -> dict[str, AlertRule]:
     """Return all rules by name, in the order of the table."""
-    return {rule.name: rule for rule in _table().rules}
+    gpu = read_data_file(_DATA / "gpu.yaml", _Rules)
+    return {rule.name: rule for rule in (*_table().rules, *gpu.rules)}
 
 
 def inhibitions() -> list[dict[str, list[str]]]:
