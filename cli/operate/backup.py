@@ -10,6 +10,7 @@ from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.etcd_state import save_etcd, saved_etcd
 from ...lifecycle.operations.queue_state import save_queue, saved_queues
+from ...lifecycle.operations.selection import require_scheduler
 from ...lifecycle.state import acquire
 from ...lifecycle.up.run import Run
 from ...schemas.spec import KubernetesScheduler
@@ -31,6 +32,7 @@ def command(
     certificate authorities and the key of secrets at rest; nothing stands still.
     """
     opened = open_cluster(cluster, running=True)
+    require_scheduler(opened.spec)
     kubernetes = isinstance(opened.spec.scheduler, KubernetesScheduler)
     if list_saved:
         found = saved_etcd(opened) if kubernetes else saved_queues(opened)

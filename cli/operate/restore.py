@@ -10,6 +10,7 @@ from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.etcd_state import restore_etcd
 from ...lifecycle.operations.queue_state import restore_queue
+from ...lifecycle.operations.selection import require_scheduler
 from ...lifecycle.state import acquire
 from ...lifecycle.up.run import Run
 from ...schemas.spec import KubernetesScheduler
@@ -34,6 +35,7 @@ def command(
     there is one it is all or nothing; exit code 4 when there are jobs that would be lost.
     """
     opened = open_cluster(cluster, running=True)
+    require_scheduler(opened.spec)
     opened.identify()
     with (
         SshSession(opened.workdir) as session,

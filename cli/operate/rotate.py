@@ -11,7 +11,7 @@ from ...lifecycle.cluster.progress import Reporter
 from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
-from ...lifecycle.operations.selection import refuse_kubernetes
+from ...lifecycle.operations.selection import require_slurm
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption
 from ...lifecycle.state import acquire
@@ -61,8 +61,8 @@ def munge(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     def rotate(
         run: Run, hosts: "ClusterInventory", session: SshSession, report: "Reporter"
     ) -> "Rotated":
-        why = "has no MUNGE key: its nodes know each other by certificates"
-        refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
+        why = "has no MUNGE key: that is Slurm's"
+        require_slurm(run.cluster.spec, why, hint="Kubernetes' control planes renew their own keys")
         service = scheduler_of(run.cluster.spec, hosts, session)
         return rotate_munge(hosts, session, run.cluster.vault, service, report)
 

@@ -16,9 +16,9 @@ from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
-Condition: TypeAlias = Literal["infiniband", "clock", "slurmdbd", "nvidia"]
-"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, a slurmdbd, GPUs of
-NVIDIA's."""
+Condition: TypeAlias = Literal["infiniband", "clock", "slurm", "slurmdbd", "nvidia"]
+"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Slurm, a slurmdbd,
+GPUs of NVIDIA's."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

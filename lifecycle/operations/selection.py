@@ -1,6 +1,6 @@
 """Which nodes an operator means: host ranges and names of pools, and only nodes that run jobs.
 
-Operations that only Slurm has are refused under Kubernetes before anything is changed.
+Operations that only Slurm has are refused elsewhere before anything is changed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import HostlistError, expand
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, NoScheduler, SlurmScheduler
 from ..cluster.outcome import Exit, failure
 from ..nodes.ssh import SshResult, SshSession
 
@@ -91,8 +91,19 @@ def _refuse_unfit(host: Host) -> None:
         )
 
 
-def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:
-    """Refuse a cluster of Kubernetes.
+def require_scheduler(spec: ClusterSpec) -> None:
+    """Refuse a cluster without a scheduler: it has neither a queue nor accounts.
+
+    Raises:
+        LifecycleError: GC1031, exit code REFUSED.
+    """
+    if isinstance(spec.scheduler, NoScheduler):
+        why = f"{spec.name} has no scheduler: there is no queue and no account to keep"
+        raise failure("GC1031", why, exit_code=Exit.REFUSED)
+
+
+def require_slurm(spec: ClusterSpec, why: str, *, hint: str) -> None:
+    """Refuse a cluster whose scheduler isn't Slurm.
 
     Args:
         spec: as it was applied.
@@ -102,5 +113,5 @@ def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:
     Raises:
         LifecycleError: GC1031, exit code REFUSED.
     """
-    if isinstance(spec.scheduler, KubernetesScheduler):
+    if not isinstance(spec.scheduler, SlurmScheduler):
         raise failure("GC1031", f"{spec.name} {why}", hint=hint, exit_code=Exit.REFUSED)

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.control_planes import managed_pools
-from ...schemas.derived.hostlist import expand
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.derived.hostlist import expand, fold
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ...stacks.provider import ResourceChange
 from ..cluster.sites import OpenSite
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
@@ -27,7 +27,7 @@ _LIMIT_S = 30
 def ask_job_impact(
     spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact | None:
-    """Ask the scheduler; None where the cluster has no controller that runs anything.
+    """Ask the scheduler, or without one the nodes; None where no controller runs anything.
 
     Args:
         spec: as it was applied: its scheduler is the one that runs.
@@ -35,6 +35,8 @@ def ask_job_impact(
         existing: hosts that exist.
         nodes: those that a plan touches.
     """
+    if isinstance(spec.scheduler, NoScheduler):
+        return _of_processes(session, existing, nodes)
     if not existing.has_scheduler:
         return None
     if isinstance(spec.scheduler, KubernetesScheduler):
@@ -47,6 +49,25 @@ def ask_job_impact(
     if lines is None:
         return JobImpact(problem=f"{here.name}: the scheduler gave no answer")
     return read_job_impact(lines, nodes)
+
+
+def _of_processes(
+    session: SshSession, existing: ClusterInventory, nodes: Collection[str]
+) -> JobImpact:
+    """Ask the nodes: what people started on them counts as jobs, and nothing waits in a queue."""
+    from ..scheduler.processes import Processes  # noqa: PLC0415  # its own
+
+    compute = existing.with_role("compute")
+    uses = Processes(session, compute).nodes([h.name for h in compute if h.connection == "ssh"])
+    silent = [name for name, use in uses.items() if use.silent and name in nodes]
+    if silent:
+        return JobImpact(problem=f"{fold(silent)}: no answer")
+    jobs = [job for name, use in uses.items() if name in nodes for job in use.jobs]
+    return JobImpact(
+        queue=sum(len(use.jobs) for use in uses.values()),
+        jobs=tuple(jobs),
+        users=tuple(sorted({job.partition(":")[0] for job in jobs})),
+    )
 
 
 def _of_kubernetes(

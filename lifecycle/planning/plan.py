@@ -204,7 +204,8 @@ def _guarded(
         for name, pool in observation.leaving.items()
     )
     touched = {*rolls, *(node.name for node in gone)}
-    job_impact = ask_job_impact(before, session, observation.existing, touched) if touched else None
+    hosts = observation.existing if observation.existing.has_scheduler else observation.present
+    job_impact = ask_job_impact(before, session, hosts, touched) if touched else None
     return replace(
         plan,
         fields=field_lines(before, cluster.spec),

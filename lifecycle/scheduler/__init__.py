@@ -1,1 +1,1 @@
-"""The scheduler of a cluster, Slurm or Kubernetes, behind one interface."""
+"""The scheduler of a cluster, Slurm, Kubernetes or none, behind one interface."""

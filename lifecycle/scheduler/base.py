@@ -1,6 +1,7 @@
 """The scheduler of a cluster, behind one interface: nodes with state and jobs, drain, resume.
 
-Two implementations: Slurm, asked on a controller, and Kubernetes, asked by its API.
+Three implementations: Slurm, asked on a controller, Kubernetes, asked by its API, and without a
+scheduler the processes on the nodes.
 """
 
 from __future__ import annotations

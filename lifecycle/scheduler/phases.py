@@ -1,9 +1,9 @@
-"""What Slurm adds to `up`, and the choice between the schedulers' phases."""
+"""What Slurm and a cluster without a scheduler add to `up`, and the choice between them."""
 
 from __future__ import annotations
 
 from ...inventory.compile.slurm.daemons import MUNGE_SECRET
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ..kubernetes.phases import KUBERNETES_PHASES
 from ..operations.queue_state import bring_queue
 from ..operations.rolling.leave import leave
@@ -14,7 +14,9 @@ from ..planning.guards import removed_nodes
 from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
 from .accounting.settle import settle
-from .select import scheduler_of
+from .base import Scheduler
+from .processes import Processes
+from .select import knows_use, scheduler_of
 from .slurm_build import build_slurm
 
 
@@ -23,11 +25,19 @@ def _leaving(state: UpState) -> tuple[RemovedNode, ...]:
 
 
 def _have_jobs(state: UpState) -> bool:
-    return state.before.existing.has_scheduler and bool(_leaving(state))
+    return knows_use(state.cluster.spec, state.before.present) and bool(_leaving(state))
+
+
+def _of_leaving(state: UpState) -> Scheduler:
+    """Return what knows of jobs on nodes that go: without a scheduler these, which must answer."""
+    if isinstance(state.cluster.spec.scheduler, NoScheduler):
+        compute = state.before.present.with_role("compute")
+        return Processes(state.session, compute, must_answer=True)
+    return scheduler_of(state.cluster.spec, state.before.existing, state.session)
 
 
 def _empty_leaving(state: UpState) -> None:
-    service = scheduler_of(state.cluster.spec, state.before.existing, state.session)
+    service = _of_leaving(state)
     leaving = _leaving(state)
     pools, names = {node.pool for node in leaving}, {node.name for node in leaving}
     leave(
@@ -79,15 +89,17 @@ def _settle_accounts(state: UpState) -> None:
     state.settled(settle(state.cluster, state.after, state.session, state.report))
 
 
+_EMPTY_LEAVING = Phase(
+    "empty leaving nodes",
+    _empty_leaving,
+    "Drained nodes carry the run's mark; they are drained once and waited for again.",
+    _have_jobs,
+)
+
+UNSCHEDULED_PHASES = SchedulerPhases(before_sites=(_EMPTY_LEAVING,))
+
 SLURM_PHASES = SchedulerPhases(
-    before_sites=(
-        Phase(
-            "empty leaving nodes",
-            _empty_leaving,
-            "Drained nodes carry the run's mark; they are drained once and waited for again.",
-            _have_jobs,
-        ),
-    ),
+    before_sites=(_EMPTY_LEAVING,),
     before_nodes=(
         Phase(
             "restore queue",
@@ -113,4 +125,6 @@ SLURM_PHASES = SchedulerPhases(
 
 def phases_of(spec: ClusterSpec) -> SchedulerPhases:
     """Return what the scheduler of a spec adds to `up`."""
+    if isinstance(spec.scheduler, NoScheduler):
+        return UNSCHEDULED_PHASES
     return KUBERNETES_PHASES if isinstance(spec.scheduler, KubernetesScheduler) else SLURM_PHASES

@@ -1,22 +1,32 @@
-"""Which scheduler a cluster has: the one that its spec names, asked on its controllers."""
+"""Which scheduler a cluster has: the one that its spec names, or its nodes where it names none."""
 
 from __future__ import annotations
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
 from ..operations.selection import controller_of
 from .base import Scheduler, SchedulerSilent
+from .processes import Processes
 from .slurm import Slurm
 
 
+def knows_use(spec: ClusterSpec, hosts: ClusterInventory) -> bool:
+    """Whether it can be known what runs on the hosts: by a scheduler, or without one by asking."""
+    if isinstance(spec.scheduler, NoScheduler):
+        return any(host.connection == "ssh" for host in hosts.with_role("compute"))
+    return hosts.has_scheduler
+
+
 def scheduler_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> Scheduler:
-    """Return the scheduler, asked on the controllers of `hosts`.
+    """Return the scheduler, asked on the controllers of `hosts`; without one these themselves.
 
     Raises:
         LifecycleError: there is no controller (GC908).
     """
+    if isinstance(spec.scheduler, NoScheduler):
+        return Processes(session, hosts.with_role("compute"))
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return Slurm(session, controller_of(hosts, session))
     if not hosts.has_scheduler:
@@ -30,7 +40,7 @@ def node_jobs(
     spec: ClusterSpec, session: SshSession, inventory: ClusterInventory
 ) -> dict[str, tuple[str, ...]] | None:
     """Return compute node -> its jobs; None when no scheduler answers."""
-    if not inventory.with_role("controller"):
+    if not inventory.with_role("controller") and not knows_use(spec, inventory):
         return None
     try:
         nodes = [host.name for host in inventory.with_role("compute")]
@@ -43,7 +53,7 @@ def node_jobs(
 def scheduler_or_none(
     spec: ClusterSpec, existing: ClusterInventory, session: SshSession
 ) -> Scheduler | None:
-    """Return the scheduler that the spec names; None where no controller runs one."""
-    if not existing.has_scheduler:
+    """Return the scheduler that the spec names; None where nothing can be asked."""
+    if not knows_use(spec, existing):
         return None
     return scheduler_of(spec, existing, session)

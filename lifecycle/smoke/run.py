@@ -16,17 +16,19 @@ from ...schemas.catalog import Catalog
 from ...schemas.derived.floor import FloorFigure, allreduce_floor, fabric_nics
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
 from ..kubernetes.kubectl import kubectl_of
 from ..nodes.ssh import SshSession
+from ..scheduler.select import knows_use
 from .domains import blocks_of, fabric_of, machine_of
 from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch, in_container, launches, sweep
 from .launching.job import JobRunner, SmokeRun
 from .launching.launcher import Launcher
 from .launching.slurm import SlurmLauncher
+from .launching.ssh import SshLauncher
 from .reading.log import AllReduceLog, Row
 from .saved import describe_domains, left_out, located_fault, rails_wanted, wire_of
 from .search import WORTH_SEARCHING, Located, Search
@@ -98,10 +100,10 @@ def run_allreduce(
         UnprovenError: too few of the hosts are idle to prove anything (GC1173).
     """
     everyone = tuple(h for h in inventory.with_role("compute") if spec.pools[h.pool].runs_jobs)
-    if not inventory.has_scheduler or not everyone:
+    if not knows_use(spec, inventory) or not everyone:
         raise failure(
             "GC931",
-            "the AllReduce needs a controller and a compute node that work",
+            "the AllReduce needs a compute node, and a controller where there is one, that work",
             hint=f"gcluster status {spec.name} says what is wrong with the others",
         )
     launcher = launcher_of(spec, inventory, session, catalog, report)
@@ -346,10 +348,12 @@ def launcher_of(
     catalog: Catalog,
     report: Reporter,
 ) -> Launcher:
-    """Return what starts AllReduces on the hosts of `inventory`, which has a controller.
+    """Return what starts AllReduces on the hosts of `inventory`.
 
     `report` hears when something of one is left.
     """
+    if isinstance(spec.scheduler, NoScheduler):
+        return SshLauncher(session, inventory.with_role("compute"))
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLauncher(session, inventory.with_role("controller")[0])
     from ...inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own

@@ -11,7 +11,7 @@ import msgspec
 
 from ...inventory.hosts import Host
 from ...schemas.derived.hostlist import fold
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler, NoScheduler
 from ...schemas.structure.decoding import decode_json
 from ...stacks.provider import ResourceChange
 from ..cluster.cluster import Cluster
@@ -23,6 +23,7 @@ from ..nodes.ssh import SshSession
 from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
+from ..scheduler.processes import Processes
 from ..smoke.gate import last_certificate, note_drift, reasons_against
 from ..state import DamagedObjectError
 from ..up.compiled import compile_for
@@ -59,7 +60,8 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         report: SchedulerReport | None = None
         causes: tuple[Cause, ...] = ()
         own: tuple[Condition, ...] = ()
-        if controllers or observation.existing.is_managed or observation.silent:
+        unscheduled = isinstance(cluster.spec.scheduler, NoScheduler)
+        if controllers or observation.existing.is_managed or observation.silent or unscheduled:
             report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
         nodes = _nodes(cluster, changes.observation, *_seen_by(report))
         note_drift(cluster, deviations(changes.by_node))
@@ -71,6 +73,8 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         conditions = tuple(c for c in conditions if c.name != _GATE)
     elif changes.by_node or not changes.is_known:
         conditions += (_drift_condition(cluster.name, changes),)
+    if unscheduled:
+        conditions = tuple(c for c in conditions if c.name != "SchedulerUp")
     if not observation.existing.real.hosts:
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
@@ -96,6 +100,8 @@ def _ask_scheduler(
     cluster: Cluster, observation: Observation, session: SshSession, controllers: list[Host]
 ) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
     """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
+    if isinstance(cluster.spec.scheduler, NoScheduler):
+        return SchedulerReport(view=_view_of_nodes(observation, session)), (), ()
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
         if not controllers:  # a cloud keeps its control plane alive itself
             there = kubectl.kubectl_of(session, observation.desired)
@@ -113,6 +119,20 @@ def _ask_scheduler(
         _silent(observation),
     )
     return answer, causes, ()
+
+
+def _view_of_nodes(observation: Observation, session: SshSession) -> SchedulerView:
+    """Return what runs on nodes without a scheduler, as far as they answer."""
+    compute = [h for h in observation.existing.with_role("compute") if h.name in observation.stamps]
+    uses = Processes(session, compute).nodes([host.name for host in compute])
+    return SchedulerView(
+        states={
+            name: "drained" if use.out else "in use" if use.jobs else "idle"
+            for name, use in uses.items()
+            if not use.silent
+        },
+        reasons={name: use.reason for name, use in uses.items() if use.out},
+    )
 
 
 def _watched(cluster: Cluster) -> tuple[Condition, ...]:

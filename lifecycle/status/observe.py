@@ -46,11 +46,18 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Node of a cloud's control plane -> its pool, of those whose machines the sites would end."""
     surplus: dict[str, int] = {}
     """Pool of one -> how many of its nodes would go, where the cloud chooses which."""
+    unwanted: tuple[Host, ...] = ()
+    """Hosts that exist and that the spec no longer asks for."""
 
     @property
     def age_s(self) -> float:
         """How old this observation is, in seconds."""
         return time.monotonic() - self.taken_at
+
+    @property
+    def present(self) -> ClusterInventory:
+        """All hosts that exist, wanted or not."""
+        return msgspec.structs.replace(self.existing, hosts=(*self.existing.hosts, *self.unwanted))
 
     def changes(self) -> dict[tuple[str, str], ResourceChange]:
         """Return (site, name of a resource) -> what apply would do to it."""
@@ -169,6 +176,7 @@ def observe(
         silent="" if seen is None else seen.problem,
         leaving=leaving,
         surplus=fewer,
+        unwanted=tuple(h for h in existing.values() if h.name not in wanted | aside.keys()),
     )
 
 

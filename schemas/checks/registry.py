@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
-from ..spec import ClusterSoftware, FileService, Rdma, Smoke, Tuning
+from ..spec import ClusterSoftware, FileService, NoScheduler, Rdma, Smoke, Tuning
 from ..spec.scheduler import SlurmSettings
 from ..structure.document import Document
 from ..structure.fix.edits import Fix
@@ -208,6 +208,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.settings": lambda context: (
         context.slurm is not None and context.slurm.settings != SlurmSettings()
     ),
+    "scheduler.unscheduled": lambda context: isinstance(context.scheduler, NoScheduler),
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,

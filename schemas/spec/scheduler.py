@@ -420,5 +420,24 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
         return RESUME_TIMEOUT_S if self.resume_timeout is None else self.resume_timeout.value
 
 
-Scheduler: TypeAlias = SlurmScheduler | KubernetesScheduler
+class NoScheduler(SpecModel, frozen=True, tag_field="type", tag="none"):
+    """No scheduler: people start Ray, torchrun or mpirun on the nodes themselves, over SSH."""
+
+    @property
+    def partitions(self) -> dict[str, Partition]:
+        """Partitions: none, so that a test covers all compute pools at once."""
+        return {}
+
+    @property
+    def qos(self) -> dict[str, Qos]:
+        """Qualities of service: none."""
+        return {}
+
+    @property
+    def accounts(self) -> dict[str, Account]:
+        """Accounts: none."""
+        return {}
+
+
+Scheduler: TypeAlias = SlurmScheduler | KubernetesScheduler | NoScheduler
 """Any scheduler; `type:` chooses the branch."""

@@ -54,7 +54,7 @@ def release(version: str, size: int = 2) -> str | None:
 
 
 Distribution: TypeAlias = Literal["debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04", "el-9"]
-SchedulerType: TypeAlias = Literal["slurm", "kubernetes"]
+SchedulerType: TypeAlias = Literal["slurm", "kubernetes", "none"]
 Part: TypeAlias = Literal[
     "all", "image",
     "nvidia", "nvswitch", "nvlink-domain", "amd",

@@ -14,6 +14,7 @@ from ..spec import (
     CloudSite,
     ClusterSpec,
     KubernetesScheduler,
+    NoScheduler,
     Pool,
     Scheduler,
     Site,
@@ -219,4 +220,6 @@ def _image(pool: Pool, site: Site | None) -> str | None:
 def _type_of(scheduler: Scheduler | None) -> SchedulerType | None:
     if isinstance(scheduler, SlurmScheduler):
         return "slurm"
+    if isinstance(scheduler, NoScheduler):
+        return "none"
     return "kubernetes" if isinstance(scheduler, KubernetesScheduler) else None

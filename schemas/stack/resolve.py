@@ -146,17 +146,25 @@ def _was_tested_on(tested: TestedSet, need: Need) -> bool:
     """Say whether a set is of such GPUs, processors and fabric plugin."""
     if tested.capabilities:
         here = need.architecture in {None, *tested.architectures}
-        runs = need.scheduler is None or tested.scheduler in {None, need.scheduler}
-        return here and runs and need.capability in tested.capabilities
+        return here and _runs_under(tested, need) and need.capability in tested.capabilities
     if (need.gpu is None) != (not tested.gpus) or (need.gpu and need.gpu not in tested.gpus):
         return False
     if need.architecture is not None and need.architecture not in tested.architectures:
         return False
     if need.gpu is None and need.provider not in {None, *tested.providers}:
         return False
-    if need.scheduler is not None and tested.scheduler not in {None, need.scheduler}:
+    if not _runs_under(tested, need):
         return False
     return need.plugin is None or need.fabric in tested.fabrics
+
+
+def _runs_under(tested: TestedSet, need: Need) -> bool:
+    """Say whether a set was tested under this scheduler.
+
+    Without a scheduler programs run on the nodes themselves, as Slurm's jobs do.
+    """
+    same = "slurm" if need.scheduler == "none" else need.scheduler
+    return same is None or tested.scheduler in {None, same}
 
 
 def _candidate(tested: TestedSet, asked: dict[str, str], need: Need, lock: Lock) -> _Candidate:

@@ -133,6 +133,10 @@ def opted_out(key: str, need: Need, software: Software, containers: str) -> tupl
             no_containers and key in _TOOLKITS and need.plugin not in _DAEMONS,
             ("software.containers", "no job runs in a container"),
         ),
+        (
+            need.scheduler == "none" and key in _TOOLKITS and need.plugin not in _DAEMONS,
+            ("scheduler.type", "what runs containers there is a hook's, and brings it"),
+        ),
     )
     return next((place for holds, place in reasons if holds), None)
 

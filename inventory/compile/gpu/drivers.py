@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....schemas.spec import SlurmScheduler
+from ....schemas.spec import KubernetesScheduler
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.topology import in_order
@@ -70,13 +70,13 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
 
 @role_compiler("imex", after=("nvidia_driver",))
 def imex_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role imex: where the driver's role installs it, under Slurm.
+    """Return the steps of role imex: where the driver's role installs it, but under Kubernetes.
 
     Under Kubernetes NVIDIA's DRA driver runs it for each workload. Its list of nodes is that of one
     NVLink domain, so that here nodes know each other; one more changes the file of its own domain
     alone, and IMEX restarts where it changed.
     """
-    if node.installs("imex") is None or not isinstance(node.spec.scheduler, SlurmScheduler):
+    if node.installs("imex") is None or isinstance(node.spec.scheduler, KubernetesScheduler):
         return []
     hosts = in_order(node.spec, node.cluster.by_pool.get(node.name, ()))
     nodes = [

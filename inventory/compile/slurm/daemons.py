@@ -282,8 +282,8 @@ MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name
 
 @role_compiler("munge", after=("node_health",))
 def munge_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role munge; none under Kubernetes."""
-    if isinstance(node.spec.scheduler, KubernetesScheduler):
+    """Return the steps of role munge; none without Slurm."""
+    if not isinstance(node.spec.scheduler, SlurmScheduler):
         return []
     return [
         Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={}, spares_jobs=True),

@@ -84,6 +84,8 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "infiniband"
     if any(each.has_own_clock for each in nodes):
         yield "clock"
+    if node.cluster.controllers:
+        yield "slurm"
     if accounting_hosts(node.spec, node.cluster.hosts):
         yield "slurmdbd"
     if any(gpu_exporter(each) is not None for each in nodes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ....schemas.catalog.model.machine import Nic, NicKind
+from ....schemas.spec import NoScheduler
 from ..hooks import health_checks
 from ..network.rdma import rail_devices, rdma_kind
 from ..node import NodeFacts
@@ -24,7 +25,7 @@ def node_health_steps(node: NodeFacts) -> list[Step]:
     """
     steps = [
         _step(Stage.SCHEDULER, "install", {"node_health_tools": node.is_machine}),
-        _step(Stage.SCHEDULER, "configure", _expected(node) | _programs(node)),
+        _step(Stage.SCHEDULER, "configure", _expected(node) | _programs(node) | _notice(node)),
     ]
     return [*steps, _step(Stage.MONITORING, "verify", {})]
 
@@ -37,6 +38,12 @@ def _programs(node: NodeFacts) -> dict[str, Json]:
     """Return the programs of the spec's hooks that take part."""
     programs = health_checks(node)
     return {"node_health_programs": programs} if programs else {}
+
+
+def _notice(node: NodeFacts) -> dict[str, Json]:
+    """Return where an unfit node says so: at logins where no scheduler takes it out of service."""
+    unscheduled = isinstance(node.spec.scheduler, NoScheduler)
+    return {"node_health_notice": True} if unscheduled else {}
 
 
 def _expected(node: NodeFacts) -> dict[str, Json]:

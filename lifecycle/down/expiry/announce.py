@@ -11,7 +11,7 @@ import shlex
 from datetime import UTC, datetime
 
 from ....inventory.hosts import ClusterInventory, Host
-from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler, PoolRole
 from ...cluster.outcome import LifecycleError, failure
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ...nodes.ssh import SshSession, Unreachable
@@ -40,7 +40,8 @@ def announce(
     Raises:
         LifecycleError: GC1141, a node could not be told: then nobody was told in time.
     """
-    note = shlex.quote(notice(hosts.cluster, announced))
+    scheduled = not isinstance(spec.scheduler, NoScheduler)
+    note = shlex.quote(notice(hosts.cluster, announced, scheduled=scheduled))
     write = (
         f"root={AS_ROOT}; $root install -d -m 0755 /etc/motd.d && "
         f"printf '%s\\n' {note} | $root tee {_NOTE} >/dev/null && $root chmod 0644 {_NOTE}"
@@ -80,24 +81,22 @@ def withdraw(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) ->
     )
 
 
-def notice(cluster: str, announced: ExpiryAnnounced) -> str:
-    """Return what people read."""
+def notice(cluster: str, announced: ExpiryAnnounced, *, scheduled: bool = True) -> str:
+    """Return what people read; without a scheduler no job waits, and programs run as they start."""
     when = f"{datetime.fromtimestamp(announced.earliest, UTC):%Y-%m-%d %H:%M} UTC"
     saves = (
         "Jobs that would run longer are not started."
-        if announced.kind == "expires"
-        else "A job keeps it."
+        if announced.kind == "expires" and scheduled
+        else f"A {'job' if scheduled else 'program that runs'} keeps it."
     )
     return f"*** Cluster {cluster} is removed on {when}: {announced.why}. {saves} ***"
 
 
 def _everywhere(hosts: ClusterInventory, session: SshSession, command: str) -> None:
-    doors = [
-        host
-        for role in ("login", "controller")
-        for host in hosts.with_role(role)
-        if host.connection == "ssh"
-    ]
+    roles: tuple[PoolRole, ...] = ("login", "controller")
+    if not hosts.has_scheduler:  # then people log in to the nodes that they use
+        roles += ("compute",)
+    doors = [h for role in roles for h in hosts.with_role(role) if h.connection == "ssh"]
     if doors:
         _run(session, doors, command)
 

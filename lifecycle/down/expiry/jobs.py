@@ -8,13 +8,15 @@ import msgspec
 
 from ....inventory.hosts import ClusterInventory
 from ....schemas.catalog import Catalog
-from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....schemas.derived.hostlist import fold
+from ....schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
 from ...cluster.outcome import LifecycleError
 from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.selection import controller_of
+from ...scheduler.processes import Processes
 from ...status.slurm import last_error_line
 
 _LIMIT_S = 30
@@ -81,6 +83,8 @@ def jobs_on(
         session: how they are reached.
         catalog: add-ons, whose pods are nobody's jobs.
     """
+    if isinstance(spec.scheduler, NoScheduler):
+        return _of_processes(hosts, session)
     if not hosts.has_scheduler:
         return Jobs()
     if isinstance(spec.scheduler, KubernetesScheduler):
@@ -94,6 +98,16 @@ def jobs_on(
     if answer.returncode != 0:
         return Jobs(problem=f"{controller.name}: {last_error_line(answer)}")
     return read_jobs(answer.stdout)
+
+
+def _of_processes(hosts: ClusterInventory, session: SshSession) -> Jobs:
+    """Count what people started on nodes without a scheduler; since when none runs isn't known."""
+    nodes = [host.name for host in hosts.with_role("compute") if host.connection == "ssh"]
+    uses = Processes(session, hosts.with_role("compute")).nodes(nodes)
+    silent = [name for name in nodes if uses[name].silent]
+    if silent:
+        return Jobs(problem=f"{fold(silent)}: no answer")
+    return Jobs(running=sum(len(use.jobs) for use in uses.values()))
 
 
 def read_jobs(text: str) -> Jobs:

@@ -199,12 +199,20 @@ class SshSession:
         self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
     ) -> dict[str, Answer]:
         """Run the same command on many nodes at once; return host name -> answer, in order."""
+        return self.feed_many(hosts, command, None, timeout_s=timeout_s)
+
+    def feed_many(
+        self, hosts: Iterable[Host], command: str, stdin: str | None, *, timeout_s: float = 60
+    ) -> dict[str, Answer]:
+        """Run the same command on many nodes at once with text on its standard input."""
         everyone = list(hosts)
         if not everyone:
             return {}
         self.trust(everyone)
         with ThreadPoolExecutor(min(_PARALLEL, len(everyone))) as pool:
-            answers = pool.map(lambda h: self.run(h, command, timeout_s=timeout_s), everyone)
+            answers = pool.map(
+                lambda h: self.run(h, command, stdin=stdin, timeout_s=timeout_s), everyone
+            )
             return {h.name: answer for h, answer in zip(everyone, answers, strict=True)}
 
     def connect(self, hosts: Iterable[Host]) -> None:

@@ -21,7 +21,7 @@ from ...smoke.domains import machine_of
 from ...smoke.launch import launches
 from ...state import acquire
 from ...up.run import Run
-from ..selection import chosen, controller_of, refuse_kubernetes
+from ..selection import chosen, controller_of, require_slurm
 from . import report as reports
 from .execute import STAGE, Execution, repeat_until_done
 from .facts.counters import read_counters
@@ -67,7 +67,7 @@ def run_acceptance(cluster: Cluster, options: Options, report: Reporter) -> Acce
         LifecycleError: the cluster has no Slurm (GC1031, GC931), the options don't fit the
             acceptance that is unfinished (GC1195), or no test or node is of that name.
     """
-    refuse_kubernetes(
+    require_slurm(
         cluster.spec,
         "is accepted by Slurm jobs only",
         hint="gcluster smoke runs the AllReduce; the other tests need Slurm",

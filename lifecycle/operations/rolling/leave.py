@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
-from ....schemas.spec import ClusterSpec, Update
+from ....schemas.spec import ClusterSpec, NoScheduler, Update
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ...planning.changes import RemovedNode
@@ -155,14 +155,16 @@ def leave(
         flags = " ".join(f"--allow {thing}" for thing in sorted(guarded))
         raise _refused(
             f"{fold(pools)} would be removed, and the jobs there are unknown: {silent}",
-            hint=f"bring the controller back (gcluster repair), or {flags}",
+            hint=f"bring what doesn't answer back (gcluster repair), or {flags}",
         ) from silent
     if busy:
         wait = max(policies[node].wait_s for node in busy)
         jobs = "; ".join(f"{node}: job {', '.join(found)}" for node, found in busy.items())
         raise _refused(
             f"jobs still run after {wait:.0f} s on nodes that would be removed: {jobs}",
-            hint="run up again later, or with --requeue-jobs",
+            hint="run up again once they have ended"
+            if isinstance(spec.scheduler, NoScheduler)
+            else "run up again later, or with --requeue-jobs",
             detail=_idle_instead(spec, pools, service, staying),
         )
     summary = f"{fold(pools)} free of jobs"

@@ -317,7 +317,8 @@ def _without_effect(
     """Yield the settings of a pool that have no effect, and why."""
     kubernetes, pool = context.kubernetes, context.pools[pool_name]
     if kubernetes is None:
-        yield (), "settings for Kubernetes, and Slurm is the scheduler"
+        runs = "Slurm is the scheduler" if context.slurm is not None else "it isn't the scheduler"
+        yield (), f"settings for Kubernetes, and {runs}"
         return
     if pool.role == "login":
         yield (), "login nodes are no nodes of Kubernetes"

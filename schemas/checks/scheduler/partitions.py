@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity, listing
-from ...spec import Partition
+from ...spec import NoScheduler, Partition
 from ...spec.units import Duration
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
@@ -261,12 +261,14 @@ def no_controller(context: CheckContext) -> Iterator[Finding]:
     """The scheduler needs a controller host.
 
     Give one pool `role: controller`; it needs no GPU and no machine type. Only where a cloud runs
-    the control plane of Kubernetes there is none.
+    the control plane of Kubernetes, and with `scheduler: {type: none}`, there is none.
     """
     if not context.pools or any(pool.role == "controller" for pool in context.pools.values()):
         return
     kubernetes = context.kubernetes
     if kubernetes is not None and kubernetes.control_plane != "self":
+        return
+    if isinstance(context.scheduler, NoScheduler):
         return
     site = next(iter(context.sites), "SITE")
     who = "Slurm" if kubernetes is None else "Kubernetes"
@@ -332,7 +334,7 @@ def computing_controller_impossible(context: CheckContext) -> Iterator[Finding]:
             continue
         if pool.role != "controller":
             why = f"its role is {pool.role}", "leave compute out: it is for controllers"
-        elif context.slurm is None:
+        elif context.kubernetes is not None:
             why = "Kubernetes runs no jobs on control planes", "add a compute pool for the jobs"
         elif site is not None and site.is_cloud:
             why = "a cloud's controller runs no jobs", "add a compute pool for the jobs"

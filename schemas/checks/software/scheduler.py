@@ -26,18 +26,20 @@ def _written(context: CheckContext) -> Iterator[tuple[PathTuple, Software]]:
             yield ("pools", name, "software"), pool.software
 
 
-@check("GC611", summary="Pyxis under Kubernetes.")
-def pyxis_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
+@check("GC611", summary="Pyxis without Slurm.")
+def pyxis_without_slurm(context: CheckContext) -> Iterator[Finding]:
     """Pyxis is a plugin of Slurm: it starts a job's container through enroot.
 
-    Under Kubernetes every pod is a container already.
+    Under Kubernetes every pod is a container already; without a scheduler a hook of your own
+    installs what runs containers.
     """
-    if context.kubernetes is None:
+    if context.scheduler is None or context.slurm is not None:
         return
+    runs = "Kubernetes" if context.kubernetes is not None else "none"
     for where, software in _written(context):
         if software.containers == "pyxis":
             yield Finding(
-                summary="pyxis runs containers of Slurm jobs, the scheduler is Kubernetes",
+                summary=f"pyxis runs containers of Slurm jobs, the scheduler is {runs}",
                 path=(*where, "containers"),
                 hint="leave containers out",
                 relies_on=((*where, "containers"), _TYPE),
@@ -65,13 +67,14 @@ def mpi_version(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC612", summary="A version of the scheduler that the cluster does not run.")
 def software_of_other_scheduler(context: CheckContext) -> Iterator[Finding]:
-    """`slurm` is a version under `scheduler: {type: slurm}`, `kubernetes` under the other one."""
+    """`slurm` is a version under `scheduler: {type: slurm}`, `kubernetes` under that type."""
     if context.scheduler is None:
         return
-    runs, other = ("Slurm", "kubernetes") if context.slurm else ("Kubernetes", "slurm")
-    for where, software in _written(context):
+    runs = "Slurm" if context.slurm else "Kubernetes" if context.kubernetes else "none"
+    written = ((*one, key) for one in _written(context) for key in ("slurm", "kubernetes"))
+    for where, software, other in written:
         version = getattr(software, other)
-        if version != "auto":
+        if version != "auto" and other != runs.lower():
             yield Finding(
                 summary=f"a version of {other} ({version}), but the scheduler is {runs}",
                 path=(*where, other),

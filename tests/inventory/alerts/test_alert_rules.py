@@ -133,8 +133,8 @@ def test_xids_are_those_of_which_the_node_s_own_check_drains(root: Path) -> None
 def test_rules_that_need_what_a_cluster_lacks_are_left_out() -> None:
     names = {rule["alert"] for rule in rules_of(rule_file(()))}
 
-    assert "NodeDown" in names
-    assert names.isdisjoint({"InfinibandDown", "ClockSkew", "SlurmDatabaseDown"})
+    assert "HostDown" in names
+    assert names.isdisjoint({"NodeDown", "InfinibandDown", "ClockSkew", "SlurmDatabaseDown"})
     assert len(rules_of(rule_file(EVERYTHING))) == len(alert_rules())
 
 

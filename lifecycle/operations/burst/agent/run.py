@@ -11,7 +11,7 @@ from ....cluster.sites import existing_hosts, open_sites
 from ....nodes.ssh import SshSession
 from ....state import acquire, applied_number
 from ....up.run import Run
-from ...selection import refuse_kubernetes
+from ...selection import require_slurm
 from ..lock import LOCK
 from ..slurm import SlurmController
 from .calls import AgentEvent, CallPool
@@ -104,9 +104,9 @@ def refuse_without_pools(cluster: Cluster) -> None:
         LifecycleError: GC908 or GC941; GC1031 where Kubernetes schedules: nothing there asks for
             nodes that aren't there.
     """
-    refuse_kubernetes(
+    require_slurm(
         cluster.spec,
-        "has no nodes that come and go: they are not supported under Kubernetes",
+        "has no nodes that come and go: they are supported under Slurm only",
         hint="give its pools the nodes that they are to have: count, then gcluster up",
     )
     if not cluster.was_applied:

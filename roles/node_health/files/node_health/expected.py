@@ -87,6 +87,8 @@ class Expected:
     link_errors_per_hour: float = 100
     resume: bool = False
     """Lift our own drains when all is well again."""
+    notice: bool = False
+    """No scheduler takes the node out of service: a notice at its logins says that it is unfit."""
     timeout_s: float = 45
     """For all checks together; Slurm kills the program after 60 s."""
     burn_in: BurnIn = field(default_factory=BurnIn)

@@ -16,7 +16,7 @@ from .finding import CheckIncomplete, Finding, note, reason_of, report_of, write
 from .parts import check_parts, parts_of
 from .probe import Probe
 from .rails import record_rails
-from .scheduler import kubernetes, slurm
+from .scheduler import kubernetes, notice, slurm
 from .state import (
     STATES,
     NodeState,
@@ -88,6 +88,10 @@ class Program:
     def _tell_scheduler(self, expected: Expected, reason: str) -> str | None:
         on_kubernetes = kubernetes.is_member(self.probe)
         try:
+            if expected.notice and reason:
+                return notice.drain(reason, self.options.root)
+            if expected.notice:
+                return notice.lift(self.options.root) or None if expected.resume else None
             if on_kubernetes:
                 answer = kubernetes.emit(expected.node, reason, self.probe, resume=expected.resume)
                 return answer or None
@@ -95,7 +99,8 @@ class Program:
                 return slurm.drain(expected.node, reason, self.probe)
             return slurm.lift(expected.node, self.probe) or None if expected.resume else None
         except CheckIncomplete as error:
-            return f"not reported to {'Kubernetes' if on_kubernetes else 'Slurm'}: {error}"
+            where = "Kubernetes" if on_kubernetes else "logins" if expected.notice else "Slurm"
+            return f"not reported to {where}: {error}"
 
     def state(self) -> int:
         """Show or set the node's state."""

@@ -1,1 +1,1 @@
-"""What the node tells its scheduler, and what that says of it: Slurm or Kubernetes."""
+"""How a node is taken out of service: by Slurm, by Kubernetes, or by a notice at its logins."""
