@@ -80,8 +80,9 @@ def zones_of_site(
 
 def zone_of_storage(storage: Storage) -> str | None:
     """Return the zone that the spec says for a file system that is made; None: it says none."""
-    in_a_zone = isinstance(storage, LustreStorage | OpenZfsStorage) and storage.is_made
-    return storage.zone if in_a_zone else None
+    if isinstance(storage, LustreStorage | OpenZfsStorage) and storage.is_made:
+        return storage.zone
+    return None
 
 
 def _whole(

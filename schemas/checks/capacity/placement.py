@@ -313,10 +313,10 @@ def _zones(context: CheckContext) -> Iterator[tuple[str, CloudSite, str, PathTup
             if cloud is not None:
                 yield pool.site, cloud, zone, ("pools", name, "zones", index)
     for name, storage in context.storage.items():
-        site_name, zone = getattr(storage, "site", None), getattr(storage, "zone", None)
-        site = context.sites.get(site_name or "")
-        if isinstance(site, CloudSite) and site_name is not None and zone is not None:
-            yield site_name, site, zone, ("storage", name, "zone")
+        of, placed = getattr(storage, "site", None), getattr(storage, "zone", None)
+        where = context.sites.get(of or "")
+        if isinstance(where, CloudSite) and of is not None and placed is not None:
+            yield of, where, placed, ("storage", name, "zone")
 
 
 @check("GC122", summary="A region that the catalog does not know.")

@@ -244,7 +244,7 @@ def rdma_settings_unused(context: CheckContext) -> Iterator[Finding]:
 
 
 def _is_written(pool: Pool, key: str) -> bool:
-    return getattr(pool.rdma, key) != getattr(Rdma(), key)
+    return bool(getattr(pool.rdma, key) != getattr(Rdma(), key))
 
 
 def _is_known(context: CheckContext, pool: Pool) -> bool:
