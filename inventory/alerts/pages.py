@@ -7,6 +7,7 @@ from .rules import AlertRule, alert_rules
 _NEEDS = {
     "infiniband": "clusters with InfiniBand",
     "clock": "nodes with a clock of their own: machines, not containers",
+    "slurm": "under Slurm",
     "slurmdbd": "clusters that keep accounts",
     "nvidia": "clusters with NVIDIA's GPUs, simulated ones too",
 }
