@@ -283,7 +283,8 @@ class Draft:
     def finished(self) -> Adopted:
         """Return it. Raises NothingToAdopt where a part is missing that every cluster has."""
         controllers = any(pool.get("role") == "controller" for pool in self.pools.values())
-        if not controllers and "control_plane" not in self.scheduler:
+        needs_one = self.scheduler["type"] != "none" and "control_plane" not in self.scheduler
+        if needs_one and not controllers:
             raise NothingToAdopt("it names no controller")
         spec: dict[str, Any] = {"apiVersion": "gcluster/v1", "name": self.name}
         if self._machines:

@@ -87,9 +87,7 @@ def _ssh_fleet(config: Source, draft: Draft) -> None:
         if bastion_key:
             ssh["bastion_key"] = bastion_key
     draft.sites["here"] = {"provider": "bare-metal", "ssh": ssh}
-    draft.pools["head"] = {"site": "here", "role": "controller"}
-    why = "Slurm is written, which needs a controller: hosts of pool head"
-    draft.leave("a scheduler", why, "unfinished")
+    draft.scheduler = {"type": "none"}
     hosts = [_host(index, each, draft.name) for index, each in enumerate(_hosts(config))]
     draft.pools["nodes"] = {
         "site": "here", "machine": draft.machine(f"{draft.name}-nodes", ["bare-metal"]),

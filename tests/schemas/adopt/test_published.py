@@ -215,3 +215,10 @@ def test_the_same_file_gives_the_same_spec() -> None:
     assert decode_json(_said(adopted(case)), list[Any]) == decode_json(
         _said(adopted(case)), list[Any]
     )
+
+
+def test_a_fleet_of_hosts_gets_no_scheduler_that_it_never_had() -> None:
+    found = adopted(read_case("dstack-ssh"))
+    assert found.spec["scheduler"] == {"type": "none"}
+    assert list(found.spec["pools"]) == ["nodes"]
+    assert [each for each in found.not_carried if each.kind == "unfinished"] == []
