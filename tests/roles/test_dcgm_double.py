@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.roles.programs import load_program
 
 ROLE = Path(__file__).parents[2] / "roles/dcgm_exporter/files"
 GPUS, POWER_W = 8, 700.0
@@ -15,13 +14,7 @@ GPUS, POWER_W = 8, 700.0
 
 @pytest.fixture(scope="module")
 def double() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dcgm_double", ROLE / "libexec/dcgm-double.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program(ROLE / "libexec/dcgm-double.py", "dcgm_double")
 
 
 def process(proc: Path, pid: int, gpus: str, ticks: int) -> None:

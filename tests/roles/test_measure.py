@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from argparse import Namespace
@@ -13,6 +12,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.roles.programs import load_program
 
 FILE = Path(__file__).parents[2] / "roles/allreduce/files/measure.py"
 
@@ -20,13 +20,7 @@ FILE = Path(__file__).parents[2] / "roles/allreduce/files/measure.py"
 @pytest.fixture(scope="module")
 def measure() -> ModuleType:
     """Return the program as a module; importing it starts nothing."""
-    spec = importlib.util.spec_from_file_location("measure_program", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program(FILE, "measure_program")
 
 
 @given(players=st.integers(2, 40))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.roles.programs import load_program
 
 from gcluster.inventory.alerts import exported_metrics
 
@@ -32,13 +31,7 @@ JOB = dict.fromkeys(("account", "user", "qos", "partition"), "x") | {
 @pytest.fixture(scope="module")
 def metrics() -> ModuleType:
     path = ROOT / "roles/slurm_exporter/files/libexec/slurm-metrics.py"
-    spec = importlib.util.spec_from_file_location("slurm_metrics", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program(path, "slurm_metrics")
 
 
 @pytest.fixture
