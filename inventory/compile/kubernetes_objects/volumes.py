@@ -109,6 +109,7 @@ def _volume(
         "persistentVolumeReclaimPolicy": "Retain",
         "storageClassName": "",
         "claimRef": {"namespace": account, "name": name},
+        **_only_on(facts, name),
         **{key: value for key, value in source.items() if value},
     }
     claim = {
@@ -278,16 +279,27 @@ def _bucket(facts: KubernetesFacts, name: str, storage: ObjectStorage, account: 
 
 def _on_nodes(facts: KubernetesFacts, name: str) -> Source:
     """Return what the nodes themselves have mounted, on the pools that have it."""
-    pools = [pool for pool in facts.compute if name in facts.nodes[pool].storage.mounts]
+    pools = _mounting(facts, name)
     if not pools:
         return Source({}, "no compute pool mounts it")
+    return Source({"local": {"path": mount_point(facts.spec.storage[name])}, **_affinity(pools)})
+
+
+def _mounting(facts: KubernetesFacts, name: str) -> list[str]:
+    """Return the compute pools that a storage is for."""
+    return [pool for pool in facts.compute if name in facts.nodes[pool].storage.mounts]
+
+
+def _affinity(pools: list[str]) -> dict[str, Json]:
+    """Return the part of a volume that keeps its pods on some pools."""
     term = {"key": POOL, "operator": "In", "values": pools}
-    return Source(
-        {
-            "local": {"path": mount_point(facts.spec.storage[name])},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
-        }
-    )
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}}
+
+
+def _only_on(facts: KubernetesFacts, name: str) -> dict[str, Json]:
+    """Return the affinity of a volume where the spec names some of the compute pools for it."""
+    pools = _mounting(facts, name)
+    return {} if not pools or len(pools) == len(facts.compute) else _affinity(pools)
 
 
 def storage_classes(facts: KubernetesFacts) -> list[Object]:

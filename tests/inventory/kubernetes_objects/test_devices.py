@@ -33,7 +33,7 @@ from gcluster.inventory.compile.kubernetes_objects.queues import flavors
 from gcluster.inventory.compile.kubernetes_objects.registration import (
     nodes,
 )
-from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
+from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes, volumes
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -366,6 +366,20 @@ def test_what_a_cloud_has_not_made_yet_has_no_volume_and_is_reported() -> None:
         "volumes": {"warm": "its address is known when it is made"}
     }
     assert [one["metadata"]["name"] for one in of_kind("cloud", "PersistentVolume")] == ["nlp-sets"]
+
+
+def test_a_volume_of_some_pools_keeps_its_pods_on_their_nodes() -> None:
+    spec = spec_of("cloud")
+    pools = spec.pools | {"other": spec.pools["train"]}
+    named = msgspec.structs.replace(spec.storage["sets"], pools=["train"])
+    found = {}
+    for name, sets in (("some", named), ("all", spec.storage["sets"])):
+        storage = spec.storage | {"sets": sets}
+        facts = facts_of(msgspec.structs.replace(spec, pools=pools, storage=storage))
+        found[name] = next(v for v in volumes(facts) if v["kind"] == "PersistentVolume")["spec"]
+    (term,) = found["some"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["train"]
+    assert "nodeAffinity" not in found["all"]
 
 
 def test_under_eks_claims_that_name_no_class_get_a_disk_of_ebs() -> None:
