@@ -80,7 +80,6 @@ ELSEWHERE = {
     "qos.": "sacctmgr",
     "slurm.maintenance": "reservations that up makes",
     "software.sources": "a mirror of what these pools don't take",
-    "slurm.suspend_after": "elastic nodes alone",
     "slurm.memory_reserved": "least is 5 %, which is more here",
     "slurm.topology": "clouds know blocks when machines are there",
     "slurm.block_sizes": "clouds know blocks when machines are there",

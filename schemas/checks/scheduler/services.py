@@ -172,6 +172,27 @@ def x11_on_containers(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+@check("GC565", summary="How long nodes may be idle, where none is given back.")
+def suspend_after_without_elastic_pools(context: CheckContext) -> Iterator[Finding]:
+    """Slurm gives idle nodes of elastic pools back after `suspend_after`.
+
+    The nodes of a pool with a fixed `count`, or of hosts that exist, stay. Write
+    `count: {min: 0, max: 16}` for a pool that grows with the queue.
+    """
+    slurm, pools = context.slurm, context.pools.values()
+    if slurm is None or slurm.suspend_after is None or any(pool.is_elastic for pool in pools):
+        return
+    path: PathTuple = ("scheduler", "suspend_after")
+    yield Finding(
+        summary="suspend_after has no effect: no pool has nodes that come and go",
+        path=path,
+        severity=Severity.WARNING,
+        hint="remove it, or write count: {min: 0, max: 16} in a pool",
+        fix=Remove(path),
+        relies_on=(path, ("pools", "*", "count")),
+    )
+
+
 @check("GC551", summary="A database is named without its password, or a password without it.")
 def accounting_database_incomplete(context: CheckContext) -> Iterator[Finding]:
     """A database that exists needs the password of slurmdbd; one that is set up gets its own."""
