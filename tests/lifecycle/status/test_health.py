@@ -187,7 +187,7 @@ def test_the_scheduler_of_a_host_gives_its_state_and_its_reason(metal: Metal) ->
 
 def test_a_state_without_a_reason_is_the_reason(metal: Metal) -> None:
     metal.view = SchedulerView(states={"gpu001": "down*"})
-    assert _node(metal.status(), "gpu001").reason == "the scheduler says down*"
+    assert _node(metal.status(), "gpu001").reason == "the scheduler reports down*"
 
 
 def test_a_host_that_the_scheduler_does_not_know_is_not_fit(metal: Metal) -> None:
