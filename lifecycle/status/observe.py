@@ -145,7 +145,8 @@ def observe(
         run, joined = with_managed_nodes(cluster.spec, desired, seen.nodes, leaving)
         desired, existing = list(run), existing | {host.name: host for host in joined}
     aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
-    wanted = {host.name for host in desired} - aside.keys()
+    known = {host.name for host in desired}
+    wanted = known - aside.keys()
     touched = {
         change.resource.name
         for view in views.values()
@@ -176,7 +177,7 @@ def observe(
         silent="" if seen is None else seen.problem,
         leaving=leaving,
         surplus=fewer,
-        unwanted=tuple(h for h in existing.values() if h.name not in wanted | aside.keys()),
+        unwanted=tuple(h for h in existing.values() if h.name not in known),
     )
 
 
