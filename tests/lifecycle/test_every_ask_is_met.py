@@ -66,7 +66,15 @@ BASES = [
     ("bare-metal", "kubernetes", "dgx-h100"),
     ("ssh-fleet", "slurm", "hgx-h100-8"),
 ]
-OF_CLOUDS = [("aws", "slurm", "p5.48xlarge"), ("gcp", "slurm", "a3-megagpu-8g")]
+OF_CLOUDS = [
+    ("aws", "slurm", "p5.48xlarge"),
+    ("gcp", "slurm", "a3-megagpu-8g"),
+    ("azure", "slurm", "Standard_ND96isr_H100_v5"),
+    ("oci", "slurm", "BM.GPU.H100.8"),
+    ("aws", "eks", "p5.48xlarge"),
+    ("gcp", "gke", "a3-megagpu-8g"),
+    ("azure", "aks", "Standard_ND96isr_H100_v5"),
+]
 """Recorded graphs take a minute a base: `make test-engine-double` runs them."""
 ALL = BASES + (OF_CLOUDS if os.environ.get("GCLUSTER_ENGINE_DOUBLE") == "all" else [])
 
@@ -96,9 +104,14 @@ SO_ALREADY = (
     "partition.default", "partition.accounts", "pool.placement=cluster", "login.fabric",
     "login.placement", "tuning.", "rdma.drivers", "fabric ib", "software.containers=none",
     "software.slurm", "software.distribution", "k8s.gpu.driver",
-    "k8s.pod_security", "pool.cpu.threads", "pool.kubernetes.alignment", "st.efs.options",
+    "fabric roce", "k8s.pod_security", "pool.cpu.threads", "pool.kubernetes.alignment",
+    "st.efs.options",
 )  # fmt: skip
 """Starts of names of what is asked for and is so without it in these specs."""
+
+OF_VOLUMES = (".pools", ".options", ".read_only")
+"""Ends of names of what is asked of storage and stands in a volume alone: pools that name all there
+are, and what is written when the cloud has given the storage its address."""
 
 
 def base(provider_: str, scheduler: str, machine: str) -> dict[str, Any]:
@@ -210,6 +223,9 @@ def dropped(spec: dict[str, Any]) -> Iterator[str]:
         if compiled is None or said - without or name.startswith((*ELSEWHERE, *SO_ALREADY)):
             continue
         if not compiled.is_as(before):
+            continue
+        managed = len(spec["pools"]) == 1
+        if managed and name.startswith("st.") and name.endswith(OF_VOLUMES):
             continue
         if not name.endswith((".site", "=preinstalled", "=unm")):  # as without the word
             yield name

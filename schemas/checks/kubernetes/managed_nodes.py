@@ -113,6 +113,8 @@ def _of_storage(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
     for name, storage in context.storage.items():
         if isinstance(storage, LustreStorage) and storage.tunables:
             yield ("storage", name, "tunables"), ""
+        if isinstance(storage, LustreStorage) and storage.efa and not storage.is_made:
+            yield ("storage", name, "efa"), "remove efa: the nodes' image sets their client up"
         if isinstance(storage, ObjectStorage) and storage.cache is not None:
             yield ("storage", name, "cache"), ""
 
