@@ -57,8 +57,7 @@ def _of_processes(
     """Ask the nodes: what people started on them counts as jobs, and nothing waits in a queue."""
     from ..scheduler.processes import Processes  # noqa: PLC0415  # its own
 
-    compute = existing.with_role("compute")
-    uses = Processes(session, compute).nodes([h.name for h in compute if h.connection == "ssh"])
+    uses = Processes(session, existing.with_role("compute")).every_node()
     silent = [name for name, use in uses.items() if use.silent and name in nodes]
     if silent:
         return JobImpact(problem=f"{fold(silent)}: no answer")

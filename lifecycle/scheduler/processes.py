@@ -30,7 +30,7 @@ _SESSIONS = frozenset({
 """Programs of a login that does nothing; what is started from it counts by itself."""
 
 # Ids of people: login.defs' UID_MIN and above, but for those of systemd's dynamic users (61184 to
-# 65519, systemd's UIDS-GIDS) and nobody (65534). GPU processes count whoever's they are: what
+# 65519, systemd's UIDS-GIDS) and the user nobody (65534). GPU processes of all users count: what
 # nvidia-smi lists, and the folders of amdkfd, which have the process ids as names.
 LOOK = f"""\
 [ ! -r {NOTICE} ] || {{ printf 'notice '; head -n 1 {NOTICE}; }}
@@ -70,6 +70,10 @@ class Processes:
             else read_use(answer.stdout)
             for name, answer in answers.items()
         }
+
+    def every_node(self) -> Mapping[str, NodeUse]:
+        """Return the use of all hosts that were given; as `nodes`."""
+        return self.nodes(self._hosts)
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
         """Have each login show the reason; raises SchedulerSilent."""

@@ -124,7 +124,7 @@ def _ask_scheduler(
 def _view_of_nodes(observation: Observation, session: SshSession) -> SchedulerView:
     """Return what runs on nodes without a scheduler, as far as they answer."""
     compute = [h for h in observation.existing.with_role("compute") if h.name in observation.stamps]
-    uses = Processes(session, compute).nodes([host.name for host in compute])
+    uses = Processes(session, compute).every_node()
     return SchedulerView(
         states={
             name: "drained" if use.out else "in use" if use.jobs else "idle"

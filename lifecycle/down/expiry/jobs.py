@@ -102,9 +102,8 @@ def jobs_on(
 
 def _of_processes(hosts: ClusterInventory, session: SshSession) -> Jobs:
     """Count what people started on nodes without a scheduler; since when none runs isn't known."""
-    nodes = [host.name for host in hosts.with_role("compute") if host.connection == "ssh"]
-    uses = Processes(session, hosts.with_role("compute")).nodes(nodes)
-    silent = [name for name in nodes if uses[name].silent]
+    uses = Processes(session, hosts.with_role("compute")).every_node()
+    silent = [name for name, use in uses.items() if use.silent]
     if silent:
         return Jobs(problem=f"{fold(silent)}: no answer")
     return Jobs(running=sum(len(use.jobs) for use in uses.values()))

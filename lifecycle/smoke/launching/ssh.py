@@ -1,6 +1,6 @@
 """No scheduler: mpirun on the first node starts the AllReduce over SSH, as people there do.
 
-Nodes let nobody in from other nodes, and that stays so: for the time of the run each has an sshd
+Nodes accept no login from other nodes, and that stays so: for the time of a run each has an sshd
 of its own on another port, with keys made for this run alone (mpirun.sh).
 """
 
@@ -52,7 +52,7 @@ class SshLauncher:
         no answer, or is out of service, isn't idle.
         """
         self._end(compute)
-        uses = Processes(self._session, compute).nodes([host.name for host in compute])
+        uses = Processes(self._session, compute).every_node()
         busy = {name for name, use in uses.items() if use.jobs or use.out or use.silent}
         idle = tuple(host for host in compute if host.name in uses.keys() - busy)
         return idle, tuple(host.name for host in compute if host not in idle)
