@@ -30,12 +30,12 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def live_on(cluster: Cluster, bundle: Bundle) -> None:
-    """Let the cluster live on a bundle from now on, when it is whole, trusted and enough.
+    """Use a bundle as the cluster's software source, if it is complete, trusted and sufficient.
 
     Nothing is written or contacted.
 
     Raises:
-        LifecycleError: GC937, GC938 or GC956, one finding for each thing that is wrong.
+        LifecycleError: GC937, GC938 or GC956, one finding for each problem.
     """
     from .check import (  # noqa: PLC0415  # Ansible takes a second
         check_bundle,

@@ -1,7 +1,7 @@
 """Add-ons of Kubernetes in a bundle: charts and manifests, and a catalog file with every digest.
 
-`up` runs nothing that nobody has pinned (GC619). What is pinned already has to be that; the rest is
-taken as its publisher has it now, and the file of digests says what that was.
+`up` runs pinned images only (GC619). What is pinned already must match; the rest is fetched in its
+current version, whose digest is written to the file of digests.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ def bundle_addons(
 ) -> tuple[BundledFile, ...]:
     """Fetch add-ons into a bundle, write their digests, and return what the bundle holds of them.
 
-    Each is rendered with the spec's values: what its pods start is pinned beside what the catalog
-    names.
+    Each is rendered with the spec's values: images that its pods start are pinned in addition to
+    those of the catalog.
 
     Args:
-        asked: what is asked for; none: nothing is fetched and written.
+        asked: the add-ons to fetch; empty: nothing is fetched or written.
         out: the bundle's folder.
         report: receives an event for each.
-        get: returns what stands at a URL.
+        get: returns the content of a URL.
 
     Raises:
-        LifecycleError: GC939, one for each that is not to be had or isn't what is pinned; GC1061,
+        LifecycleError: GC939, one for each that is not available or differs from its pin; GC1061,
             GC1062: one can't be rendered.
     """
     if not asked.chosen:
@@ -133,7 +133,7 @@ def bundle_addons(
 
 
 def pinned_images(out: Path) -> dict[str, str]:
-    """Return image -> digest of the add-ons that a bundle has, as its catalog file says."""
+    """Return image -> digest of the add-ons in a bundle, from its catalog file."""
     document = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
     return {
         full_name(image): digest
@@ -149,9 +149,9 @@ def addons_missing(
 
     Args:
         manifest: of the bundle.
-        asked: what the spec needs.
+        asked: the add-ons that the spec needs.
         held: the images that it has; None: nodes take images from registries.
-        command: what makes the bundle whole.
+        command: the command that completes the bundle.
     """
     files = {file.path for file in manifest.files}
     for one in asked.chosen:
@@ -212,16 +212,16 @@ _STAGE = "images of add-ons"
 def bundle_images(
     asked: RequiredKubernetes | None, addons: Mapping[str, str], out: Path, report: Reporter
 ) -> tuple[tuple[BundledImage, ...], tuple[BundledFile, ...]]:
-    """Bring images into a bundle's archive; one that has just these stays as it is.
+    """Put images into a bundle's archive; an archive with exactly these is left as it is.
 
     Args:
-        asked: what nodes need of Kubernetes; None: nothing that we bring them, nor images.
-        addons: name and tag of each image of an add-on -> digest that somebody pinned.
+        asked: what nodes need of Kubernetes; None: nothing from the bundle, and no images.
+        addons: name and tag of each image of an add-on -> its pinned digest.
         out: the bundle's folder.
         report: receives an event for each.
 
     Raises:
-        LifecycleError: GC939, one for each that is not to be had or isn't what is pinned.
+        LifecycleError: GC939, one for each that is not available or differs from its pin.
     """
     images = {} if asked is None else asked.images | dict(addons)
     if asked is None or not images:

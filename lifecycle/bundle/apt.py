@@ -1,4 +1,4 @@
-"""apt, asked apart from this machine: which packages a clean node would install, and from where."""
+"""Package resolution by apt, isolated from this machine: what a clean node would install."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def distributions() -> dict[str, Distribution]:
 
 
 class AptRoot:
-    """An empty node of one distribution and architecture, as far as apt knows."""
+    """An empty node of one distribution and architecture, as an apt root directory."""
 
     def __init__(self, folder: Path, distribution: str, architecture: str) -> None:
         """Prepare `folder`; nothing is fetched yet.
@@ -125,7 +125,8 @@ class AptRoot:
             keys: folder for the vendors' keys.
 
         Raises:
-            LifecycleError: GC939 with apt's own words: a mirror is away, or a key doesn't fit.
+            LifecycleError: GC939 with apt's message: a mirror is unreachable, or a key doesn't
+                match.
         """
         lines, pins = [], []
         described = self._described
@@ -151,7 +152,7 @@ class AptRoot:
         """Return all that a clean node installs for these packages, in one transaction.
 
         Raises:
-            LifecycleError: GC939 with apt's own words: a package is not there, or doesn't fit.
+            LifecycleError: GC939 with apt's message: a package is missing or conflicts.
         """
         printed = self._apt(
             *("apt-get", "install", "--yes", "-qq", "--print-uris", "--no-install-recommends"),

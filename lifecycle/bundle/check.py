@@ -1,4 +1,4 @@
-"""A bundle looked at without a network: whole, well signed, and enough for a spec."""
+"""Offline checks of a bundle: complete, correctly signed, and sufficient for a spec."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .requirements import kubernetes_of, needs_of, refuse_built_slurm
 
 
 def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:
-    """Read a bundle's manifest and check its signature; no package is looked at.
+    """Read a bundle's manifest and check its signature; packages are not read.
 
     Args:
         bundle: its folder.
         trusted: fingerprint of the one key that may have signed it; None: the key it carries.
 
     Raises:
-        LifecycleError: GC938 it isn't there, can't be read or isn't well signed; GC956 another
-            key signed it.
+        LifecycleError: GC938 it is missing, unreadable or not correctly signed; GC956 another key
+            signed it.
     """
     path = bundle / MANIFEST
     if not path.is_file():
@@ -118,16 +118,16 @@ def _damaged(path: Path, why: str) -> LifecycleError:
 def refuse_incomplete(
     manifest: BundleManifest, spec: ClusterSpec, catalog: Catalog, command: str
 ) -> None:
-    """Let a bundle pass that has all that roles and add-ons of a spec ask for.
+    """Check that a bundle has all that the roles and add-ons of a spec need.
 
-    What an add-on's chart starts beside the images of the catalog is only known once it is
-    rendered: `lifecycle.kubernetes.addons.ready` asks for that.
+    Images of an add-on's chart that the catalog doesn't list are only known once it is rendered:
+    `lifecycle.kubernetes.addons.ready` checks those.
 
     Args:
         manifest: of the bundle.
         spec: what is to run.
         catalog: its machines and sources.
-        command: what makes the bundle whole.
+        command: the command that completes the bundle.
 
     Raises:
         LifecycleError: GC937 for each package and file that is missing, with its role; GC1050,

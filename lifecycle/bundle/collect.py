@@ -76,7 +76,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         report: receives an event for every file.
 
     Raises:
-        LifecycleError: the spec is wrong, `out` is somebody's, or something can't be collected;
+        LifecycleError: the spec is wrong, `out` holds other files, or something can't be collected;
             each is named. What was fetched stays.
     """
     loaded = load(spec_path)

@@ -34,7 +34,7 @@ class RequiredFile(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes; None: not known before."""
     sha256: str
     roles: str
-    """Who asks for it, for messages."""
+    """The role or add-on that needs it, for messages."""
 
 
 def sha256_of(path: Path) -> str:
@@ -44,7 +44,7 @@ def sha256_of(path: Path) -> str:
 
 
 def is_complete(path: Path, size: int | None, sha256: str) -> bool:
-    """Say whether a file is there and right."""
+    """Return whether a file exists with the right checksum."""
     if not path.is_file() or (size is not None and path.stat().st_size != size):
         return False
     return sha256_of(path) == sha256

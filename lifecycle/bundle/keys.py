@@ -116,7 +116,7 @@ def exported(repository: dict[str, Any], folder: Path) -> Path:
 
 
 class GpgError(Exception):
-    """gpg refused; its own words."""
+    """gpg failed; carries its message."""
 
 
 class _Gpg:

@@ -47,10 +47,12 @@ class RequiredKubernetes(msgspec.Struct, frozen=True, kw_only=True):
     architectures: frozenset[str]
     """As images call them: amd64, arm64."""
     images: dict[str, str] = {}
-    """Image that a node runs beside Kubernetes' own -> its digest; "" where none is known."""
+    """Image that a node runs in addition to Kubernetes' own -> its digest; "" where none is
+    known.
+    """
 
     def planned(self) -> KubernetesAt:
-        """Return a bundle of it that nobody has made: names and no checksums."""
+        """Return the description of a bundle that isn't built yet: names without checksums."""
         what, built_for = min(self.versions), min(self.architectures)
         manifest = (
             planned_bundle() if what == MODULES else planned_release(full_version(what), built_for)
@@ -84,7 +86,7 @@ def required_kubernetes(
 def _kube_vip_image(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
     """Return kube-vip's image with its digest, where it moves the control planes' address."""
     kubernetes = spec.scheduler
-    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # the caller looked
+    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # the caller checked
     if kubernetes.virtual_address is None or kubernetes.virtual_address.by != "kube-vip":
         return {}
     name, _, digest = pinned_image(node, KUBE_VIP_SOURCE).partition("@")
@@ -122,10 +124,10 @@ def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
 def bundle_kubernetes(
     asked: RequiredKubernetes | None, out: Path, report: Reporter, of: Release | None = None
 ) -> tuple[KubernetesBundle | None, tuple[BundledFile, ...]]:
-    """Bring Kubernetes into a bundle; what is there and right stays as it is.
+    """Put Kubernetes into a bundle; files that exist with the right checksum are kept.
 
     Args:
-        asked: what; None: nothing.
+        asked: what the nodes need; None: nothing.
         out: the bundle's folder.
         report: receives an event for each part.
         of: where releases are published; by default as release.yaml says.
@@ -163,8 +165,8 @@ def kubernetes_missing(
 
     Args:
         manifest: of the bundle.
-        asked: what the spec's nodes need.
-        command: what makes the bundle whole.
+        asked: the needs of the spec's nodes.
+        command: the command that completes the bundle.
     """
     if asked is None:
         return

@@ -1,10 +1,10 @@
-"""Runs on a controller: says which files of a bundle it lacks, and takes them from standard input.
+"""Runs on a controller: compares its files with a bundle's, and receives the missing ones on stdin.
 
 usage: receive.py (compare | receive) FOLDER
 
-compare reads a JSON list of {path, size, sha256} and prints the paths that are missing or other;
-files that the list doesn't name are removed. receive reads, for each file, such an object on a line
-and then its bytes; a file is in its place only when it is whole and right.
+compare reads a JSON list of {path, size, sha256} and prints the paths that are missing or differ;
+files that are not in the list are removed. receive reads, for each file, such an object on a line
+and then its bytes; a file is moved to its place only when it is complete and its checksum matches.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def sha256_of(path: Path) -> str:
 
 
 def compare(root: Path) -> None:
-    """Print what is missing; forget what isn't wanted any more."""
+    """Print what is missing; remove files that are no longer listed."""
     wanted = {file["path"]: file for file in json.loads(sys.stdin.buffer.readline())}
     try:
         seen = json.loads((root / SEEN).read_text(encoding="utf-8"))

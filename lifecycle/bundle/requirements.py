@@ -1,4 +1,4 @@
-"""What the nodes of a spec will ask for: packages, files and images, by pool and role."""
+"""What the nodes of a spec need: packages, files and images, by pool and role."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .role_tasks import (
 )
 
 ANSIBLE = "ansible"
-"""Stands for a role in what every node needs before a role can run."""
+"""Placeholder role name for what every node needs before a role can run."""
 ASKED_WITH = {"slurm": ("slurm", "slurmdbd", "munge", "mpi", "enroot_pyxis", "pam_slurm_adopt")}
-"""Role -> all that is meant by it where a bundle is limited to it: Slurm is of use with its keys,
-its accounts, PMIx and job containers only, as far as a spec has them."""
+"""Role -> all roles that are included where a bundle is limited to it: Slurm needs its keys, its
+accounts, PMIx and job containers, as far as a spec has them."""
 _FOR_ANSIBLE = ("python3", "python3-apt", "openssh-server", "sudo")
 _SUITES = {"bookworm": "debian-12", "trixie": "debian-13"}
 _TAKES = frozenset({
@@ -43,7 +43,7 @@ _TAKES = frozenset({
     "ansible.builtin.get_url", "ansible.builtin.unarchive",
 })  # fmt: skip
 _NAMES = frozenset({"name", "pkg", "deb", "url", "src"})
-"""Arguments that say what those take; a task without them reads indexes only."""
+"""Arguments that name packages or files; a task without them only refreshes indexes."""
 
 
 class RoleDownload(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -58,11 +58,11 @@ class RoleDownload(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class PoolNeeds(msgspec.Struct, frozen=True, kw_only=True):
-    """What the nodes of one pool ask for."""
+    """What the nodes of one pool need."""
 
     pool: str
     distribution: str | None
-    """None: nothing says which."""
+    """None: not specified."""
     architecture: str
     packages: tuple[RoleNeed, ...]
     files: tuple[RoleDownload, ...]
@@ -71,16 +71,16 @@ class PoolNeeds(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[RoleNeed, ...]
     """Container images of the sources of its roles."""
     unclear: tuple[RoleNeed, ...]
-    """Tasks whose packages or files only a node could tell."""
+    """Tasks whose packages or files depend on facts of the node."""
 
 
 def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) -> list[PoolNeeds]:
-    """Return what each pool asks for, in the order of the spec.
+    """Return what each pool needs, in the order of the spec.
 
     Args:
         spec: a checked spec.
         catalog: machines and sources.
-        only: roles to look at, with what belongs to them (`ASKED_WITH`); none: all.
+        only: roles to include, with what belongs to them (`ASKED_WITH`); none: all.
     """
     only = tuple(role for named in only for role in ASKED_WITH.get(named, (named,)))
     hosts = _hosts(spec, catalog)
@@ -150,7 +150,7 @@ def _hosts(spec: ClusterSpec, catalog: Catalog) -> ClusterInventory:
 
 
 def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | None:
-    """Return a pool's distribution as the spec, its software or its site says it."""
+    """Return a pool's distribution, from the spec, its software or its site."""
     own = spec.pools[pool].software
     distributions = [own.distribution if own else "auto", spec.software.distribution]
     asked = next((name for name in distributions if name != "auto"), None)
@@ -241,10 +241,10 @@ def refuse_unclear(
     only: tuple[str, ...],
     kubernetes: RequiredKubernetes | None,
 ) -> None:
-    """Name all that can't be collected before anything is fetched.
+    """Report all that can't be collected, before anything is fetched.
 
     Args:
-        needs: what the pools ask for.
+        needs: what the pools need.
         catalog: sources.
         only: roles that the bundle is limited to.
         kubernetes: what nodes need of it; None: nothing.

@@ -36,7 +36,7 @@ FACTS: dict[str, dict[str, str]] = {
         "kernel": "5.14.0-570.12.1.el9_6.x86_64",
     },
 }  # fmt: skip
-"""What `ansible.builtin.setup` says of a node of each distribution."""
+"""What `ansible.builtin.setup` returns on a node of each distribution."""
 
 
 def role_variables(
@@ -74,7 +74,7 @@ def filled_tasks(
         tasks: as the role's file has them.
         variables: see `role_variables`.
         role: the role's folder.
-        unknown: told of a task that depends on what only a node knows; None: that is an error.
+        unknown: called with each task that depends on a node's facts; None: that is an error.
     """
     for task in tasks:
         try:
@@ -145,7 +145,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if value is None or isinstance(value, bool):
         return value
-    # Ansible's own kinds of text and numbers, which know where they stood.
+    # Ansible's own kinds of text and numbers, which carry their position in the file.
     return next((kind(value) for kind in (str, int, float) if isinstance(value, kind)), str(value))
 
 

@@ -44,7 +44,7 @@ class AdoptedFiles(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     """What became of the settings of the source."""
     findings: tuple[Diagnostic, ...]
-    """What `validate` says of the spec."""
+    """The findings of `validate` for the spec."""
 
 
 def today() -> str:
@@ -61,7 +61,7 @@ def drafted(make: Callable[[], Adopted]) -> Adopted:
 
 
 def write_adopted(adopted: Adopted, path: Path, origin: str) -> AdoptedFiles:
-    """Write the spec, and machines.yaml beside it where one is needed; never over a file.
+    """Write the spec, and machines.yaml next to it where one is needed; never overwrite a file.
 
     Raises:
         LifecycleError: GC945, a file is there already; then nothing is written.
@@ -89,10 +89,10 @@ def write_adopted(adopted: Adopted, path: Path, origin: str) -> AdoptedFiles:
 
 
 def slurm_texts(files: Sequence[Path], host: str) -> list[str]:
-    """Return what scontrol prints: saved in files, or asked here, or on a host by SSH.
+    """Return scontrol's output: from files, from running it here, or on a host over SSH.
 
     Raises:
-        LifecycleError: GC1142, it can't be read or asked.
+        LifecycleError: GC1142, a file can't be read or scontrol can't be run.
     """
     if files:
         return [read(path) for path in files]
@@ -119,7 +119,7 @@ def ansible_inventory(path: Path) -> dict[str, Any]:
         text = _run(
             [*argv, "-i", str(path.resolve()), "--list"],
             {
-                "ANSIBLE_CONFIG": str(config),  # and not one beside the inventory, with plugins
+                "ANSIBLE_CONFIG": str(config),  # and not one next to the inventory, with plugins
                 "ANSIBLE_INVENTORY_ENABLED": "yaml,ini",
                 "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
                 "ANSIBLE_VARS_ENABLED": "host_group_vars",

@@ -105,7 +105,7 @@ class Cluster:
 
     @cached_property
     def id(self) -> str:
-        """Random id of the state; before `identify` one that stands in for it and finds nothing."""
+        """Random id of the state; before `identify` a placeholder that matches nothing."""
         if self.store.identity() is None:
             return hashlib.sha256(self.state_url.encode()).hexdigest()[:16]
         return self._remembered(self.store.identify(self.name).id)
@@ -138,7 +138,7 @@ class Cluster:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What was meant to exist and what exists."""
+        """The desired and the existing resources."""
         return Ledger(self.events)
 
     @cached_property
@@ -190,13 +190,13 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     """Open a cluster by the path of its spec or by its name.
 
     Args:
-        target: a YAML file, or the name of a cluster that this machine knows.
-        running: act on what was last applied, not on what the file says now; needed by commands
-            that look at or end a running cluster, which must work while the file is being edited.
+        target: a YAML file, or the name of a cluster in this machine's index.
+        running: use the last applied spec, not the file's current content; needed by commands that
+            observe or end a running cluster, which must work while the file is being edited.
 
     Raises:
-        LifecycleError: the spec has errors (exit code SPEC), a policy beside it is not kept (exit
-            code REFUSED), or no such cluster is known.
+        LifecycleError: the spec has errors (exit code SPEC), a policy of its folder is violated
+            (exit code REFUSED), or no such cluster is known.
     """
     entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path) if entry else Path(target)
@@ -244,7 +244,8 @@ def find_state(target: str) -> StatePlace:
     """Return where the state of a cluster is, by the path of its spec or by its name.
 
     Raises:
-        LifecycleError: neither the file nor this machine tells (GC907), or the file has errors.
+        LifecycleError: neither the file nor this machine's index has it (GC907), or the file has
+            errors.
     """
     entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path if entry else target)
@@ -284,9 +285,10 @@ def _state_url(spec: ClusterSpec, path: Path) -> str:
 
 
 def _applied_cluster_of(loaded: Loaded, path: Path) -> Cluster | None:
-    """Find the running cluster of a spec file that can't be read any more.
+    """Find the running cluster of a spec file that is no longer readable.
 
-    Its name key says which; where even that is gone, this machine remembers who had this path.
+    It is found by the file's `name` key or, where that is missing too, by the path in this
+    machine's index.
     """
     data = loaded.document.data if loaded.document is not None else None
     name = data.get("name") if isinstance(data, dict) else None

@@ -14,7 +14,7 @@ from .outcome import Exit, failure
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine remembers of a cluster, so that its name alone finds it."""
+    """This machine's index entry of a cluster, by which its name alone finds it."""
 
     id: str
     name: str
@@ -29,9 +29,9 @@ def _index() -> Path:
 
 
 def remember(entry: IndexEntry) -> None:
-    """Let the cluster be found by its name from now on; whether it has ended stays as it is.
+    """Add the cluster to the index; whether it has ended is left unchanged.
 
-    A state has one identity: another that this machine remembers of it is of an earlier cluster.
+    A state has one identity: an entry with another id is of an earlier cluster.
     """
     before = _read(entry.id)
     for other in _entries():
@@ -48,7 +48,7 @@ def set_ended(cluster_id: str, *, ended: bool) -> None:
 
 
 def forget(cluster_id: str) -> None:
-    """Remember a cluster no more."""
+    """Remove a cluster from the index."""
     (_index() / f"{cluster_id}.json").unlink(missing_ok=True)
 
 

@@ -10,7 +10,7 @@ from ...stacks.io import atomic
 
 
 class Exit(IntEnum):
-    """Exit codes of the command line; docs/exit-codes.md tells them to users."""
+    """Exit codes of the command line; documented in docs/exit-codes.md."""
 
     OK = 0
     FAILED = 1
@@ -24,10 +24,10 @@ class Exit(IntEnum):
 
 
 class LifecycleError(Exception):
-    """A command could not go on. `diagnostics` say what, why and what to do next."""
+    """A command could not continue. `diagnostics` has what happened, why and what to do next."""
 
     def __init__(self, *diagnostics: Diagnostic, exit_code: Exit = Exit.FAILED) -> None:
-        """Hold the findings and the exit code that tells their kind."""
+        """Set the findings and the exit code of their kind."""
         super().__init__(diagnostics[0].summary if diagnostics else "failed")
         self.diagnostics = diagnostics
         self.exit_code = exit_code

@@ -21,7 +21,7 @@ def data_home() -> Path:
 
 
 def cache_home() -> Path:
-    """Return the directory of what can be made again: images, by the hash of their inputs."""
+    """Return the cache directory: images, by the hash of their inputs."""
     return _base("XDG_CACHE_HOME", ".cache")
 
 

@@ -37,7 +37,7 @@ class StageFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Something worth saying that is not the end: a node left behind, a warning."""
+    """An event worth showing that is not the end: a node left out, a warning."""
 
     diagnostic: Diagnostic
 
@@ -47,4 +47,4 @@ Reporter: TypeAlias = Callable[[Progress], None]
 
 
 def silent(_: Progress) -> None:
-    """Report to nobody."""
+    """Discard all events."""

@@ -1,7 +1,7 @@
-"""What is at the sites of a cluster of whose nodes its state knows nothing: lost, never removed.
+"""Resources of a cluster whose state knows no nodes: state lost, or nodes never removed.
 
-A state that is empty may be that of a cluster that was never made, or one that got lost. This
-machine's index and the tags that everything wears tell which.
+An empty state may be of a cluster that was never created, or may have been lost. This machine's
+index and the tags on all resources show which.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Remains(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str
     cluster_id: str
-    """The id that it carries; where things carry none, the cluster's own."""
+    """The cluster id in its tags; where resources carry none, the id of the opened cluster."""
     items: tuple[Leftover, ...]
 
 
 def find_remains(
     cluster: Cluster, sites: Iterable[OpenSite], *, by_tag: bool
 ) -> tuple[Remains, ...]:
-    """Return what carries the cluster's name, and is of no other cluster that this machine knows.
+    """Return resources tagged with the cluster's name that belong to no other cluster of the index.
 
     Args:
-        cluster: whose state knows nothing.
+        cluster: one whose state is empty.
         sites: its sites.
-        by_tag: sites whose things carry no id are asked too, although nothing hints at any.
+        by_tag: sites whose resources carry no id are queried too, even without a sign of any.
 
     Raises:
-        ProviderError: a site can't be asked.
+        ProviderError: a site can't be queried.
     """
     lost = {entry.id for entry in remembered(cluster.state_url)}
     others = {entry.id for entry in known_clusters()} - lost
@@ -68,17 +68,17 @@ def refuse_lost(
     by_tag: bool = False,
     but_data: bool = False,
 ) -> None:
-    """Refuse to take a cluster for one that was never made, where something of it is there.
+    """Refuse to treat a cluster as new where resources of it exist.
 
     Args:
         cluster: the cluster.
         sites: its sites.
-        by_tag: every site is asked, and one that can't be is an error.
-        but_data: data that a `down` kept is no sign of a cluster.
+        by_tag: every site is queried, and one that can't be is an error.
+        but_data: data that a `down` kept doesn't count.
 
     Raises:
-        LifecycleError: its state has no identity, and something of it is there (GC1165).
-        ProviderError: with `by_tag`, a site can't be asked.
+        LifecycleError: its state has no identity, and resources of it exist (GC1165).
+        ProviderError: with `by_tag`, a site can't be queried.
     """
     if cluster.store.identity() is not None:
         return
@@ -87,7 +87,7 @@ def refuse_lost(
     except ProviderError:
         if by_tag:
             raise
-        return  # whoever goes on asks it again, and says so
+        return  # the next step queries it again and reports it
     lines = [
         f"site {each.site}: {item.kind} {item.name}"
         for each in remains

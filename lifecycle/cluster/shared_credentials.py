@@ -1,9 +1,9 @@
-"""What reaching a cluster's nodes needs, kept in its state: any machine can go on, a fresh one too.
+"""Credentials for reaching a cluster's nodes, kept in its state, so that any machine can continue.
 
 The key that logs in to nodes of clouds is in the vault; the host keys that were read when nodes
-first started lie beside it, since a cloud shows them for a while only. Both are laid out in the
-cluster's directory of this machine, where providers and ssh look for them. A local site's nodes are
-on this machine alone, and so is what reaches them.
+first started are stored with it, since a cloud shows them for a limited time only. Both are written
+to files in the cluster's directory of this machine, where providers and ssh read them. A local
+site's nodes are on this machine alone, and so is what reaches them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _CACHE = "host-keys.json"
 
 
 def write_credentials(cluster: Cluster, workdir: Path, *, making: bool = False) -> None:
-    """Write what the state has of it into `workdir`; what is there already stays.
+    """Write the credentials of the state into `workdir`; existing files are kept.
 
     Args:
         cluster: whose nodes.
         workdir: its directory on this machine.
-        making: nodes may be made, so the key is made where there is none. Whoever only looks must
-            not: nothing is written by looking.
+        making: nodes may be created, so a missing key is generated. Not for read-only commands,
+            which write nothing.
 
     Raises:
-        LifecycleError: the key of the secrets is missing, or another than the cluster's (GC905).
+        LifecycleError: the key of the secrets is missing, or not the cluster's (GC905).
     """
     sites = cluster.spec.sites.values()
     if any(isinstance(site, CloudSite) and site.ssh.key is None for site in sites):
@@ -55,7 +55,7 @@ def write_credentials(cluster: Cluster, workdir: Path, *, making: bool = False) 
 
 
 def store_host_keys(cluster: Cluster) -> None:
-    """Store the host keys that were read since; for whoever holds the lock."""
+    """Store host keys that were read since; requires the lock."""
     for folder, site in _folders(cluster, places.work_path(cluster.id)):
         here, kept = _local_folders(folder), _stored_key(cluster, site)
         if not here.keys() <= kept.keys():

@@ -40,7 +40,7 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def taking(self, purchased: Mapping[str, str], wishes: OptionOverrides = NO_WISHES) -> OpenSite:
-        """Return the same site whose nodes stand on these options, and buys what is wished for."""
+        """Return a copy of the site with these purchase options and the requested ones."""
         context = msgspec.structs.replace(
             self.context, purchased=purchased, buys=wishes.buy, offerings=wishes.offerings
         )
@@ -48,7 +48,7 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def provider_name(site: Site) -> str:
-    """Return what the spec says under `provider:`."""
+    """Return the spec's `provider:` value."""
     return str(site.__struct_config__.tag)
 
 
@@ -57,10 +57,10 @@ def ignore(_: SiteEvent) -> None:
 
 
 def equip(sites: Iterable[OpenSite]) -> None:
-    """Find the tools that sites are made with; nothing is asked of the sites themselves.
+    """Find the tools that create sites; the sites themselves are not queried.
 
     Raises:
-        ProviderError: one is not here and can't be installed.
+        ProviderError: one is missing and can't be installed.
     """
     for equipped in {s.provider.name: s.provider for s in sites}.values():
         equipped.ensure_tools()
@@ -75,19 +75,19 @@ def open_sites(
     wishes: OptionOverrides = NO_WISHES,
     repairing: bool = False,
 ) -> tuple[OpenSite, ...]:
-    """Return the cluster's sites in spec order; only a state that is lost or damaged is noticed.
+    """Return the cluster's sites in spec order; the state is only checked for loss and damage.
 
     Args:
         cluster: whose sites.
         emit: gets their progress.
-        making: stacks may be begun, so their passphrase and the nodes' key are made where there is
-            none. Whoever only looks must not: nothing is written by looking.
+        making: stacks may be created, so their passphrase and the nodes' key are generated where
+            missing. Not for read-only commands, which write nothing.
         delete_data: storage of the spec whose data `destroy` removes.
-        wishes: what was asked for by a pool's name: from which option it is bought.
-        repairing: the state may be damaged; the sites can only be asked what is there.
+        wishes: pool name -> purchase option that was requested for it.
+        repairing: the state may be damaged; the sites can only list what exists.
 
     Raises:
-        LifecycleError: the state is damaged (GC900), or lost while nodes are there (GC1165).
+        LifecycleError: the state is damaged (GC900), or lost while nodes exist (GC1165).
     """
     workdir = cluster.workdir
     if not repairing:
@@ -143,7 +143,7 @@ def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[st
 
 
 def site_outputs(sites: Iterable[OpenSite]) -> tuple[SiteOutputs, ...]:
-    """Return what nodes are given of what the clouds of these sites made, each asked once."""
+    """Return what the clouds of these sites created for nodes to use; each site is queried once."""
     return tuple(at_each(sites, lambda site: site.provider.outputs(site.context)).values())
 
 

@@ -1,9 +1,10 @@
-"""Rewrites a state of format 3, which had no hashes, as the format that this version reads.
+"""Rewrites a state of format 3, which had no hashes, in the format that this version reads.
 
-Format 4 gave every object its hash and every event the hash of the one before it. What was written
-in format 3 can't be proven: an object that is no whole JSON is left as it is, and is damage then.
-Each object is rewritten in place and keeps its content, and `format.json` comes last. So whoever
-is killed in between has the older gcluster read what is there, or upgrades again.
+Format 4 gave every object its hash and every event the hash of the one before it. Integrity of
+format 3 can't be verified: an object that is not complete JSON is left as it is, and then counts as
+damaged. Each object is rewritten in place and keeps its content, and `format.json` comes last. So
+after an interrupted upgrade the older gcluster can still read the state, or the upgrade can be
+repeated.
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ def upgrade_state(target: str, *, confirm: Callable[[int], bool]) -> StateUpgrad
 
     Args:
         target: path of the cluster's spec, or its name.
-        confirm: is told the format that the state has; when it answers no, nothing is changed.
+        confirm: receives the state's format; if it returns False, nothing is changed.
 
     Raises:
-        LifecycleError: a site is locked (GC903), the answer was no, or the state has a format that
-            can't be upgraded (GC902).
+        LifecycleError: a site is locked (GC903), the upgrade was not confirmed, or the state has a
+            format that can't be upgraded (GC902).
     """
     place = find_state(target)
     store = StateStore.open(place.state_url, target=target, oldest=OLDEST)
@@ -97,7 +98,7 @@ def upgrade_state(target: str, *, confirm: Callable[[int], bool]) -> StateUpgrad
 
 def _upgrade(store: StateStore, sites: set[str]) -> int:
     """Rewrite all objects under the locks of all sites; return how many it were."""
-    # An older gcluster reads these too: it passes over what it doesn't know of an object.
+    # An older gcluster reads these too: it ignores unknown fields of an object.
     count = sum(_hashed(store, key) for key in store.list("lock"))
     names = tuple(sorted({*sites, *lock_states(store)}))
     with acquire(store, names, reason="state upgrade") as lock:
@@ -106,7 +107,7 @@ def _upgrade(store: StateStore, sites: set[str]) -> int:
         count += sum(_hashed(store, key) for key in others)
         count += _chain(store)
         store.write_format_again()
-        # Damage of what was written before is for whoever looks at it next, not for this.
+        # Existing damage is reported by the next reader, not here.
         log = EventLog(store, tolerates_damage=True)
         log.bind(run="", epochs=lock.epochs)
         _note_spec(log)
@@ -171,7 +172,7 @@ def _is_hashed(key: str, stored: bytes) -> bool:
 
 
 def _note_spec(log: EventLog) -> None:
-    """Have the log say which spec was applied last, so that its loss is noticed from now on."""
+    """Record in the log which spec was applied last, so that its loss is detected from now on."""
     number = applied_number(log.store)
     if not number or Journal(log).stored_spec() is not None:
         return

@@ -18,7 +18,7 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
     lock: str
     """As it was named: SITE/EPOCH."""
     record: LockRecord | None
-    """Whose it was; None: its record is damaged, so nobody knows."""
+    """The former holder; None: the record is damaged, so it is unknown."""
     stack_freed: bool = False
     """The site's stack was freed too; False: it has none."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -26,12 +26,12 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unlock(cluster: Cluster, site: str, epoch: int) -> Unlocked:
-    """End a lock whose holder can't be asked, then free the stack that the holder worked on.
+    """Break a lock whose holder is unreachable, then release the stack that the holder worked on.
 
     The site is held meanwhile, so that the stack of a run that began just now is left alone.
 
     Raises:
-        LifecycleError: that epoch isn't the newest or isn't held; or somebody took the site.
+        LifecycleError: that epoch isn't the newest or isn't held; or another run took the site.
     """
     unlocked = Unlocked(lock=f"{site}/{epoch}", record=end_lock(cluster.store, site, epoch))
     for opened in open_sites(cluster):

@@ -44,7 +44,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
 
 
 def is_made(spec: ClusterSpec, name: str) -> bool:
-    """Say whether a site's cloud makes it."""
+    """Return whether a site's cloud creates it."""
     storage = spec.storage[name]
     if isinstance(storage, ObjectStorage):
         return storage.create
@@ -54,7 +54,7 @@ def is_made(spec: ClusterSpec, name: str) -> bool:
 
 
 def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:
-    """Refuse to delete data that other data stands on, which is kept.
+    """Refuse to delete data on which other, kept data is stored.
 
     Raises:
         LifecycleError: GC929 (exit code USAGE).
@@ -73,10 +73,10 @@ def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:
 
 
 def kept_data(cluster: Cluster, sites: Iterable[OpenSite]) -> tuple[Leftover, ...]:
-    """Return what `down` kept on the sites of clouds, with its price; none of what never was.
+    """Return the data that `down` kept on sites of clouds, with its price.
 
     Raises:
-        ProviderError: a cloud can't be asked.
+        ProviderError: a cloud can't be queried.
     """
     if not cluster.was_applied:
         return ()
@@ -87,9 +87,9 @@ def kept_data(cluster: Cluster, sites: Iterable[OpenSite]) -> tuple[Leftover, ..
 
 
 def priced(cluster: Cluster, found: Iterable[Leftover]) -> tuple[Leftover, ...]:
-    """Return what was found, data with what the catalog says that its size costs.
+    """Return what was found, data with the catalog's price for its size.
 
-    What isn't known stays unknown: a bucket is billed by what is in it.
+    What isn't known is left unknown: a bucket is billed by what is in it.
     """
     items = tuple(found)
     if not any(item.storage for item in items):

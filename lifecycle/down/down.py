@@ -1,4 +1,4 @@
-"""The end of a cluster: everything it made is removed, and then looked for once more."""
+"""Destroys a cluster: everything it created is removed, then the sites are searched again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
     """Sites whose machines gcluster did not make and leaves as they are."""
     leftovers: tuple[Leftover, ...]
     kept: tuple[Leftover, ...] = ()
-    """Data that stays and goes on costing, and what it stands in."""
+    """Data that is kept and continues to cost, and the resource that holds it."""
     exit_code: Exit
 
 
@@ -61,14 +61,15 @@ def down(
     Args:
         cluster: as it was last applied.
         report: receives the progress.
-        confirm: is shown what exists; when it answers no, nothing is touched.
+        confirm: receives what exists; if it returns False, nothing is changed.
         delete_data: storage of the spec whose data goes too.
-        skip_kubernetes: a cloud's control plane is not asked for what it made beside the stack.
+        skip_kubernetes: a cloud's control plane is not queried for what it created outside the
+            stack.
 
     Raises:
-        LifecycleError: the lock is held, the answer was no, or a name is of no storage; a cloud's
-            control plane can't be asked (GC1044), or the cloud doesn't let go (GC1045); the state
-            is lost, and something of the cluster is there (GC1165).
+        LifecycleError: the lock is held, it was not confirmed, or a name is of no storage; a
+            cloud's control plane can't be queried (GC1044), or the cloud doesn't delete it
+            (GC1045); the state is lost, and resources of the cluster exist (GC1165).
     """
     named = tuple(dict.fromkeys(delete_data))
     check_names(cluster, named)
@@ -123,7 +124,7 @@ def down(
 
 
 def _work_lost(cluster: Cluster) -> Diagnostic | None:
-    """Return whose work ends with the cluster; None where nobody has any."""
+    """Return the users whose work ends with the cluster; None: there is none."""
     jobs = ask_jobs(cluster)
     if jobs.problem:
         what = f"it is unknown whether jobs run on {cluster.name}: {jobs.problem}"
@@ -178,7 +179,7 @@ def _ledger_has_more(cluster: Cluster) -> bool:
 
 
 def _refuse_begun(cluster: Cluster, seen: int) -> None:
-    """Refuse to forget keys of a cluster that somebody worked on since it was looked at.
+    """Refuse to delete the keys of a cluster that was changed since it was read.
 
     Args:
         cluster: whose locks are held.
@@ -196,11 +197,11 @@ def _refuse_begun(cluster: Cluster, seen: int) -> None:
 def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
     """Remove the secrets, the client keys and the run artifacts; the journal stays.
 
-    For whoever holds the locks: a run that begins elsewhere makes and reads the same keys. What is
-    removed from the state is listed before it is asked whether the locks are still held.
+    Requires the locks: a run that begins elsewhere creates and reads the same keys. What is removed
+    from the state is listed before the locks are checked again.
 
-    `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
-    the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.
+    `but_stacks`: data is kept. It is in stacks, so these and their passphrase are kept too, and the
+    cluster has not ended: a later `down` finds its data, a later `up` uses it again.
     """
 
     def go_on() -> None:

@@ -1,7 +1,7 @@
-"""Is anything there, and paid for, that nobody knows of? The sites' lists against the site_ledger.
+"""Compares the sites' lists of resources with the ledger, to find unrecorded ones that cost money.
 
-The record is the ledger and, where a site's resources stand in a stack, that stack. While a
-cluster runs, what they know is no leftover; once its end was begun, all is one but kept data.
+The record is the ledger and, where a site's resources stand in a stack, that stack. While a cluster
+runs, recorded resources are no leftovers; once its removal was begun, all but kept data are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UnknownResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissingResource(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the ledger tells of and its site doesn't."""
+    """A resource in the ledger that its site doesn't list."""
 
     site: str
     key: str
@@ -52,7 +52,7 @@ class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool
     """Whether its `down` was begun: then nothing but kept data may be there."""
     listed: int
-    """How many things the sites listed."""
+    """Number of resources that the sites listed."""
     leftovers: tuple[UnknownResource, ...]
     usd_per_hour: float | None
     """Of all leftovers; None: the price of one is unknown."""
@@ -60,9 +60,9 @@ class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Of those whose price is known."""
     absent: tuple[MissingResource, ...]
     kept: tuple[Leftover, ...]
-    """Data that stays after `down`, and what it stands in; () while the cluster runs."""
+    """Data that is kept after `down`, and the resource that holds it; () while the cluster runs."""
     silent: dict[str, str]
-    """Site -> why it could not be asked: nobody can say that nothing is left there."""
+    """Site -> why it could not be queried: whether leftovers exist there is unknown."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
@@ -74,21 +74,22 @@ class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SiteLedger(msgspec.Struct, frozen=True, kw_only=True):
-    """What the books say of one site."""
+    """The records of one site."""
 
     existing: tuple[ExistingResource, ...]
     intents: tuple[Intent, ...]
     booked: frozenset[str]
-    """Provider ids that the site's stack knows."""
+    """Provider ids in the site's stack."""
 
 
 _Look: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
 
 
 def check_ledger(cluster: Cluster) -> LedgerCheck:
-    """Ask every site for what carries the cluster's tag, and hold it against the site_ledger.
+    """List each site's resources with the cluster's tag, and compare them with the ledger.
 
-    Nothing is changed, and no lock is taken: what a run makes meanwhile may be shown as a leftover.
+    Nothing is changed, and no lock is taken: what a run creates meanwhile may be shown as a
+    leftover.
     """
     ended = has_ended(cluster)
     sites = open_sites(cluster)
@@ -124,7 +125,7 @@ def check_ledger(cluster: Cluster) -> LedgerCheck:
 
 
 def has_ended(cluster: Cluster) -> bool:
-    """Say whether the last that was begun with the whole cluster was its end."""
+    """Return whether the last operation on the whole cluster was its removal."""
     runs = (run.command for run in reversed(Journal(cluster.events).runs()))
     return next((command == "down" for command in runs if command in {"up", "down"}), False)
 
@@ -136,7 +137,8 @@ def leftovers_of(
     ours = {resource.provider_id for resource in site_ledger.existing} | site_ledger.booked
     listed = tuple(found)
     there = {item.provider_id for item in listed}
-    # A list may spell ids otherwise than the call that made the thing: then its name tells.
+    # A list may spell ids differently than the call that created the resource: then the name
+    # decides.
     named = {resource.key for resource in site_ledger.existing if resource.provider_id not in there}
     begun = {intent.resource_key for intent in site_ledger.intents}
     strays = []
@@ -169,12 +171,12 @@ def missing_resources(
 
 
 def close_missing(cluster: Cluster, site: OpenSite) -> None:
-    """Tell the ledger of nodes that are gone although it says that they exist.
+    """Mark nodes as removed in the ledger that no longer exist.
 
-    A run that was killed between removing and telling leaves such entries. The site is asked for
-    its list only where an entry has no host, or a node has two. Only for whoever holds the site's
-    lock: elastic nodes are left alone, for their agent holds another, and a machine that it made a
-    moment ago may not be listed yet. Nor is that of a run that could not wait for the list.
+    A run that was killed between removing and recording leaves such entries. The site's list is
+    only read where an entry has no host, or a node has two. Requires the site's lock. Elastic nodes
+    are left alone: their agent holds another lock, and a machine that it has just created may not
+    be listed yet. So may one of a run that could not wait for the list.
     """
     others = _elastic(cluster)
     nodes = [

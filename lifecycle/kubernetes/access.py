@@ -1,9 +1,9 @@
-"""Access to the API for a person: a key of this machine, and a certificate that ends.
+"""API access for a user: a private key of this machine and a short-lived client certificate.
 
-The key never leaves this machine. The certificate is asked for as any client's is (Kubernetes,
-"Certificate Signing Requests", signer kube-apiserver-client) and names a user and a group; what
-these may do is in the roles that the spec compiles to. Kubernetes can't take a certificate
-back before it ends, so it is short, and an account's member has rights by name alone.
+The key never leaves this machine. The certificate is requested as for any client (Kubernetes,
+"Certificate Signing Requests", signer kube-apiserver-client) and names a user and a group; their
+rights are in the roles that the spec compiles to. Kubernetes can't revoke a certificate, so it is
+short-lived, and an account's member has rights by name alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ ADMIN_GROUP = "kubeadm:cluster-admins"
 """The group that kubeadm binds to cluster-admin, since 1.29."""
 SIGNER = "kubernetes.io/kube-apiserver-client"
 SHORTEST_S = 600
-"""What the API server asks for at least (certificates.k8s.io/v1, `expirationSeconds`)."""
+"""The shortest lifetime that the API server accepts (certificates.k8s.io/v1,
+`expirationSeconds`).
+"""
 LONGEST_S = 30 * 86400
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
 """Without a colon: names with `system:` are Kubernetes' own."""
@@ -57,7 +59,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None
     """Whose namespace it works in; None: the whole cluster's administrator."""
     ends: datetime | None
-    """When its certificate ends; None: the cloud's own login is asked each time."""
+    """When its certificate expires; None: the cloud's login is used each time."""
     server: str
     reachable: bool
     """Whether something answers at the server's address from this machine."""
@@ -77,12 +79,12 @@ def grant(
     tunnel_port: int | None = None,
     out: Path | None = None,
 ) -> Access:
-    """Write a kubeconfig for a person, readable by this user alone.
+    """Write a kubeconfig for a user, with file mode 0600.
 
     Args:
         spec: of the running cluster.
-        hosts: its machines, as they are.
-        session: the way to its control planes.
+        hosts: its existing machines.
+        session: SSH to its control planes.
         folder: the cluster's own on this machine; the file goes there where `out` is None.
         user: the name that the API server's audit log shows.
         account: the account whose rights it has; None: those of the administrator.
@@ -91,8 +93,8 @@ def grant(
         out: the file to write.
 
     Raises:
-        LifecycleError: the cluster runs no Kubernetes, has no such account or member, its API is
-            silent, or signs nothing (GC1073).
+        LifecycleError: the cluster runs no Kubernetes, has no such account or member, its API
+            doesn't respond, or signs nothing (GC1073).
     """
     scheduler = spec.scheduler
     if not isinstance(scheduler, KubernetesScheduler):
@@ -136,7 +138,7 @@ def grant(
 
 
 def _reached(server: str, hosts: ClusterInventory) -> dict[str, str]:
-    """Return where the API is asked from outside: only nodes know a control plane by its name."""
+    """Return the API's address from outside: a control plane's name only resolves on nodes."""
     name_there, port = urlsplit(server).hostname or "", urlsplit(server).port or 443
     address = next((h.address for h in hosts.hosts if h.name == name_there), "") or name_there
     found = {"server": f"https://{f'[{address}]' if ':' in address else address}:{port}"}

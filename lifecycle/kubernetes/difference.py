@@ -44,7 +44,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Ours and compiled no more; the last applied goes first."""
     marks: dict[str, Marks]
     forgotten: tuple[str, ...]
-    """Nodes that joined for a spec which asked for them."""
+    """Nodes that joined for an earlier spec."""
     kept: dict[str, list[str]] = {}
     """Namespace -> the work in it, for which it isn't pruned."""
     digests: dict[ObjectKey, str] = {}
@@ -66,7 +66,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return [key.name for key in self.pruned if key.kind == "Namespace"]
 
     def plan(self) -> AccountingPlan:
-        """Return it in words."""
+        """Return the text of it."""
         return AccountingPlan(
             changes=(
                 *_lines("add", self.missing),
@@ -82,7 +82,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _exact(self) -> Iterator[str]:
-        """Yield every change with all that it says."""
+        """Yield every change with its details."""
         for key in (*self.missing, *self.other):
             yield f"apply {_full(key)} {self.digests.get(key, '')}"
         for name, marks in sorted(self.marks.items()):
@@ -97,7 +97,7 @@ def difference(wanted: DesiredObjects, live: Live, hosts: Collection[str]) -> Di
     Args:
         wanted: compiled.
         live: as the API server has it.
-        hosts: names of all hosts that the spec asks for, control planes included.
+        hosts: names of all hosts of the spec, control planes included.
     """
     digests = {key: _digest(made) for key, made in wanted.objects.items()}
     gone = [key for key in live.objects if key not in digests]

@@ -1,4 +1,4 @@
-"""What keeps Kubernetes from coming up, said before anything is changed."""
+"""What keeps Kubernetes from being set up, reported before anything is changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .settle import JOINED
 
 
 def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diagnostic, ...]:
-    """Return what stands in the way of `up`, and what it leaves out; () where Slurm schedules."""
+    """Return what blocks `up`, and what it leaves out; () where Slurm schedules."""
     spec = cluster.spec
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return ()
@@ -47,13 +47,13 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
 
 
 def _elsewhere(cluster: Cluster, found: DesiredObjects) -> tuple[Diagnostic, ...]:
-    """Machines get add-ons, and none that nobody has pinned."""
+    """Machines get pinned add-ons only."""
     loaded = load_text(cluster.spec_text, file=str(cluster.spec_path), check=False)
     return unknown_digests(found.facts, loaded)
 
 
 def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> Iterator[Diagnostic]:
-    """What a spec asks for must be what the bundle has."""
+    """Check that the bundle has what the spec needs."""
     asked: dict[PathTuple, str] = {("software", "kubernetes"): spec.software.kubernetes}
     for name, pool in spec.pools.items():
         if pool.software is not None:
@@ -93,8 +93,8 @@ def _not_in_the_bundle(found: DesiredObjects, held: set[str], whose: str) -> Ite
 
 
 def _left_out(spec: ClusterSpec, names: frozenset[str]) -> Iterator[Diagnostic]:
-    """Say which add-ons a cluster goes without."""
-    assert isinstance(spec.scheduler, KubernetesScheduler)  # noqa: S101  # the caller looked
+    """Report which add-ons a cluster has to do without."""
+    assert isinstance(spec.scheduler, KubernetesScheduler)  # noqa: S101  # the caller checked
     if names:
         queues = ", so there are no queues" if "kueue" in names else ""
         yield Diagnostic(
@@ -121,7 +121,7 @@ def skew_findings(
 
     Args:
         upgrades: versions that differ from those that the cluster was last brought up with.
-        observation: what is there; where nobody ever joined there is nothing to follow.
+        observation: what exists; where no node ever joined there is no earlier version.
     """
     if not any(JOINED in carried for carried in observation.stamps.values()):
         return ()
@@ -145,11 +145,11 @@ def skew_findings(
 
 
 def wrong(before: str, after: str) -> tuple[str, str] | None:
-    """Return what is wrong with a step between versions, and what to do; None: it may be done.
+    """Return what is wrong with an upgrade between versions, and what to do; None: it is allowed.
 
     Args:
         before: what runs: "1.34.4", or "1.34" where packages have the newest of a minor.
-        after: what is asked for.
+        after: the version of the spec.
     """
     runs, wanted = _numbers(before), _numbers(after)
     both = min(len(runs), len(wanted))

@@ -24,16 +24,16 @@ _SILENT = (
     "kubectl: not found",
     "kubectl: command not found",
 )
-"""Words of kubectl where no API server answered it, as opposed to one that said no (client-go and
-kubectl 1.35, seen on local nodes)."""
+"""Messages of kubectl when no API server responded, as opposed to a refusal (client-go and kubectl
+1.35, seen on local nodes)."""
 
 
-class ApiSilent(Exception):  # noqa: N818  # it says what happened, as ServiceSilent does
-    """No API server answered by any way; the text says why."""
+class ApiSilent(Exception):  # noqa: N818  # named for what happened, as ServiceSilent
+    """No API server responded over any connection; the text says why."""
 
 
-class ApiRefused(Exception):  # noqa: N818  # it says what happened
-    """The API server answered and said no; `words` are its own."""
+class ApiRefused(Exception):  # noqa: N818  # named for what happened
+    """The API server refused the request; `words` is its message."""
 
     def __init__(self, words: str) -> None:
         """Hold what kubectl wrote to stderr."""
@@ -42,10 +42,10 @@ class ApiRefused(Exception):  # noqa: N818  # it says what happened
 
 
 class Kubectl:
-    """The cluster's API as its administrator sees it."""
+    """The cluster's API with administrator rights."""
 
     def __init__(self, session: SshSession, control_planes: Sequence[Host]) -> None:
-        """Ask these control planes, the first that answers; nothing is contacted yet."""
+        """Use these control planes, the first that responds; nothing is contacted yet."""
         self._runners: list[KubectlRunner] = [OnHost(session, host) for host in control_planes]
 
     @classmethod
@@ -78,12 +78,12 @@ class Kubectl:
         raise ApiSilent("; ".join(reasons) or "the cluster has no control plane")
 
     def stream(self, *arguments: str, take: Callable[[str], None], timeout_s: float) -> Answer:
-        """Run kubectl by the first way that answers; hand over its output line by line.
+        """Run kubectl over the first connection that works; pass on its output line by line.
 
         Args:
             arguments: of kubectl, as given.
             take: called with each line, its newline included.
-            timeout_s: seconds until it is given up.
+            timeout_s: limit in seconds.
         """
         began = False
 
@@ -153,8 +153,8 @@ def kubeconfig_document(
 def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
     """Return the API of a cluster whose control planes are in `inventory`, first one first.
 
-    Where a cloud runs them, its nodes say so: kubectl is then this machine's, and has a kubeconfig
-    in the cluster's folder since the nodes were seen.
+    Where a cloud runs them, kubectl runs on this machine, with the kubeconfig that was written to
+    the cluster's folder when the nodes were observed.
     """
     if inventory.is_managed:
         from .managed.login import local_kubectl  # noqa: PLC0415  # its own
@@ -178,7 +178,7 @@ class KubectlRunner(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called where it is silent."""
+        """Its name in messages when it doesn't respond."""
         ...
 
     def run(self, arguments: Sequence[str], *, stdin: str | None, timeout_s: float) -> Answer:
@@ -188,7 +188,7 @@ class KubectlRunner(Protocol):
     def stream(
         self, arguments: Sequence[str], take: Callable[[str], None], *, timeout_s: float
     ) -> Answer:
-        """Run kubectl and hand over its output line by line."""
+        """Run kubectl and pass on its output line by line."""
         ...
 
 

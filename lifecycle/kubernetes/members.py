@@ -24,7 +24,7 @@ from .settle import JOINED
 _ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd.sh", "etcdctl")
 _LIMIT_S = 60
 _SETTLES_WITHIN_S = 30
-"""etcd removes nobody until all others were connected for five seconds ("unhealthy cluster": its
+"""etcd removes no member until all others were connected for five seconds ("unhealthy cluster": its
 strict-reconfig-check, etcd 3.6.5)."""
 _COLUMNS = 3
 
@@ -37,15 +37,15 @@ def leave_etcd(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[str, ...]:
-    """Take control planes out of etcd that are about to go, or that the spec has no more.
+    """Remove control planes from etcd that will be deleted, or that the spec no longer has.
 
-    One whose machine is gone and will be made again goes too: it comes back as a new member.
+    One whose machine is lost and will be recreated is removed too: it rejoins as a new member.
 
     Returns:
-        Their names. Safe to repeat, and to kill: the next run goes on with those that are left.
+        Their names. Safe to repeat, and to kill: the next run continues with the rest.
 
     Raises:
-        LifecycleError: a machine would go whose member etcd keeps (GC1006).
+        LifecycleError: a machine would be removed whose member etcd keeps (GC1006).
     """
     gone = removed_nodes(observation.sites)
     planes = {name for name, pool in spec.pools.items() if pool.role == "controller"}
@@ -80,7 +80,7 @@ def leave_etcd(
     return tuple(sorted(old))
 
 
-class _Refused(Exception):  # noqa: N818  # it says what happened
+class _Refused(Exception):  # noqa: N818  # named for what happened
     """etcd did not do it; the text says why."""
 
 
@@ -127,10 +127,10 @@ _LEAVE_WITHIN_S = 120
 
 
 def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ...]:
-    """Drain the nodes that the sites are about to remove or replace; return who was in the way.
+    """Drain the nodes that the sites will remove or replace; return what blocked it.
 
-    A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
-    that was agreed to says that the nodes go.
+    A node that is no longer in the API, and an API that doesn't respond, are no obstacle: the
+    confirmed plan removes the nodes.
     """
     leaving = [*(node.name for node in removed_nodes(observation.sites)), *observation.leaving]
     if not leaving:
@@ -139,7 +139,7 @@ def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ..
 
 
 def drain_nodes(kubectl: Kubectl, names: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Cordon these nodes and have their pods leave, as far as the API knows them."""
+    """Cordon these nodes and evict their pods, as far as the API has the nodes."""
     try:
         known = kubectl.text("get", "nodes", "--output=name").split()
         there = [name for name in names if f"node/{name}" in known]

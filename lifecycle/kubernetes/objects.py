@@ -23,7 +23,7 @@ DIGEST = f"{DOMAIN}/compiled"
 
 
 class ObjectKey(NamedTuple):
-    """What tells an object from all others of a cluster, whatever version of its API is asked."""
+    """The key of an object in a cluster, independent of its API version."""
 
     group: str
     kind: str
@@ -77,7 +77,7 @@ def left_out(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -
 
 
 def key_of(made: Object) -> ObjectKey:
-    """Return the key of an object, compiled or as the API server tells it."""
+    """Return the key of an object, compiled or from the API server."""
     group, _, version = str(made["apiVersion"]).rpartition("/")
     del version
     metadata = made["metadata"]

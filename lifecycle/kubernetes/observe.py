@@ -1,4 +1,4 @@
-"""Nodes and pods as the API tells of them: who is ready, cordoned and why, and what runs where."""
+"""Nodes and pods from the API: which are ready, cordoned and why, and what runs where."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     ready: bool
     not_ready: str = ""
-    """What its kubelet or the control plane says when it is not ready."""
+    """What its kubelet or the control plane reports when it is not ready."""
     not_ready_since: str = ""
     cordoned: bool = False
     reason: str = ""
-    """Why it is cordoned, as whoever did it wrote down; "" where nobody did."""
+    """The recorded reason of its cordon; "" where there is none."""
     since: str = ""
-    """Since when it is cordoned, RFC 3339; "" when nobody wrote it down."""
+    """Since when it is cordoned, RFC 3339; "" when not recorded."""
     unfit: str = ""
-    """What its health check says; "" when it is fit or says nothing."""
+    """The result of its health check; "" when it is healthy or there is none."""
     awaits: tuple[str, ...] = ()
     """Resources that its device plugins have not offered yet; it takes no job's pod before."""
 
@@ -58,7 +58,7 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """Return in words why it is out; "" when it serves."""
+        """Return why it is out of service; "" when it is in service."""
         unexplained = "cordoned without a reason"
         if not self.ready:
             words = f"not ready: {self.not_ready or 'no report of its kubelet'}"
@@ -191,11 +191,11 @@ def node_seen(row: Mapping[str, str]) -> NodeSeen:
 
 
 def _problem(conditions: str) -> str:
-    """Return what a node's problem detector or its kubelet says of it; "" when it says nothing bad.
+    """Return the problem that a node's detector or kubelet reports; "" when there is none.
 
-    EKS' agent, and Kubernetes' own detector under GKE and AKS, say problems as conditions: one that
-    is called after what is ready is False then, any other is True (kubernetes/
-    node-problem-detector, README; EKS User Guide, "Detect node health issues"; read 2026-11).
+    EKS' agent, and Kubernetes' own detector under GKE and AKS, report problems as conditions: one
+    named after readiness is False then, any other is True (kubernetes/ node-problem-detector,
+    README; EKS User Guide, "Detect node health issues"; read 2026-11).
     """
     for line in conditions.split("\x1c"):
         kind, _, rest = line.strip().partition("\t")
@@ -208,7 +208,7 @@ def _problem(conditions: str) -> str:
 
 
 def _awaits(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a node that starts lacks, as far as its own object says it."""
+    """Return what a starting node lacks, according to its own object."""
     labels, there = (
         decode_json(row[field] or "{}", dict[str, str]) for field in ("labels", "allocatable")
     )
@@ -289,13 +289,13 @@ def selector(cluster: str) -> str:
 
 
 def read_live(kubectl: Kubectl, cluster: str, release: str, more: Collection[str] = ()) -> Live:
-    """Ask for the objects of a cluster and for its nodes: two calls.
+    """Query a cluster's objects and nodes: two calls.
 
-    `more` are kinds that add-ons brought, as far as the server has them.
+    `more` are kinds that add-ons define, as far as the server has them.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     found = kubectl.get(",".join([*kinds(release), *more]), "--all-namespaces", selector(cluster))
     return Live(

@@ -22,13 +22,13 @@ from .settle import bring_followers, settle_objects
 
 
 def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Observation) -> None:
-    """Refuse to begin where a cloud's control plane exists and can't be asked.
+    """Refuse to begin where a cloud's control plane exists and doesn't respond.
 
-    Not where this `up` makes or changes the control plane itself: that may be what lets it answer.
+    Not where this `up` creates or changes the control plane itself: that may make it respond.
 
     Raises:
         LifecycleError: GC1043 (exit code REFUSED).
-        ProviderError: the cloud can't be asked whether it still has it.
+        ProviderError: the cloud can't be queried whether it still exists.
     """
     if observation.silent and not repairs_control_plane(cluster.spec, sites, observation):
         raise LifecycleError(silence(cluster.spec, observation.silent), exit_code=Exit.REFUSED)
@@ -37,7 +37,7 @@ def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Ob
 def drain_leaving(
     cluster: Cluster, observation: Observation, session: SshSession, report: Reporter
 ) -> None:
-    """Have pods leave the nodes that the sites are about to remove, and etcd forget its members.
+    """Evict pods from nodes that the sites will remove, and remove their etcd members.
 
     Raises:
         LifecycleError: a control plane would go that etcd keeps as a member.
@@ -81,7 +81,7 @@ def _fetch_addons(state: UpState) -> None:
 
 
 def _takes_own_build(state: UpState) -> bool:
-    """Say whether local nodes take our own build: what comes in a bundle was checked with it."""
+    """Return whether local nodes use our own build: what is in a bundle was checked with it."""
     at = state.cluster.kubernetes
     real = any(host.connection == "ssh" for host in state.before.desired.hosts)
     return at is not None and bool(at.root) and real and not state.plan.is_empty

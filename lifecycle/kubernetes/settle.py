@@ -36,7 +36,7 @@ from .release.logins import LoginChanges, login_changes, settle_logins
 from .workloads import occupied
 
 JOINED = "kubernetes.join"
-"""The step whose stamp says that a host's API server was there."""
+"""The step whose stamp shows that a host's API server was set up."""
 _ANSWERS_WITHIN_S = 90
 """An API server is back within this after its host was started again."""
 _ASK_AGAIN_S = 2
@@ -50,9 +50,10 @@ def objects_plan(
     session: SshSession,
     emit: Callable[[Diagnostic], None] = lambda _: None,
 ) -> AccountingPlan | None:
-    """Say what `up` would change in the cluster's API; None where there is none to reach.
+    """Return what `up` would change in the cluster's API; None where no API is reachable.
 
-    Where no control plane was ever made, all of it is new. `emit` is told what `up` would refuse.
+    Where no control plane was ever created, all of it is new. `emit` receives what `up` would
+    refuse.
     """
     if not _is_real(cluster, observation):
         return None
@@ -144,7 +145,7 @@ def settle_objects(
 def _logins(
     kubectl: Kubectl, cluster: Cluster, found: DesiredObjects, differs: Difference
 ) -> LoginChanges:
-    """Compare the logins of registries; none is asked for where none is, nor was."""
+    """Compare the registry logins; nothing is queried where none is wanted or was applied."""
     named = found.facts.scheduler.registries
     if not named and all(key.kind != "ServiceAccount" for key in differs.other):
         return LoginChanges()
@@ -167,7 +168,7 @@ def _compare(
     live = read_live(kubectl, found.facts.spec.name, found.facts.release, more)
     hosts = _hosts(observation)
     if observation.desired.is_managed:
-        hosts |= live.nodes.keys()  # a cloud forgets the nodes of its machines itself
+        hosts |= live.nodes.keys()  # a cloud removes the nodes of its machines itself
     differs = difference(found, live, hosts)
     return differs.keeping(occupied(kubectl, differs.emptied)) if differs.emptied else differs
 
@@ -200,10 +201,10 @@ def _settle(
     *,
     nodes: Collection[str],
 ) -> tuple[Diagnostic, ...]:
-    """Apply everything: what somebody changed by hand is put back too; return what was said.
+    """Apply everything, which also reverts manual changes; return the messages.
 
-    `nodes` get ready with what comes. Add-ons bring kinds of which the last objects are. Where one
-    fails, those wait for the next run.
+    `nodes` become ready with what is applied. Add-ons define the kinds of the last objects. Where
+    one fails, those objects wait for the next run.
     """
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
@@ -231,9 +232,9 @@ def _awaited_nodes(
 
 
 def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None:
-    """Remove what is compiled no more, and nodes that the spec dropped.
+    """Remove what is no longer compiled, and nodes that the spec dropped.
 
-    `wait` None: custom objects are waited for, since the add-on that looks after them may go too.
+    `wait` None: custom objects are waited for, since their add-on may be removed too.
     """
     if differs.pruned:
         resources = read_api_resources(kubectl)
@@ -312,7 +313,7 @@ UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
 """Is there on control planes that have come to another version since they were made."""
 PROGRAM = "/usr/local/libexec/gcluster/kubernetes-upgrade.py"
 _FOLLOW_S = 600
-"""kubeadm asks the API server a few times, and two rollouts are waited for two minutes each."""
+"""kubeadm calls the API server a few times, and two rollouts are waited for two minutes each."""
 
 
 def bring_followers(

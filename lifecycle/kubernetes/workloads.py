@@ -12,7 +12,7 @@ from .kubectl import Kubectl, rows
 from .observe import PodSeen, see_pods
 
 POLICY = r"{.metadata.annotations.helm\.sh/resource-policy}"
-"""What a chart says of an object's removal (helm.sh/docs/howto/charts_tips_and_tricks, 2026-11)."""
+"""A chart's policy for an object's removal (helm.sh/docs/howto/charts_tips_and_tricks, 2026-11)."""
 TO_KEEP = " (its chart keeps it)"
 """How the names of such objects end."""
 _WORK = ("pods", "persistentvolumeclaims", "jobs.batch")
@@ -21,18 +21,18 @@ _NEVER = frozenset({*_WORK, "events", "events.events.k8s.io"})
 
 
 def is_protected(policy: str) -> bool:
-    """Say whether an object is to stay, by its annotation."""
+    """Return whether an object is to be kept, by its annotation."""
     return policy.strip().lower() == "keep"
 
 
 def occupied(
     kubectl: Kubectl, namespaces: Collection[str], resources: ApiResources | None = None
 ) -> dict[str, list[str]]:
-    """Return the namespaces that have work, data, or objects to keep in them, with their names.
+    """Return the namespaces with workloads, data or objects to keep, and what those are.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     if not namespaces:
         return {}
@@ -55,7 +55,7 @@ def occupied(
 
 
 def counted(held: Collection[str]) -> str:
-    """Say how much of what kind: "2 pod, 1 ConfigMap (its chart keeps it)"."""
+    """Return the number of each kind: "2 pod, 1 ConfigMap (its chart keeps it)"."""
     count: dict[tuple[str, str], int] = {}
     for name in held:
         suffix = TO_KEEP if name.endswith(TO_KEEP) else ""
@@ -86,7 +86,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def see_work(kubectl: Kubectl) -> tuple[Work, ...]:
-    """Ask for jobs and pods.
+    """Query jobs and pods.
 
     Raises:
         ApiRefused, ApiSilent: see `Kubectl.text`.

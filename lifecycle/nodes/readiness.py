@@ -21,7 +21,7 @@ from .ssh.arguments import as_root
 _PAUSE_S = 3.0
 _AT_ONCE = 64
 _ASK_S = 20
-"""Seconds that a node itself waits for cloud-init before it says how it is."""
+"""Seconds that a node waits for cloud-init before it reports its state."""
 _FINAL = ("its host key changed", "its host key is unknown", "a host key on the way")
 """How the reasons begin that no waiting helps against."""
 
@@ -65,11 +65,11 @@ def await_ready(
     progress: Callable[[int, str], None] = lambda _done, _what: None,
     pause_s: float = _PAUSE_S,
 ) -> dict[str, Readiness]:
-    """Return host -> how it is, once each is ready or its time is over.
+    """Return host -> its state, once each is ready or its time limit is reached.
 
     Args:
         hosts: machines that are reached over SSH.
-        session: how.
+        session: SSH to them.
         limit_s: seconds that a host is waited for; 0: it is asked once.
         progress: called with how many are done, and what the others wait for.
         pause_s: seconds between two looks at the same host.
@@ -111,7 +111,7 @@ def await_ready(
 
 
 def probe(host: Host, session: SshSession) -> Readiness:
-    """Look once."""
+    """Check once."""
     answer = session.run(host, as_root(host, ["sh", "-c", _PROBE]), timeout_s=_ASK_S + 40)
     if isinstance(answer, Unreachable):
         return Readiness(reason=answer.reason, last_lines=host.last_lines)

@@ -30,20 +30,20 @@ SEED = "/var/lib/gcluster/slurmdbd.sql.gz"
 REPLACEMENT = "/var/lib/gcluster/slurmdbd-replacement.sql.gz"
 """On the same host: what `REPLACE` puts in the place of the database there."""
 KEPT = "kept: the database of cluster id"
-"""How the program says that the one there stays."""
+"""Message of the program that the existing database is kept."""
 _LIMIT_S = 3600
 _MADE_BY = (b"MariaDB dump", b"MySQL dump")
 
 
 def owns_database(spec: ClusterSpec) -> bool:
-    """Say whether the cluster keeps accounts in a database of its own."""
+    """Return whether the cluster keeps accounts in a database of its own."""
     slurm = spec.scheduler
     theirs = isinstance(slurm, SlurmScheduler) and slurm.accounting and slurm.accounting.database
     return keeps_accounts(spec) and not theirs
 
 
 def database_host(spec: ClusterSpec, hosts: ClusterInventory) -> Host | None:
-    """Return the host that has the database; None: there is none, or it is somebody else's."""
+    """Return the host of the database; None: there is none, or it is an external one."""
     run_it = accounting_hosts(spec, hosts.hosts) if owns_database(spec) else ()
     return run_it[0] if run_it and run_it[0].connection == "ssh" else None
 
@@ -98,7 +98,7 @@ def decoded(what: str, text: str) -> bytes:
 
 
 def checked(host: Host, answer: Answer) -> str:
-    """Return what a command printed; raises GC969 where it failed or the host is silent."""
+    """Return a command's output; raises GC969 where it failed or the host is unreachable."""
     if isinstance(answer, Unreachable):
         raise failure("GC969", f"{host.name} can't be queried: {answer.reason}")
     if answer.returncode != 0:

@@ -1,9 +1,9 @@
 """`gcluster backup` and `restore` of Kubernetes: etcd, authorities and key, encrypted in the state.
 
-Control planes that are there are put back together: each gets the data of one snapshot beside its
-own, and when all have them, all exchange the two and are one etcd again. Where none is left, the
-one that `up` makes begins with the backup: nodes and people go on to trust it, since its
-authorities are those of before.
+Existing control planes are restored together: each gets the data of one snapshot next to its own,
+and when all have it, all switch to it and form one etcd again. Where none is left, the one that
+`up` creates starts from the backup: nodes and users continue to accept it, since its certificate
+authorities are the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .database_state import broken, checked, decoded, send
 from .selection import controller_of
 
 PREFIX = "etcd"
-"""State folder: `ID.json` tells of a backup, `ID.age` is what was saved."""
+"""State folder: `ID.json` describes a backup, `ID.age` is its content."""
 WISH = "etcd-to-restore.json"
 """State key: which backup the next first control plane begins with."""
 PROGRAM = "/usr/local/libexec/gcluster/kubernetes-state.py"
@@ -50,7 +50,7 @@ class SavedEtcd(msgspec.Struct, frozen=True, kw_only=True):
     taken_at: str
     """RFC 3339, UTC."""
     kubernetes: str
-    """Version of the control plane that was asked."""
+    """Version of the control plane that was queried."""
     size: int
     """Bytes of the archive."""
     sha256: str
@@ -80,10 +80,10 @@ def saved_objects(store: StateStore) -> list[str]:
 
 
 def save_etcd(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> SavedEtcd:
-    """Save etcd, the authorities and the key of secrets of one control plane; nothing stands still.
+    """Save etcd, the authorities and the key of secrets of one control plane, without downtime.
 
     Raises:
-        LifecycleError: no control plane can be asked, or what it gave is no backup (GC969); or the
+        LifecycleError: no control plane is reachable, or its output is no backup (GC969); or the
             control plane is a cloud's (GC1031).
     """
     _refuse_managed(cluster)
@@ -113,9 +113,9 @@ def restore_etcd(
     *,
     discard: bool = False,
 ) -> EtcdRestored:
-    """Have all control planes begin again with a backup; nothing is changed unless all can.
+    """Restore a backup on all control planes; nothing is changed unless all can.
 
-    Where none is left it is kept for the one that `up` makes.
+    Where none is left it is kept for the one that `up` creates.
 
     Args:
         cluster: the cluster.
@@ -125,7 +125,7 @@ def restore_etcd(
         discard: what was written to the control planes since may be lost.
 
     Raises:
-        LifecycleError: nothing was saved; a control plane can't be asked, has other authorities or
+        LifecycleError: there is no backup; a control plane is unreachable, has other authorities or
             another key (GC969); what was written since would be lost (exit code REFUSED).
     """
     _refuse_managed(cluster)
@@ -184,7 +184,7 @@ def _put_back(cluster: Cluster, session: SshSession, planes: list[Host], saved: 
 
 
 def _serves(host: Host, session: SshSession) -> bool:
-    """Say whether a host is a control plane that was complete once; one that is silent may be."""
+    """Return whether a host is a complete control plane; an unreachable one may be."""
     answer = session.run(host, f"{AS_ROOT} sh -c '{_IS_CONTROL_PLANE}'", timeout_s=30)
     return checked(host, answer).strip() == "yes"
 

@@ -1,8 +1,8 @@
 """`gcluster backup` and `restore` of Slurm: queue and accounts, encrypted in the state.
 
-A queue is put back before slurmctld's first start on a new controller: a slurmctld that knew none
-of the jobs would have the nodes end them as soon as these register. So are the accounts that it
-refers to, where their database was lost too (`database_state`).
+A queue is restored before slurmctld's first start on a new controller: a slurmctld without the jobs
+would make the nodes kill them as soon as these register. So are the accounts that it refers to,
+where their database was lost too (`database_state`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .database_state import broken, checked, database_host, decoded, send
 from .selection import controller_of
 
 PREFIX = "queue"
-"""State folder: `ID.json` tells of a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""
+"""State folder: `ID.json` describes a backup, `ID.age` is its queue, `ID-accounts.age` the dump."""
 WISH = "queue-to-restore.json"
 """State key: which saved queue the next controller begins with."""
 _PROGRAM = "/usr/local/libexec/gcluster/slurmctld-state.py"
 VERSION = "[ -e /etc/slurm/slurm.conf ] && PATH=$PATH:/usr/sbin slurmctld -V"
-"""Tells that a controller is there and which Slurm it has: a bare image has no slurm.conf."""
+"""Shows that a controller exists and which Slurm it has: a bare image has no slurm.conf."""
 SAVE = f"{{ {VERSION}; }} >&2; {AS_ROOT} {_PROGRAM} save"
 REPLACE = f"{AS_ROOT} {_PROGRAM} replace"
 SEED = "/var/lib/gcluster/slurm-state.tar.gz"
@@ -90,10 +90,10 @@ def saved_queues(cluster: Cluster) -> tuple[SavedQueue, ...]:
 
 
 def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> SavedQueue:
-    """Save queue and accounts; slurmctld stands still for as long as that takes, and jobs run on.
+    """Save queue and accounts; slurmctld is stopped meanwhile, and jobs continue to run.
 
     Raises:
-        LifecycleError: the controller can't be asked, or what it gave is no state (GC969).
+        LifecycleError: the controller is unreachable, or its output is no state (GC969).
     """
     controller = controller_of(hosts, session)
     view = report_of(session, controller).view
@@ -287,7 +287,7 @@ def _refuse_older(saved: SavedQueue, here: str) -> None:
 
 
 def _refuse_loss(controller: Host, view: SchedulerView) -> None:
-    """A queue that nobody tells counts as one with jobs."""
+    """A queue that can't be read counts as one with jobs."""
     queue = view.queue
     if queue is None:
         message = f"{view.problem or controller.name}: jobs that it has would be lost"

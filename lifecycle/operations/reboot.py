@@ -53,7 +53,7 @@ if [ -x $kubernetes ]; then {AS_ROOT} $kubernetes node || exit 1; else slurm; fi
 [ ! -x /usr/libexec/gcluster/node-health-verify ] ||
   {AS_ROOT} /usr/libexec/gcluster/node-health-verify
 """
-"""Says in words why a node that is back is not fit; exit 0: it is."""
+"""Prints why a restarted node is not healthy; exit 0: it is."""
 
 
 PowerOn: TypeAlias = Callable[[Collection[str]], None]
@@ -131,7 +131,7 @@ def _describe(answer: Answer) -> str:
 
 
 def _last_output(answer: Answer) -> str:
-    """Return the last words of a node, "" where no output."""
+    """Return the last line of a node's output, "" where there is none."""
     if isinstance(answer, Unreachable):
         return answer.reason
     lines = (answer.stdout + answer.stderr).strip().splitlines()
@@ -139,7 +139,7 @@ def _last_output(answer: Answer) -> str:
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pool's nodes are restarted; what the person sees before they agree."""
+    """How a pool's nodes are restarted; shown before the confirmation."""
 
     pool: str
     nodes: tuple[str, ...]
@@ -174,21 +174,21 @@ def reboot(
     at_once: int | None = None,
     requeue: bool = False,
 ) -> RebootResult:
-    """Drain, restart, verify and give back some nodes; the pools' `update` sets pace and patience.
+    """Drain, restart, verify and resume nodes; the pools' `update` sets pace and timeouts.
 
-    Killed anywhere, it leaves nodes drained with gcluster's mark: the next `up` or `reboot` goes
-    on with them.
+    Killed anywhere, it leaves nodes drained with gcluster's mark: the next `up` or `reboot`
+    continues with them.
 
     Args:
         cluster: the running cluster.
         words: nodes and pools.
-        report: gets what is waited for.
-        confirm: shown what will be done; when it answers no, nothing is touched.
+        report: receives what is waited for.
+        confirm: receives what will be done; if it returns False, nothing is changed.
         at_once: nodes of a pool that are out at a time; None: as the spec says.
-        requeue: put jobs back in line, whatever the spec says.
+        requeue: requeue jobs, whatever the spec says.
 
     Raises:
-        LifecycleError: no such nodes, the scheduler is silent, or it was declined.
+        LifecycleError: no such nodes, the scheduler doesn't respond, or it was declined.
     """
     hosts = existing_hosts(cluster)
     nodes = chosen(hosts, words)
@@ -260,7 +260,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
 
 
 def _power_on(sites: Iterable[OpenSite], hosts: ClusterInventory) -> PowerOn:
-    """Return what asks each node's own site."""
+    """Return a query of each node's own site."""
     site_of = {host.name: host.site for host in hosts.hosts}
 
     def power_on(names: Collection[str]) -> None:
@@ -273,7 +273,7 @@ def _power_on(sites: Iterable[OpenSite], hosts: ClusterInventory) -> PowerOn:
 
 
 def paced(spec: ClusterSpec, *, at_once: int | None, requeue: bool) -> ClusterSpec:
-    """Return the spec with the pace that was asked for in every pool."""
+    """Return the spec with the requested pace in every pool."""
     changes: dict[str, object] = {} if at_once is None else {"max_unavailable": at_once}
     if requeue:
         changes["jobs"] = "requeue"

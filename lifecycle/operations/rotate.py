@@ -1,18 +1,18 @@
-"""`gcluster rotate`: a new value for a secret of the vault, given to the hosts whose steps take it.
+"""`gcluster rotate`: a new value of a secret in the vault, deployed to the hosts that use it.
 
-The new value is kept before the first host has it: killed from then on, the next `up` gives it to
-whoever lacks it.
+The new value is stored before the first host gets it: after a kill the next `up` deploys it to the
+hosts that lack it.
 
 Tunnels: all gateways get their new keys before the first uses one (the role's configure, then
 join), so a tunnel is down for the time between two gateways' turns. gcluster reaches each gateway
 by SSH outside the tunnels.
 
-MUNGE: munged knows one key at a time, so there is no moment at which both are valid. The new key is
-put next to the old one on every machine first; then all change to it at once, in the time of one
-SSH command and a restart of munged. In between, machines that have changed and machines that have
-not do not understand each other: Slurm's daemons retry, running jobs need no key, and a node is
-counted as dead only after SlurmdTimeout (120 s), far longer. What a person notices is a command
-such as sbatch that is refused in those seconds.
+MUNGE: munged has one key at a time, so both are never valid together. The new key is first put next
+to the old one on every machine; then all switch to it at once, in the time of one SSH command and a
+restart of munged. In between, switched and unswitched machines can't authenticate each other:
+Slurm's daemons retry, running jobs need no key, and a node is counted as dead only after
+SlurmdTimeout (120 s), far longer. Users only notice that a command such as sbatch is refused in
+those seconds.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from .rolling.roll import Clock
 from .service import wait_for_answers
 
 SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}
-"""Word of the verb -> the secret that hosts are given."""
+"""Argument of the verb -> the secret that hosts get."""
 
 
 def rotate_secret(
     run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter, word: str
 ) -> Rotated:
-    """Make the secret behind a word of `SECRETS` again and give it to its hosts.
+    """Regenerate the secret of a key of `SECRETS` and deploy it to its hosts.
 
     Raises:
         LifecycleError: the cluster has no such secret (GC908), it is one that the spec refers to,
@@ -79,7 +79,7 @@ def rotate_secret(
     names = {host for group in compiled.groups for host in group.hosts}
 
     def remake() -> None:
-        if secret == SIGNERS_SECRET:  # nodes know the signer by its public half
+        if secret == SIGNERS_SECRET:  # nodes identify the signer by its public key
             cluster.vault.keep(KEY_SECRET, signing_key())
         cluster.vault.keep(secret, maker(cluster.vault, cluster.name, secret)())
 
@@ -246,7 +246,7 @@ def rotate_munge(
     left = _stage(session, machines, key)
     _refuse_without(controllers, left, session, machines)
     ready = [host for host in machines if host.name not in left]
-    # Kept first: killed from here on, the next `up` gives the new key to whoever has the old one.
+    # Stored first: after a kill the next `up` deploys the new key to the hosts with the old one.
     before = vault.reveal(MUNGE_SECRET)
     vault.keep(MUNGE_SECRET, key)
     _emit(report, "changing to it: commands of Slurm may be refused for seconds, jobs go on")
@@ -275,7 +275,7 @@ def rotate_munge(
 
 
 def _stage(session: SshSession, hosts: list[Host], key: bytes) -> dict[str, str]:
-    """Put the key beside the old one; return machine -> why it couldn't be."""
+    """Put the key next to the old one; return machine -> why that failed."""
     text, digest = base64.encodebytes(key).decode(), hashlib.sha256(key).hexdigest()
 
     def one(host: Host) -> Answer:
@@ -291,7 +291,7 @@ def _stage(session: SshSession, hosts: list[Host], key: bytes) -> dict[str, str]
 def _refuse_without(
     controllers: list[Host], left: dict[str, str], session: SshSession, machines: list[Host]
 ) -> None:
-    """Nothing is changed while a controller would keep the old key: it would know nobody."""
+    """Nothing is changed while a controller would keep the old key: it would reject all nodes."""
     lost = [host.name for host in controllers if host.name in left]
     if lost:
         session.run_many([h for h in machines if h.name not in left], CLEAN, timeout_s=_LIMIT_S)

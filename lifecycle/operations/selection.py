@@ -16,14 +16,15 @@ from ..nodes.ssh import SshResult, SshSession
 
 
 def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:
-    """Return the compute nodes that are meant, in the order of the cluster, each once.
+    """Return the selected compute nodes, in the order of the cluster, each once.
 
     Args:
         hosts: the hosts that exist.
         words: names of pools and host ranges ("gpu[001-004]"). A pool's name comes first.
 
     Raises:
-        LifecycleError: a word is no node or pool (GC908), or names one that runs no jobs (GC999).
+        LifecycleError: an argument is no node or pool (GC908), or names one that runs no jobs
+            (GC999).
     """
     by_name = {host.name: host for host in hosts.hosts}
     named: set[str] = set()

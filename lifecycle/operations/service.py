@@ -1,8 +1,8 @@
 """`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back.
 
-A slurmctld that restarts, or finds munged away, counts nodes as silent ("idle*") until they answer
-its next ping: nothing starts there, and whoever asks in between takes them for broken. So resuming
-waits until they answer.
+A slurmctld that restarts, or has lost munged, counts nodes as not responding ("idle*") until they
+answer its next ping: nothing starts there, and they seem broken meanwhile. So resuming waits until
+they respond.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     nodes: tuple[ServiceChange, ...]
     exit_code: Exit
-    """FAILED when a node is not as it was asked for, e.g. one that is down is not in service."""
+    """FAILED when a node is not in the requested state, e.g. one that is down is not in service."""
 
 
 def drain(
     hosts: ClusterInventory, service: Scheduler, words: Collection[str], reason: str
 ) -> ServiceResult:
-    """Let no further job start on some nodes; running jobs go on. Safe to repeat.
+    """Start no further job on some nodes; running jobs continue. Safe to repeat.
 
-    A node that is out already keeps its reason: whoever took it out knows why.
+    A node that is already drained keeps its reason.
 
     Raises:
-        LifecycleError: no such nodes, nothing to drain there, or the scheduler is silent (GC999).
+        LifecycleError: no such nodes, nothing to drain there, or the scheduler doesn't respond
+            (GC999).
     """
     if not reason.strip():
         raise failure("GC999", "why? --reason is empty", exit_code=Exit.USAGE)
@@ -64,12 +65,12 @@ def resume(
     words: Collection[str],
     clock: Clock = Clock(),  # noqa: B008  # frozen
 ) -> ServiceResult:
-    """Let jobs start on some nodes again, and wait until the scheduler has heard from them.
+    """Start jobs on some nodes again, and wait until the nodes respond to the scheduler.
 
     Safe to repeat.
 
     Raises:
-        LifecycleError: as `drain`; or `gcluster up` or `reboot` has a node in its hands (GC999).
+        LifecycleError: as `drain`; or `gcluster up` or `reboot` is changing a node (GC999).
     """
 
     def give_back(names: list[str]) -> None:
@@ -160,9 +161,9 @@ _POLL_S = 1.0
 
 
 def wait_for_answers(service: Scheduler, nodes: Collection[str], clock: Clock) -> None:
-    """Wait until the scheduler has heard of all the nodes, for ANSWERS_S at most.
+    """Wait until all the nodes respond to the scheduler, for ANSWERS_S at most.
 
-    Nodes that somebody took out of service are not waited for: a dead one answers nobody.
+    Drained nodes are not waited for: they may be down.
     """
     began = clock.now()
     heard = began

@@ -1,1 +1,1 @@
-"""What would change and why, whom it hits and disturbs, and what may not be done unasked."""
+"""What would change and why, which jobs it affects, and what needs explicit permission."""

@@ -1,6 +1,6 @@
 """What a plan is made of: provider changes and node steps, each with its disruption and reason.
 
-A disruption says how much a change disturbs, from nothing to what can't be undone.
+A disruption is a change's impact, from none to irreversible.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class FieldLine(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """"pools.train.count"."""
     disruption: Disruption
-    """As the field's own policy says."""
+    """From the field's own policy."""
     before: str = ""
     """As text, where it is short; "" where it wasn't there."""
     after: str = ""
 
 
 class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that another gcluster or software lock brings than the cluster was made with."""
+    """One difference of this gcluster or software lock from the one that created the cluster."""
 
     what: str
     """"gcluster", "gpu: nvidia_driver", "role slurm", "format of the state"."""
@@ -59,7 +59,7 @@ class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a plan would do, and that has to be named."""
+    """An action of a plan that must be named to be allowed."""
 
     thing: str
     """As `--allow` takes it: "controller:head01", "accounting:db01", "storage:scratch",
@@ -71,7 +71,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobImpact(msgspec.Struct, frozen=True, kw_only=True):
-    """What the live scheduler says of nodes that a plan replaces, destroys or drains."""
+    """The live scheduler's view of nodes that a plan replaces, destroys or drains."""
 
     queue: int | None = None
     """Jobs that run or wait on the whole cluster; None: no scheduler answered."""
@@ -80,7 +80,7 @@ class JobImpact(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[str, ...] = ()
     """Whose they are; under Kubernetes their accounts."""
     problem: str = ""
-    """Why nobody could be asked."""
+    """Why the scheduler could not be queried."""
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     changes: tuple[ResourceChange, ...]
     unobserved: str = ""
-    """Why the site could not be asked what exists; then `changes` is all that the spec wants."""
+    """Why the site could not be queried; then `changes` is all that the spec wants."""
     gone: tuple[RemovedNode, ...] = ()
     """Nodes of a cloud that it costs: there a node is a resource by another name, or one of many in
     one. Elsewhere `changes` name them."""
@@ -118,7 +118,7 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = 0
     """Of a rolling change: how many of the pool's nodes are out of service at once."""
     jobs: int | None = None
-    """Of a rolling change: jobs on these nodes that it waits for; None: nobody could be asked."""
+    """Of a rolling change: jobs on these nodes that it waits for; None: unknown."""
     digest: str = ""
     """Hash of all that the step is made from: the stamp that it leaves."""
 
@@ -133,10 +133,11 @@ class OptionView(msgspec.Struct, frozen=True, kw_only=True):
     market: str
     zone: str | None
     state: OptionState
-    """stands: nodes are bought on it. next: `up` would ask it. after: if that has no capacity.
-    skipped: it would not be asked. refused: it had no capacity in a walk that is not over."""
+    """stands: nodes are bought on it. next: `up` would try it. after: if that has no capacity.
+    skipped: it would not be tried. refused: it had no capacity in an attempt that is not
+    finished."""
     nodes: str
-    """Nodes that stand on it or would be asked for, as a Slurm host range."""
+    """Its nodes, existing or to be requested, as a Slurm host range."""
     usd_per_hour: float | None
     """The whole pool on it; None: unknown."""
     is_bound: bool
@@ -145,7 +146,7 @@ class OptionView(msgspec.Struct, frozen=True, kw_only=True):
     """What a capacity block costs when it is bought; None: nothing is bought, or unknown."""
     buy_hours: int | None
     offering: str = ""
-    """The capacity block on offer that is bought; "": the cloud wasn't asked."""
+    """The offered capacity block that is bought; "": the cloud wasn't queried."""
     reason: str = ""
 
 
@@ -157,13 +158,13 @@ class FallbackListView(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     purchase_options: tuple[OptionView, ...]
     mixes: bool = False
-    """Its nodes may stand on several options."""
+    """Its nodes may be on several options."""
     note: str = ""
-    """What the cloud can't do of what the spec asks: mix options in a scale set."""
+    """What the cloud doesn't support of the spec: mixed options in a scale set."""
 
 
 class SiteAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site said when it was asked what would stop `up`."""
+    """A site's report of what would stop `up`."""
 
     site: str
     provider: str
@@ -179,7 +180,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sites: tuple[SitePlan, ...]
     steps: tuple[StepChange, ...]
     unreachable: tuple[str, ...]
-    """Hosts that exist but didn't answer: their steps are unknown, and said to be."""
+    """Hosts that exist but didn't respond: their steps are shown as unknown."""
     usd_per_hour: float | None
     """Of the machines that would exist afterwards; None: a price is unknown."""
     worst_usd_per_hour: float | None
@@ -192,7 +193,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     accounting: AccountingPlan | None = None
     """Accounts and maintenance windows; None: no Slurm that keeps any is reached by SSH."""
     objects: AccountingPlan | None = None
-    """Objects and nodes of Kubernetes; None: it isn't the scheduler, or can't be asked by SSH."""
+    """Objects and nodes of Kubernetes; None: another scheduler, or unreachable over SSH."""
     kubernetes: str = ""
     """Where the nodes take Kubernetes from, where that is this machine's bundle."""
     fields: tuple[FieldLine, ...] = ()
@@ -202,11 +203,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     guards: tuple[Guard, ...] = ()
     """What `up` does only when it is named."""
     job_impact: JobImpact | None = None
-    """Jobs and users on nodes that would be replaced, destroyed or drained; None: not asked."""
+    """Jobs and users on nodes that would be replaced, destroyed or drained; None: not queried."""
     repairs: tuple[Repair, ...] = ()
     """Nodes that the cluster does without. What was given up is in no line of the plan."""
     preflight: tuple[SiteAnswers, ...] | None = None
-    """None: the sites were not asked (`--preflight` asks them)."""
+    """None: the sites were not queried (`--preflight` does)."""
 
     @property
     def is_empty(self) -> bool:

@@ -29,7 +29,7 @@ from ..smoke.launching.kubernetes import kubernetes_runs
 from .preflight.offline import refuse_unmakeable
 
 MARKER = ".gcluster-compiled"
-"""A file that says: this folder is ours to write again."""
+"""A marker file: this folder was generated and may be overwritten."""
 
 
 def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[Path, ...]:
@@ -67,7 +67,7 @@ def _is_foreign(out: Path) -> bool:
 
 
 def _replace(out: Path, files: dict[str, bytes]) -> None:
-    """Write the tree beside `out` and put it in its place when it is whole."""
+    """Write the tree to a temporary folder next to `out` and move it there when complete."""
     building, old = (out.with_name(f".{out.name}.gcluster-{part}") for part in ("new", "old"))
     for stale in (building, old):
         shutil.rmtree(stale, ignore_errors=True)
@@ -110,14 +110,14 @@ def compiled_files(
 
 
 def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
-    """Return the bundle as its recipe says it: the same bytes whether it is built here or not."""
+    """Return the bundle as its recipe describes it: the same bytes whether built or not."""
     from ..kubernetes.release.source import planned_at  # noqa: PLC0415  # only for Kubernetes
 
     return planned_at(spec)
 
 
 def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
-    """Return what Kubernetes is told."""
+    """Return what is applied to Kubernetes."""
     from ..kubernetes.objects import left_out  # noqa: PLC0415  # only for Kubernetes
 
     without = left_out(spec, hosts, catalog)

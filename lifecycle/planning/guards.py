@@ -1,7 +1,7 @@
-"""What a plan may not do unless somebody names exactly that: each guard is one thing, by its name.
+"""What a plan may only do when it is named: each guard is one action with a name.
 
 `--allow controller:head01` lets that controller be replaced and no other; there is no flag for all.
-A node that never came up guards nothing: nobody works on it.
+A node that never came up guards nothing: it is unused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def removed_nodes(sites: Iterable[SitePlan]) -> tuple[RemovedNode, ...]:
 
 
 def ever_converged(log: EventLog) -> frozenset[str]:
-    """Return the hosts that ever were as their spec said: no others can have jobs or people on."""
+    """Return the hosts that ever matched their spec: no others can have jobs or users on them."""
     return frozenset(
         host
         for event in log.read()
@@ -66,9 +66,10 @@ def guards(
         after: the spec to apply.
         gone: nodes that would not survive.
         existing: hosts that exist and are wanted.
-        job_impact: what the scheduler says; None: there is none that runs anything.
+        job_impact: the scheduler's report; None: no scheduler runs.
         usd_per_hour: the worst case before and after; None: unknown.
-        surplus: pool -> how many more of its nodes go, that a cloud chooses; none of `existing`.
+        surplus: pool -> number of further nodes that the cloud chooses and removes; none of
+            `existing`.
     """
     return (
         *_controllers(before, gone, job_impact),
@@ -81,11 +82,10 @@ def guards(
 
 
 def refuse_guarded(plan: Plan, allowed: Collection[str]) -> None:
-    """Refuse a plan that does what nobody named.
+    """Refuse a plan with guarded actions that were not named.
 
     Raises:
-        LifecycleError: GC909, one finding each with the flag that lets it happen (exit code
-            REFUSED).
+        LifecycleError: GC909, one finding each with the flag that allows it (exit code REFUSED).
     """
     found = [
         Diagnostic(

@@ -1,7 +1,7 @@
-"""Whom a plan affects: jobs and their users on the nodes it touches, the queue, removed nodes.
+"""Impact of a plan on jobs: users on the nodes that it changes, the queue, removed nodes.
 
 Nodes of a cloud have other names in its program, or are grouped in one resource. What a resource
-buys is known offline, by the spec that was applied and by the one that is to be.
+buys is known offline, from the applied and the new spec.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _LIMIT_S = 30
 def ask_job_impact(
     spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact | None:
-    """Ask the scheduler, or without one the nodes; None where no controller runs anything.
+    """Query the scheduler, or without one the nodes; None where no controller runs.
 
     Args:
         spec: as it was applied: its scheduler is the one that runs.
         session: how the controllers are reached.
         existing: hosts that exist.
-        nodes: those that a plan touches.
+        nodes: those that a plan changes.
     """
     if isinstance(spec.scheduler, NoScheduler):
         return _of_processes(session, existing, nodes)
@@ -54,7 +54,7 @@ def ask_job_impact(
 def _of_processes(
     session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact:
-    """Ask the nodes: what people started on them counts as jobs, and nothing waits in a queue."""
+    """Query the nodes: users' processes count as jobs, and there is no queue."""
     from ..scheduler.processes import Processes  # noqa: PLC0415  # its own
 
     uses = Processes(session, existing.with_role("compute")).every_node()
@@ -72,7 +72,7 @@ def _of_processes(
 def _of_kubernetes(
     session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact:
-    """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
+    """Query the API: it has accounts, which are namespaces, and no user names."""
     from ..kubernetes.workloads import see_work  # noqa: PLC0415  # its own
 
     try:
@@ -104,14 +104,14 @@ def read_job_impact(lines: Collection[str], nodes: Collection[str]) -> JobImpact
 def removed_with(
     site: OpenSite, changes: Iterable[ResourceChange], applied: ClusterSpec | None
 ) -> tuple[RemovedNode, ...]:
-    """Return the nodes that the spec drops, and those whose own resource goes or is recreated.
+    """Return the nodes that the spec drops, and those whose resource is removed or recreated.
 
-    Nodes that a cloud's control plane runs are told by their machines' ids (`leaving_nodes`).
+    Nodes of a cloud's control plane are identified by their machines' ids (`leaving_nodes`).
 
     Args:
         site: has the spec that is to be applied.
         changes: what its apply would do.
-        applied: the spec as it was applied; None: nothing was, so nothing goes.
+        applied: the spec as it was applied; None: nothing was, so nothing is removed.
 
     Raises:
         ProviderError: the spec that was applied can't be planned.

@@ -1,7 +1,7 @@
-"""Data that only a host had which is gone: a controller's queue, and the accounting database.
+"""Lost data that only a removed host had: a controller's queue, and the accounting database.
 
-`up` would make the host again, empty, and nodes end the jobs that its controller doesn't know. So
-that is held back until somebody names it, or has the newest backup restored.
+`up` would recreate the host empty, and nodes would kill the jobs that its controller doesn't have.
+So that is blocked until it is named, or the newest backup is restored.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .guards import ever_converged
 
 
 def lost_data_guards(cluster: Cluster, observation: Observation) -> tuple[Guard, ...]:
-    """Return what has to be named before hosts that are gone with their data are made again.
+    """Return what has to be named before hosts that were lost with their data are recreated.
 
-    Nothing where a restore was asked for, or the last command that made or removed hosts was a
-    `down`: that the data goes was said then.
+    Nothing where a restore was requested, or the last command that created or removed hosts was a
+    `down`, which announced the loss.
     """
     before = cluster.applied_spec
     wishes = (queue_state.WISH, etcd_state.WISH)
@@ -85,14 +85,14 @@ def _hint(cluster: str, saved: SavedQueue | SavedEtcd | None) -> str:
 
 
 def _is_elsewhere(spec: ClusterSpec, controllers: list[str], lost: set[str]) -> bool:
-    """Say whether another host or a shared file system has what a controller had."""
+    """Return whether another host or a shared file system has a controller's data."""
     if isinstance(spec.scheduler, SlurmScheduler):
         return spec.scheduler.state_save is not None
     return 2 * len(lost.intersection(controllers)) < len(controllers)
 
 
 def _is_lost(host: Host, observation: Observation) -> bool:
-    """Say whether a host is not there, or is there and carries nothing: it was set up again."""
+    """Return whether a host doesn't exist, or exists without stamps: it was set up again."""
     existing = {one.name for one in observation.existing.hosts}
     if host.name not in existing:
         return True

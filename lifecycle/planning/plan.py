@@ -52,10 +52,10 @@ def step_changes(
     """Return one line for each step, pool, reason and disruption, in the order they run.
 
     Args:
-        spec: says how each pool is changed.
+        spec: has each pool's policy for changes.
         pending: what must run.
-        observation: what is there.
-        jobs: node -> jobs on it; None: not asked.
+        observation: what exists.
+        jobs: node -> jobs on it; None: not queried.
     """
     there = {host.name for host in observation.existing.hosts}
     rolling = must_roll(pending, in_service(observation.existing, observation.stamps))
@@ -69,7 +69,7 @@ def step_changes(
                 continue
             if host not in there:
                 alike[NOT_THERE, "none"].append(host)
-            elif host not in observation.stamps:  # stopped, and so not asked what it carries
+            elif host not in observation.stamps:  # stopped, so its stamps were not read
                 alike[NOT_RUNNING, "none"].append(host)
             elif acts:
                 alike[reason, "rolling" if host in rolling else "in-place"].append(host)
@@ -94,7 +94,7 @@ def step_changes(
 
 
 def _restarts(step: Step, *, rolls: bool) -> str:
-    """Return a word on restarts where a step may make one: on nodes in service by `boot.reboot`."""
+    """Return a note on restarts that a step may cause: on nodes in service by `boot.reboot`."""
     policy = step.variables.get(f"{step.role}_reboot", "never")
     kernel = ("kernel_version", "kernel_boot_parameters", "kernel_hugepages_gib")
     due = step.role != "kernel" or any(step.variables.get(name) for name in kernel)
@@ -107,7 +107,7 @@ def _jobs(hosts: Collection[str], jobs: Mapping[str, Collection[str]] | None) ->
 
 
 def make_plan(cluster: Cluster) -> Plan:
-    """Observe the cluster and say what `up` would do. Changes nothing."""
+    """Observe the cluster and return what `up` would do. Changes nothing."""
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
@@ -130,7 +130,7 @@ def plan_with_jobs(
     *,
     scope: Scope | None = None,
 ) -> Plan:
-    """Return the plan; where it would drain nodes, the scheduler is asked for their jobs.
+    """Return the plan; where it would drain nodes, the scheduler is queried for their jobs.
 
     With `scope` it is the plan of that part, without accounts, maintenance windows and objects.
     """
@@ -159,7 +159,7 @@ def plan_with_jobs(
 def _with_kubernetes(
     cluster: Cluster, plan: Plan, observation: Observation, session: SshSession
 ) -> Plan:
-    """Add what Kubernetes is told, where it comes from, and what stands in the way."""
+    """Add what is applied to Kubernetes, its source, and what blocks it."""
     from ..kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_findings,
         skew_findings,
@@ -189,7 +189,7 @@ def _guarded(
     session: SshSession,
     rolls: Collection[str],
 ) -> Plan:
-    """Hold the plan against what was applied: what differs, whom it hits, what must be named."""
+    """Compare the plan with what was applied: differences, affected jobs, what must be named."""
     before = cluster.applied_spec
     if before is None:
         return plan

@@ -55,7 +55,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the last event that counts; see `serial`."""
     spec_hash: str
     spec: dict[str, Any]
-    """The spec as it was understood, to say which parts of it moved. It holds no secrets."""
+    """The spec after parsing, to show which parts of it changed. It holds no secrets."""
     inputs: dict[str, str]
     """Hashes of the user's catalog files and of the bundle's manifest."""
     plan: Plan
@@ -133,10 +133,10 @@ def refuse_moved(cluster: Cluster, file: PlanFile) -> None:
 
 @contextmanager
 def holding(cluster: Cluster, file: PlanFile | None) -> Iterator[None]:
-    """Look once more with the lock held: a run may have ended since the plan was compared.
+    """Check again under the lock: a run may have ended since the plan was compared.
 
     Raises:
-        LifecycleError: the state moved (exit code REFUSED).
+        LifecycleError: the state changed (exit code REFUSED).
     """
     if file is not None and file.serial != (now := serial(cluster)):
         raise _refused(
@@ -175,7 +175,7 @@ def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
     for name in sorted(was.keys() | now_inputs.keys()):
         if was.get(name) != now_inputs.get(name):
             yield f"{name}: another content"
-    # Made before there was a state, it holds for the one begun since: the serial tells.
+    # Made before there was a state, it is valid for the one created since: the serial shows that.
     is_another = bool(file.state_id) and file.state_id != _state_id(cluster)
     if is_another or file.state != cluster.state_url:
         yield f"state: the plan is for {file.state}, which was another one"
@@ -240,13 +240,13 @@ NOT_HELD: Mapping[str, str] = {
 }
 """TYPE.FIELD of what an approved plan isn't held to, and why."""
 _PLAIN = re.compile(r'[^\s,"{}\[\]][^,"{}\[\]\n]*')
-"""Text that stands in a line as it is; other text is quoted."""
+"""Text that is written without quotes; other text is quoted."""
 
 
 def plan_lines(plan: Plan) -> list[str]:
-    """Return what an approved plan is held to: a line each thing, in the order of the plan.
+    """Return what an approved plan is compared by: a line per item, in the order of the plan.
 
-    What sites change comes in the order of its words: a cloud answers in any order.
+    Changes of sites are sorted by text: a cloud returns them in any order.
     """
     lines: list[str] = []
     for field, value in _binding_fields(plan):
@@ -261,7 +261,7 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def _one_by_one(where: str, group: msgspec.Struct) -> Iterator[str]:
-    """Yield a line for each thing that a group of changes names."""
+    """Yield a line for each item that a group of changes names."""
     for field, value in _binding_fields(group):
         many = value if isinstance(value, tuple) else (value,)
         yield from (f"{where} {field}: {_text(one)}" for one in many)
@@ -295,7 +295,7 @@ def _name(item: msgspec.Struct) -> str:
 
 
 def _describe(fields: Iterable[tuple[str, Any]]) -> str:
-    """Return "field value, field value"; a resource stands in the line of its change."""
+    """Return "field value, field value"; a resource is named in the line of its change."""
     return ", ".join(
         _describe(_binding_fields(value))
         if isinstance(value, Resource)
@@ -305,7 +305,7 @@ def _describe(fields: Iterable[tuple[str, Any]]) -> str:
 
 
 def _binding_fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """Return the fields that a plan is held to; one left at its default says nothing."""
+    """Return the fields that a plan is compared by; fields with defaults are left out."""
     return [
         (name, field_value)
         for name, default in _fields(type(value))

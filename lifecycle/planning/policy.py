@@ -1,6 +1,6 @@
-"""Hold a spec against the organisation's policies before anything is planned or touched.
+"""Checks a spec against the organisation's policies before anything is planned or changed.
 
-No flag goes around it: a policy is changed in its file, by whoever owns that.
+No flag bypasses it: a policy is changed in its file, by its owner.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class PolicyError(LifecycleError):
 def refuse_breaches(
     spec_path: Path, loaded: Loaded, *, catalog: Catalog | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Judge a spec that has no errors; return what its policies only warn of.
+    """Check a spec that has no errors; return the warnings of its policies.
 
     Args:
-        spec_path: policies.yaml is looked for beside it.
+        spec_path: policies.yaml is searched for in its folder.
         loaded: the spec.
         catalog: machine types; default: gcluster's with the files that the spec names.
 
     Raises:
-        PolicyError: a policy of severity error is not kept, or the policies can't be read; exit
+        PolicyError: a policy of severity error is violated, or the policies can't be read; exit
             code REFUSED.
     """
     path = find_policies(spec_path)

@@ -1,4 +1,4 @@
-"""Fields that differ between two specs, as paths in the spec's own words, with their policies."""
+"""Fields that differ between two specs, as paths of the spec, with their update policies."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def field_lines(before: ClusterSpec, after: ClusterSpec) -> tuple[FieldLine, ...
 
 
 def policy_of(noun: type[SpecModel], field: str) -> UpdatePolicy:
-    """Return the policy of a field, which stands beside it in its class.
+    """Return the policy of a field, which is declared in its class.
 
     Raises:
-        KeyError: the class says nothing of the field.
+        KeyError: the class declares none for the field.
     """
     for owner in noun.__mro__:
         policies: dict[str, UpdatePolicy] = vars(owner).get("UPDATES", {})
@@ -92,7 +92,7 @@ def _maps(
             added: Disruption = "in-place" if policy == "in-place" else "none"
             yield _line(None, after[name], added, place)
         else:
-            # One entry that differs: of a map of nouns its fields say how much it disturbs.
+            # One entry that differs: of a map of entries its fields decide the disruption.
             yield from _values(before[name], after[name], policy, place)
 
 

@@ -1,6 +1,6 @@
 """The scheduler of a cluster, behind one interface: nodes with state and jobs, drain, resume.
 
-Three implementations: Slurm, asked on a controller, Kubernetes, asked by its API, and without a
+Three implementations: Slurm through a controller, Kubernetes through its API, and without a
 scheduler the processes on the nodes.
 """
 
@@ -16,7 +16,7 @@ MARK = "gcluster up: "
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One node as the scheduler sees it."""
+    """The scheduler's view of one node."""
 
     out: bool
     """No job can start on it."""
@@ -25,9 +25,9 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it is out, as an administrator, a health check or we wrote it."""
     silent: bool = False
-    """The scheduler waits for its answer: what it says of the node is from before."""
+    """The node doesn't respond to the scheduler: its state may be outdated."""
     unheard: bool = False
-    """The scheduler was started again, and has not heard of it since."""
+    """The scheduler was restarted, and the node has not registered since."""
 
     @property
     def is_ours(self) -> bool:
@@ -48,15 +48,15 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         return self.out and not self.jobs
 
 
-class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
-    """The scheduler did not answer, so nobody knows what runs where; the text says why."""
+class SchedulerSilent(Exception):  # noqa: N818  # named for what happened, as Unreachable
+    """The scheduler did not respond, so what runs where is unknown; the text says why."""
 
 
 class Scheduler(Protocol):
     """A cluster's scheduler. Every call may be repeated, and may raise SchedulerSilent."""
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
-        """Return the use of each node; one that the scheduler doesn't know is left out."""
+        """Return the use of each node; one that the scheduler doesn't have is left out."""
         ...
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
@@ -74,7 +74,7 @@ class Scheduler(Protocol):
     def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
         """Return job -> "PENDING", "RUNNING" ... of those that end where these nodes are no more.
 
-        Slurm ends a job in line that asks for a node by name once its configuration lacks that
-        node (slurm 24.11, job_mgr.c: "Invalid req_nodes"), and says NODE_FAIL of it.
+        Slurm ends a queued job that requests a node by name once its configuration lacks that node
+        (slurm 24.11, job_mgr.c: "Invalid req_nodes"), with state NODE_FAIL.
         """
         ...

@@ -34,10 +34,10 @@ RETRY_FIELDS = {
 
 
 class Kubernetes:
-    """The API, asked by kubectl on a control plane."""
+    """The API, through kubectl on a control plane."""
 
     def __init__(self, kubectl: Kubectl) -> None:
-        """Hold the way to the API; nothing is asked yet."""
+        """Set the API; nothing is queried yet."""
         self._kubectl = kubectl
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
@@ -75,7 +75,7 @@ class Kubernetes:
             self._ask("annotate", "nodes", *nodes, f"{DRAIN_REASON}-", f"{DRAINED_AT}-")
 
     def requeue(self, jobs: Collection[str]) -> None:
-        """Evict pods that come again; one whose job has no retry left goes on."""
+        """Evict pods that will be recreated; one whose job has no retry left continues."""
         wanted = set(jobs)
         try:
             pods = [pod for pod in see_pods(self._kubectl) if pod.id in wanted]
@@ -102,7 +102,7 @@ class Kubernetes:
         return [pod for node in nodes for pod in pods.get(node, ())]
 
     def _evict(self, pods: Iterable[PodSeen]) -> None:
-        """Ask for each pod's eviction; what its disruption budget forbids holds its node."""
+        """Request each pod's eviction; a pod whose disruption budget forbids it blocks its node."""
         for pod in pods:
             path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
             body = {
@@ -124,9 +124,10 @@ class Kubernetes:
 
 
 def _holds(pod: PodSeen, node: NodeSeen) -> bool:
-    """Whether a pod holds its node: Kubernetes gave up one that it deletes on a node that is away.
+    """Return whether a pod occupies its node: not one being deleted on an unreachable node.
 
-    It does so five minutes after the node's last word, and only the node itself can end the pod.
+    Kubernetes deletes it five minutes after the node's last heartbeat, and only the node itself can
+    end the pod.
     """
     return node.ready or not pod.leaving
 

@@ -29,7 +29,7 @@ def _have_jobs(state: UpState) -> bool:
 
 
 def _of_leaving(state: UpState) -> Scheduler:
-    """Return what knows of jobs on nodes that go: without a scheduler these, which must answer."""
+    """Return the scheduler of nodes to remove: without one these nodes, which must respond."""
     if isinstance(state.cluster.spec.scheduler, NoScheduler):
         compute = state.before.present.with_role("compute")
         return Processes(state.session, compute, must_answer=True)
@@ -77,7 +77,7 @@ def _build_slurm(state: UpState) -> None:
 
 
 def _await_answers(state: UpState) -> None:
-    """Wait until slurmctld has heard of the nodes: it, or they, may have just been started."""
+    """Wait until nodes have registered with slurmctld, after a restart of it or of them."""
     compute = state.nodes.inventory.with_role("compute")
     names = [host.name for host in compute if host.connection == "ssh"]
     if names and state.after.existing.has_scheduler:

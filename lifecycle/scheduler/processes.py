@@ -29,8 +29,8 @@ _SESSIONS = frozenset({
 # fmt: on
 """Programs of a login that does nothing; what is started from it counts by itself."""
 
-# Ids of people: login.defs' UID_MIN and above, but for those of systemd's dynamic users (61184 to
-# 65519, systemd's UIDS-GIDS) and the user nobody (65534). GPU processes of all users count: what
+# User ids of people: login.defs' UID_MIN and above, except systemd's dynamic users (61184 to 65519,
+# systemd's UIDS-GIDS) and the user nobody (65534). GPU processes of all users count: what
 # nvidia-smi lists, and the folders of amdkfd, which have the process ids as names.
 LOOK = f"""\
 [ ! -r {NOTICE} ] || {{ printf 'notice '; head -n 1 {NOTICE}; }}
@@ -43,24 +43,24 @@ echo end"""
 
 
 class Processes:
-    """The nodes themselves, each asked by SSH."""
+    """The nodes themselves, each queried over SSH."""
 
     def __init__(
         self, session: SshSession, hosts: Collection[Host], *, must_answer: bool = False
     ) -> None:
-        """Hold the connections; nothing is asked yet.
+        """Set the connections; nothing is queried yet.
 
         Args:
             session: reaches the hosts.
-            hosts: those that may be asked for.
-            must_answer: whether one without an answer is an error: programs may run there.
+            hosts: those that may be queried.
+            must_answer: whether an unreachable one is an error: programs may run there.
         """
         self._must_answer = must_answer
         self._session = session
         self._hosts = {host.name: host for host in hosts if host.connection == "ssh"}
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
-        """Return the use of each node; one that gives no answer is silent, or SchedulerSilent."""
+        """Return the use of each node; an unreachable one is silent, or raises SchedulerSilent."""
         answers = self._run(nodes, LOOK)
         if self._must_answer:
             _refuse_silent(answers)
@@ -109,7 +109,7 @@ def _refuse_silent(answers: Mapping[str, Answer]) -> None:
 
 
 def read_use(text: str) -> NodeUse:
-    """Read what `LOOK` printed."""
+    """Parse what `LOOK` printed."""
     lines = text.splitlines()
     if lines[-1:] != ["end"]:
         return NodeUse(out=False, silent=True)

@@ -13,14 +13,14 @@ from .slurm import Slurm
 
 
 def knows_use(spec: ClusterSpec, hosts: ClusterInventory) -> bool:
-    """Whether it can be known what runs on the hosts: by a scheduler, or without one by asking."""
+    """Whether it can be known what runs on the hosts: from a scheduler, or from the hosts."""
     if isinstance(spec.scheduler, NoScheduler):
         return any(host.connection == "ssh" for host in hosts.with_role("compute"))
     return hosts.has_scheduler
 
 
 def scheduler_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> Scheduler:
-    """Return the scheduler, asked on the controllers of `hosts`; without one these themselves.
+    """Return the scheduler on the controllers of `hosts`; without one the hosts themselves.
 
     Raises:
         LifecycleError: there is no controller (GC908).
@@ -30,7 +30,7 @@ def scheduler_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return Slurm(session, controller_of(hosts, session))
     if not hosts.has_scheduler:
-        controller_of(hosts, session)  # says so where there is none
+        controller_of(hosts, session)  # raises where there is none
     from .kubernetes import Kubernetes  # noqa: PLC0415  # its own
 
     return Kubernetes(kubectl_of(session, hosts))
@@ -53,7 +53,7 @@ def node_jobs(
 def scheduler_or_none(
     spec: ClusterSpec, existing: ClusterInventory, session: SshSession
 ) -> Scheduler | None:
-    """Return the scheduler that the spec names; None where nothing can be asked."""
+    """Return the scheduler that the spec names; None where it can't be queried."""
     if not knows_use(spec, existing):
         return None
     return scheduler_of(spec, existing, session)

@@ -16,7 +16,7 @@ _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_ou
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
 _LOOK = asking(f"--states={_ON_NODES} --format='%A|%N'")
 _PINNED = "squeue --noheader --format='%A|%T|%n'"
-"""Jobs that haven't ended, with the nodes that they ask for by name."""
+"""Jobs that haven't ended, with the nodes that they request by name."""
 _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
 _LIMIT_S = 30
 
@@ -25,7 +25,7 @@ class Slurm:
     """The controller's own commands, run there by SSH; scontrol as root."""
 
     def __init__(self, session: SshSession, controller: Host) -> None:
-        """Hold the way to the controller; nothing is asked yet."""
+        """Set the connection to the controller; nothing is queried yet."""
         self._session = session
         self._controller = controller
 
@@ -62,7 +62,7 @@ class Slurm:
         self._ask(as_root(self._controller, words))
 
     def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
-        """Return job -> state of those that ask for one of the nodes; raises SchedulerSilent."""
+        """Return job -> state of those that request one of the nodes; raises SchedulerSilent."""
         wanted = set(nodes)
         rows = (line.split("|") for line in self._run(_PINNED).splitlines())
         pinned = (row for row in rows if len(row) == 3 and row[2])  # noqa: PLR2004  # its columns

@@ -1,7 +1,7 @@
-"""Slurm's packages, built once a cluster for each distribution and architecture, kept for all.
+"""Slurm's packages, built once per cluster, distribution and architecture, and kept.
 
-A node of the kind builds them (`slurm-build.py` of role slurm_packages), as a unit of its own: it
-goes on when `up` is killed, and the next one follows it. Nodes are converged meanwhile and wait
+A node of the kind builds them (`slurm-build.py` of role slurm_packages), as a systemd unit: it
+continues when `up` is killed, and the next `up` follows it. Nodes are converged meanwhile and wait
 where they need the packages. The list of checksums carries a code made with the cluster's MUNGE
 key, which every node has before it takes them.
 """
@@ -33,7 +33,7 @@ WORK = "/var/cache/gcluster/slurm-build"
 """On a builder: KEY/PLATFORM has the packages and the log."""
 _STAGE = "slurm"
 _STEPS = 8
-"""Steps that slurm-build.py tells of; only for the progress."""
+"""Steps that slurm-build.py reports; only for the progress."""
 _LIMIT_S = 3 * 3600
 _LOST_S = 600
 """How long a builder may not answer."""
@@ -124,7 +124,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.key}/{self.platform}"
 
 
-class NotBuilt(Exception):  # noqa: N818  # it says what happened
+class NotBuilt(Exception):  # noqa: N818  # named for what happened
     """Why there are no packages: a line, and the last lines of the log."""
 
     def __init__(self, summary: str, detail: str = "") -> None:
@@ -142,9 +142,9 @@ def needed_builds(
     """Return the packages that the pools need, each once.
 
     Args:
-        compiled: its steps of role slurm_packages say what is built.
-        hosts: those that can be reached.
-        platforms: pool -> what its nodes are; a pool without an entry waits for a later run.
+        compiled: its steps of role slurm_packages define what is built.
+        hosts: the reachable ones.
+        platforms: pool -> its nodes' platform; a pool without an entry waits for a later run.
         serving: nodes that run jobs: they build only where no other can.
     """
     by_pool: dict[str, list[Host]] = {}
@@ -191,16 +191,16 @@ def build_slurm(
     munge_key: bytes,
     serving: frozenset[str] = frozenset(),
 ) -> threading.Thread | None:
-    """Begin to build what the mirror lacks; return the thread that sees to it, None: nothing to do.
+    """Start building what the mirror lacks; return the thread that does it, None: nothing to do.
 
-    What is there already is vouched for with the key of now. A build that fails is reported, and
-    told to the nodes that wait for it.
+    Existing packages are signed with the current key. A failed build is reported, also to the nodes
+    that wait for it.
 
     Args:
-        compiled: what the nodes are to run.
-        hosts: those that can be reached.
+        compiled: the nodes' steps.
+        hosts: the reachable ones.
         session: connections of the cluster.
-        report: gets the progress; it is called from the thread too.
+        report: receives the progress; it is called from the thread too.
         munge_key: of the cluster.
         serving: nodes that run jobs now.
     """
@@ -250,7 +250,7 @@ def vouch_for_packages(session: SshSession, controllers: Iterable[Host], munge_k
 
 
 class _Work:
-    """Builds, brings to the controllers, and tells how it goes."""
+    """Builds packages, copies them to the controllers, and reports progress."""
 
     def __init__(
         self, session: SshSession, report: Reporter, controllers: list[Host], munge_key: bytes
@@ -399,7 +399,7 @@ class _Work:
             self._session.run(controller, as_root(controller, words))
 
     def _fail(self, build: Build, error: NotBuilt) -> None:
-        """Tell people why, and the nodes that wait."""
+        """Report the reason to the user and to the waiting nodes."""
         summary = f"Slurm {build.version} has no packages for {build.platform}: {error}"
         reason = f"{summary}\n{error.detail}".encode()
         where = f"{MIRROR}/{build.place}"
@@ -428,7 +428,7 @@ _IS_BUILDING = 5
 
 
 def _not_built(build: Build, builder: Host, output: str) -> NotBuilt:
-    """Return what a builder says of its end: a line of what failed, then the log's last ones."""
+    """Return a builder's error: a line of what failed, then the log's last lines."""
     first, _, rest = output.strip().partition("\n")
     why = first.partition(": ")[2] if "was not built" in first else "the build ended"
     log = f"{builder.name}:{build.out}/log"

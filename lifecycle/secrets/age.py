@@ -52,7 +52,7 @@ class AgeIdentity:
 
     @classmethod
     def from_key(cls, identity: bytes, what: str) -> AgeIdentity:
-        """Return an identity that is at hand; messages call it `what`.
+        """Return an available identity; `what` is its name in messages.
 
         Raises:
             LifecycleError: it is malformed (GC905).
@@ -76,7 +76,7 @@ class AgeIdentity:
         """
         if make and self._own is not None:
             _make_identity(self._own)
-            self._identity = None  # what was read before may be gone: a `down` forgets it
+            self._identity = None  # what was read before may be deleted: a `down` does that
         return str(self._unlocked().to_public())
 
     def identity(self) -> bytes:
@@ -291,7 +291,7 @@ class AgeProvider:
             return not (self._is_own and record.reference)
 
     def is_own_of(self, record: KeyRecord) -> bool:
-        """Say whether gcluster's own identity opens a record, as far as can be known here."""
+        """Return whether gcluster's own identity opens a record, as far as can be known here."""
         if record.provider != "age":
             return False
         try:
@@ -333,7 +333,7 @@ class AgeProvider:
         )
 
     def _candidates(self, record: KeyRecord) -> Iterator[AgeIdentity]:
-        """Yield where the identity may be: as the record says, as the spec says, gcluster's own."""
+        """Yield the possible places of the identity: from record or spec, and gcluster's own."""
         seen: set[str] = set()
         named = (AgeIdentity(record.reference),) if record.reference else ()
         owns = self._owns()

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = timedelta(days=3650)
-"""Longer than clusters live: nothing of a node depends on a date that somebody has to remember."""
+"""Longer than clusters exist: no node depends on a renewal by hand."""
 _SKEW = timedelta(hours=1)
 """Clocks of nodes may be behind the one that issues."""
 _USAGES = {

@@ -1,7 +1,7 @@
-"""Where ciphertexts lie in a state: a new object for each version of a secret and each data key.
+"""Ciphertexts in a state: a new object for each version of a secret and each data key.
 
 `secrets/munge/000001.000002.json` is version 1 of a secret, encrypted for data key 2. An object is
-created once and never changed, so that whoever re-encrypts and whoever reads can't meet half-way.
+created once and never changed, so that re-encryption and reading can't interfere.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def fresh(box: bytes) -> Ciphertext:
 
 
 def fingerprint(box: bytes) -> str:
-    """Return what tells a ciphertext from others; it says nothing of what is in it."""
+    """Return a ciphertext's unique id, which reveals nothing of its content."""
     return hashlib.sha256(box).hexdigest()[:12]
 
 
@@ -118,10 +118,10 @@ def reencrypt(
 ) -> Reencrypted:
     """Encrypt all secrets for a new data key that is wrapped as the spec says.
 
-    One that was begun is finished, where the spec still says the same. For whoever holds a lock.
+    One that was begun is finished, where the spec is unchanged. Requires a lock.
 
     Raises:
-        LifecycleError: there are no secrets (GC908), or a data key can't be opened or made: then
+        LifecycleError: there are no secrets (GC908), or a data key can't be opened or created: then
             nothing was changed.
     """
     records = keyring.records()
@@ -156,9 +156,10 @@ def keys_in_use(store: StateStore, keyring: Keyring) -> dict[int, KeyRecord]:
 
 
 def finish_interrupted_removal(store: StateStore, keyring: Keyring) -> None:
-    """Move everything off the names that an unfinished `down` may still delete.
+    """Move everything away from the names that an unfinished `down` may still delete.
 
-    For whoever holds a lock and goes on with the cluster; without such a `down` it is one listing.
+    Requires a lock, and is for runs that continue with the cluster; without such a `down` it is one
+    listing.
 
     Raises:
         LifecycleError: as `reencrypt`.
@@ -234,7 +235,7 @@ def _remove_old(store: StateStore, keyring: Keyring, target: int) -> None:
     for place in places:
         if place.key < target and place.stem in done:
             store.delete(place.path)
-    left = {place.key for place in _stored(store)}  # whoever wrote meanwhile, without the lock
+    left = {place.key for place in _stored(store)}  # written meanwhile by others, without the lock
     for number in [n for n in keyring.records() if n < target and n not in left]:
         keyring.forget(number)
     keyring.forget_unused()

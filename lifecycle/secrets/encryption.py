@@ -29,7 +29,7 @@ class RotatedEncryption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rotate_encryption(run: Run, report: Reporter) -> RotatedEncryption:
-    """Encrypt all that is stored for a new data key, wrapped as the spec says; no host is asked.
+    """Encrypt all that is stored for a new data key, wrapped as the spec says; offline.
 
     Raises:
         LifecycleError: there is nothing (GC908), or one of both providers can't be used: then
@@ -47,9 +47,9 @@ def rotate_encryption(run: Run, report: Reporter) -> RotatedEncryption:
 
 
 def other_provider(cluster: Cluster) -> tuple[Diagnostic, ...]:
-    """Return a warning where the spec says another provider or key than the state's secrets have.
+    """Return a warning where the spec's provider or key differs from that of the state's secrets.
 
-    One where a change was begun and is not at its end, too. Needs no key.
+    Also where a change was begun and is unfinished. Needs no key.
     """
     keyring = cluster.vault.keyring
     records = keyring.records()

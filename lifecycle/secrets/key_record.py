@@ -1,13 +1,13 @@
-"""A cluster's data key as the state keeps it: encrypted by whom the spec's `secrets:` names.
+"""A cluster's data key in the state: encrypted by the provider in the spec's `secrets:`.
 
 A data key is an age identity (X25519). `keyring/000001.json` holds it wrapped, with its public
 half, for which the secrets are encrypted. It is created once and never changed; the newest one
 counts.
 
-Whoever is about to delete it says so first, by `keyring/000001.ended` (with the whole cluster) or
-`keyring/000001.moved` (what stays is encrypted for the next one). These objects stay: a number is
-never given again, nor are the names of what was encrypted for it. So a `down` that is held up in
-its last act and goes on when others broke its lock deletes nothing of theirs.
+A deletion is announced first, by `keyring/000001.ended` (with the whole cluster) or
+`keyring/000001.moved` (what is kept is encrypted for the next one). These objects are kept: a
+number is never used again, nor are the names of what was encrypted for it. So a `down` that is
+delayed in its last step and continues after others broke its lock deletes nothing of theirs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Public half: "age1..."."""
     provider: Kind
     wrapped_for: tuple[str, ...]
-    """The age recipient, or whom sops encrypted it for."""
+    """The age recipient, or sops' recipients."""
     reference: str = ""
     """Where the age identity was ("env:NAME"; "": gcluster's own, or unknown), or the file whose
     rule sops went by."""
@@ -38,7 +38,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by(self) -> str:
-        """How messages call whoever wrapped it."""
+        """Name of the wrapping provider in messages."""
         if self.provider == "age":
             return f"age (for {self.wrapped_for[0]})"
         return f"sops (for {', '.join(self.wrapped_for)})"
@@ -69,7 +69,7 @@ class KeyProvider(Protocol):
         ...
 
     def is_of(self, record: KeyRecord) -> bool:
-        """Say whether it would wrap for the same; True where that can't be known here."""
+        """Return whether it would wrap for the same recipient; True where that is unknown here."""
         ...
 
 

@@ -69,7 +69,7 @@ class Keyring:
 
     @cached_property
     def provider(self) -> KeyProvider:
-        """Who wraps new data keys: as the spec says."""
+        """The provider that wraps new data keys, from the spec."""
         if isinstance(self._secrets, SopsSecrets):
             return SopsProvider(self._secrets.file, self._secrets.age, self._folder)
         return self._age
@@ -83,7 +83,7 @@ class Keyring:
         return self._records(self._listed().there)
 
     def pending_deletion(self) -> set[int]:
-        """Return the numbers of the data keys that are there, and that a `down` began to forget."""
+        """Return the numbers of existing data keys, and of those that a `down` began to delete."""
         listed = self._listed()
         return listed.there & listed.forgotten
 
@@ -109,9 +109,9 @@ class Keyring:
         return self._listed().next
 
     def end(self, *, but_some: bool) -> tuple[int, ...]:
-        """Say that all data keys will be deleted; return their numbers, which nobody uses again.
+        """Announce the deletion of all data keys; return their numbers, which are never used again.
 
-        `but_some`: some of what they encrypt stays, for the next data key.
+        `but_some`: some of what they encrypt is kept, for the next data key.
         """
         listed = self._listed()
         numbers = listed.there
@@ -124,11 +124,11 @@ class Keyring:
         return tuple(sorted(numbers))
 
     def invalidate(self) -> None:
-        """Forget what was read: before this process held the lock, others may have started over."""
+        """Clear what was read: before this process held the lock, others may have started over."""
         self._read.clear()
 
     def data_key(self, record: KeyRecord) -> AgeIdentity:
-        """Return a data key, opened; its provider is asked once a process.
+        """Return a data key, opened; its provider is called once per process.
 
         Raises:
             LifecycleError: it can't be opened.
@@ -142,7 +142,7 @@ class Keyring:
         return self._opened[record]
 
     def make(self, number: int) -> KeyRecord:
-        """Make the data key of this number, wrapped as the spec says; an existing one is kept.
+        """Create the data key with this number, wrapped as the spec says; an existing one is kept.
 
         Raises:
             LifecycleError: the provider can't wrap it, or can't open what it wrapped.

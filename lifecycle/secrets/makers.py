@@ -77,7 +77,7 @@ ISSUED = {
 
 
 def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
-    """Return secret -> where the spec says it is (`references.py`)."""
+    """Return secret -> its reference in the spec (`references.py`)."""
     slurm, users = spec.scheduler, spec.users
     accounting = slurm.accounting if isinstance(slurm, SlurmScheduler) else None
     found = {
@@ -89,7 +89,7 @@ def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _alert_secrets(spec: ClusterSpec) -> dict[str, str]:
-    """Return what Alertmanager needs to reach whoever is sent alerts."""
+    """Return what Alertmanager needs to reach the receivers of alerts."""
     alerts = spec.monitoring.alerts if spec.monitoring is not None else None
     references = {} if alerts is None else alerts.references
     return {f"{ALERTS_PREFIX}{name}": reference for name, reference in references.items()}
@@ -168,7 +168,7 @@ def make_secrets(vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]) 
 
 
 def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
-    """Return what makes a secret; nodes know the signer of their bundles by its public half."""
+    """Return the function that creates a secret; nodes verify bundles with its public key."""
     if secret.startswith(KEY_PREFIX):
         return tunnel_key
     if secret == AUTHORITY_SECRET or secret in ISSUED:

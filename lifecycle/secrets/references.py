@@ -1,8 +1,9 @@
-"""Secrets where the spec says they are: read when they are needed, never shown.
+"""References to secrets in the spec: read when they are needed, never shown.
 
-`env:NAME`, `file:PATH`, `sops:FILE#KEY`, `ansible-vault:FILE#KEY`, and what the secret manager of
-a cloud keeps: `aws-secret:ARN`, `gcp-secret:projects/P/secrets/S`, `azure-secret:https://V.vault.azure.net/
-secrets/S`. `#KEY` is a key of a map (dots go deeper); without it the whole is the secret.
+`env:NAME`, `file:PATH`, `sops:FILE#KEY`, `ansible-vault:FILE#KEY`, and secrets in the secret
+manager of a cloud: `aws-secret:ARN`, `gcp-secret:projects/P/secrets/S`,
+`azure-secret:https://V.vault.azure.net/ secrets/S`. `#KEY` is a key of a map (dots go deeper);
+without it the whole is the secret.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import yaml
 from ...stacks.provider import ProviderError
 
 _LIMIT_S = 60
-"""For a program that may ask a key management service."""
+"""Timeout of a program that may call a key management service."""
 
 
 class UnreadableSecret(Exception):  # noqa: N818  # reads as the fact that it is
-    """A secret can't be read; the message says why and never quotes what was there."""
+    """A secret can't be read; the message says why and never quotes the content."""
 
     def __init__(self, why: str, *, is_absent: bool = False) -> None:
         """Hold the reason; `is_absent`: there is none at that place, as far as can be known."""
@@ -77,7 +78,7 @@ def _ansible_vault(file: str) -> str:
 
 
 def _run_program(program: str, *arguments: str) -> str:
-    """Return what a program prints; it has no terminal, so it can't ask for a password."""
+    """Return a program's output; it has no terminal, so it can't prompt for a password."""
     try:
         done = subprocess.run(
             [program, *arguments],

@@ -17,7 +17,7 @@ from .key_record import KeyRecord, damaged
 OLDEST = (3, 9, 0)
 """The first with subcommands `encrypt` and `decrypt` (its changelog)."""
 _LIMIT_S = 60
-"""For a program that may ask a key management service."""
+"""Timeout of a program that may call a key management service."""
 _VERSION = re.compile(r"^sops (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 _INPUT = "/dev/stdin"
 _RECIPIENTS = (
@@ -29,7 +29,7 @@ _RECIPIENTS = (
     "SOPS_PGP_FP",
     "SOPS_VAULT_URIS",
 )
-"""Variables that name recipients: the spec alone says for whom."""
+"""Variables that name recipients, removed: only the spec names them."""
 _NO_KEY, _MAC = 128, 51
 """Exit codes: no key of this machine opens it; its content was changed (cmd/sops/codes)."""
 _CIPHERTEXT = "ENC["
@@ -40,9 +40,9 @@ def encrypt(plaintext: bytes, folder: Path, *, name: str, age: tuple[str, ...]) 
 
     Args:
         plaintext: goes to sops on its standard input.
-        folder: where the search for .sops.yaml begins.
+        folder: start of the search for .sops.yaml.
         name: the file whose rule in .sops.yaml decides, where `age` is empty.
-        age: recipients; no .sops.yaml has a say then.
+        age: recipients; .sops.yaml is ignored then.
 
     Raises:
         LifecycleError: sops is missing or too old (GC1162), or refuses (GC1163).
@@ -69,7 +69,7 @@ def decrypt(ciphertext: bytes, folder: Path) -> bytes:
 
 
 def recipients(ciphertext: bytes) -> tuple[str, ...]:
-    """Return for whom sops encrypted: age recipients, and the names of keys elsewhere."""
+    """Return sops' recipients: of age, and the names of keys elsewhere."""
     output = _read(ciphertext).get("sops", {})
     found = [output, *output.get("key_groups", [])]
     names = [
@@ -124,7 +124,7 @@ def _start(
     command: list[str], data: bytes, folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[bytes]:
     try:
-        # No terminal: a key that is locked by a passphrase can't be asked for.
+        # No terminal: sops can't prompt for a key's passphrase.
         return subprocess.run(
             command,
             input=data,
@@ -142,11 +142,11 @@ def _start(
 
 
 def _program(folder: Path) -> str:
-    """Return the path of a sops that knows what is asked of it."""
+    """Return the path of a sops that is new enough."""
     program = shutil.which("sops")
     if program is None:
         raise _unusable("the program sops is not installed")
-    # Without that word it asks the network for its newest version.
+    # Without this argument it queries the network for its newest version.
     command = [program, "--disable-version-check", "--version"]
     output = _start(command, b"", folder, dict(os.environ)).stdout.decode(errors="replace")
     found = _VERSION.search(output)
@@ -176,7 +176,7 @@ def _read(output: bytes) -> dict[str, Any]:
 
 
 _NAME = "gcluster.secrets"
-"""What is encrypted is called so where no rule of .sops.yaml is asked."""
+"""File name given to sops where no rule of .sops.yaml is used."""
 _PROOF_BYTES = 32
 
 
@@ -191,7 +191,7 @@ class SopsProvider:
 
     @property
     def by(self) -> str:
-        """The recipients, or the file whose rule says who they are."""
+        """The recipients, or the file whose rule names them."""
         whom = f"for {', '.join(self._age)}" if self._age else f".sops.yaml for {self._file}"
         return f"sops ({whom})"
 
@@ -215,11 +215,11 @@ class SopsProvider:
         )
 
     def unwrap(self, record: KeyRecord) -> bytes:
-        """Have a data key decrypted: what is kept says itself by whom."""
+        """Decrypt a data key: the ciphertext itself names its recipients."""
         return decrypt(record.wrapped, self._folder)
 
     def is_of(self, record: KeyRecord) -> bool:
-        """Compare the recipients, or the file's name: what its rule says now isn't looked at."""
+        """Compare the recipients, or the file's name; its rule's current content is ignored."""
         if record.provider != "sops":
             return False
         if self._age:

@@ -97,10 +97,10 @@ class SecretVault:
         return self._version(name)
 
     def keep(self, name: str, value: bytes) -> SecretVersion:
-        """Keep a secret that somebody else made: a version more where it differs from the newest.
+        """Store a secret from outside: a new version where it differs from the newest.
 
         Raises:
-            LifecycleError: the data key can't be opened or made.
+            LifecycleError: the data key can't be opened or created.
         """
         newest = self._newest(name)
         if newest is None or self.reveal(name) != value:
@@ -152,10 +152,10 @@ class SecretVault:
         return self.keyring.data_key(records[place.key]).decrypt(found, what)
 
     def prove(self) -> None:
-        """Go on where secrets can be read and made; nothing is kept.
+        """Check that secrets can be read and created; nothing is stored.
 
         Raises:
-            LifecycleError: the data key can't be opened, or whoever shall wrap the first can't.
+            LifecycleError: the data key can't be opened, or the provider can't wrap the first.
         """
         records = keys_in_use(self._store, self.keyring)
         if records:
@@ -175,13 +175,14 @@ class SecretVault:
             yield paths
 
     def forget_all(self, go_on: Callable[[], None], *, but: str = "") -> None:
-        """Delete every ciphertext, the data keys, and the identity if gcluster made it.
+        """Delete every ciphertext, the data keys, and the identity if gcluster created it.
 
-        What is deleted is listed first, under names that nobody uses again from then on: whoever
-        is held up in here and loses the lock deletes nothing of those who took it.
+        What is deleted is listed first, under names that are never used again: a process that is
+        delayed here and loses the lock deletes nothing of the next holder.
 
         Args:
-            go_on: raises where this process holds the lock no more; asked before the first delete.
+            go_on: raises where this process no longer holds the lock; called before the first
+                delete.
             but: a secret to keep, under a new data key.
 
         Raises:
@@ -305,7 +306,7 @@ def _sweep(base: Path) -> None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Say whether it is a real directory of this user: others may write to the base, too."""
+    """Return whether it is a real directory of this user: others may write to the base, too."""
     try:
         found = directory.lstat()
     except OSError:

@@ -1,15 +1,15 @@
-"""Plans which nodes to test together next, until the nodes or links at fault are left: no I/O.
+"""Plans which nodes to test together, until the faulty nodes or links are isolated: no I/O.
 
 A test is an AllReduce over a set of two nodes or more. It fails when the set holds a bad node, or
 both ends of a bad link; so one that passes clears its nodes and all links between them. Blocks are
-tested first, one beside the other; then halves of what failed; a single suspect beside nodes that
+tested first, concurrently; then halves of what failed; a single suspect together with nodes that
 were cleared; and when all nodes are cleared and it still fails, links, halving them too. In the end
-what was never together without a fault in it is tested. A round is sets without a node in common,
-so they can run at the same time.
+pairs that were never in a set that passed are tested. A round is sets without a node in common, so
+they can run at the same time.
 
-A link is named when nothing else can explain a failure, a node when it failed beside two that were
-cleared: two bad links at one node are that node's fault. Two bad links between the same two blocks
-are the fault of what connects these. Rounds are bounded; what is open then is undecided.
+A link is named when nothing else can explain a failure, a node when it failed together with two
+that were cleared: two bad links at one node are that node's fault. Two bad links between the same
+two blocks are the fault of what connects these. Rounds are bounded; what is open then is undecided.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Bisection:
 
         Args:
             nodes: all that took part, two or more.
-            blocks: which of them stand in one block; those in none count as one more.
+            blocks: which of them share a block; those in none count as one more.
             rounds: most rounds; None: enough for a few faults.
         """
         left, parts = dict.fromkeys(nodes), []
@@ -65,8 +65,8 @@ class Bisection:
         self._names = [name for part in parts for name in part]
         self._index = {name: number for number, name in enumerate(self._names)}
         self._blocks = [self._mask(part) for part in parts]
-        self._cleared = [0] * len(self._names)  # with whom each was in a set that passed
-        self._forbidden = [0] * len(self._names)  # with whom each is known to fail
+        self._cleared = [0] * len(self._names)  # the partners of each in a set that passed
+        self._forbidden = [0] * len(self._names)  # the partners with which each fails
         self._bad = 0
         self._links: list[tuple[int, int]] = []
         self._probed: set[tuple[int, int]] = set()

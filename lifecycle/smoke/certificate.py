@@ -43,10 +43,10 @@ def certificate(
     """Return the certificate as JSON values.
 
     Args:
-        spec_hash: SHA-256 of the spec that the cluster was brought to.
+        spec_hash: SHA-256 of the spec that was applied.
         inventory: the hosts that were tested, and their controller.
         result: of the AllReduce.
-        session: asks the hosts for their software.
+        session: SSH to the hosts, to read their software.
     """
     simulated = result.verdict.simulated
     return {
@@ -72,9 +72,9 @@ def certificate(
 
 
 def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict[str, str]]:
-    """Return part -> version -> hosts (as a range), as the hosts themselves say it.
+    """Return part -> version -> hosts (as a range), as the hosts report it.
 
-    A part that a host doesn't have is left out. Hosts that gave no answer are under "unknown".
+    A part that a host doesn't have is left out. Unreachable hosts are under "unknown".
     """
     asked = [host for host in inventory.hosts if host.connection == "ssh"]
     answers = session.run_many(asked, _ASK, timeout_s=30)
@@ -98,7 +98,7 @@ def _with_api_facts(
     session: SshSession,
     found: defaultdict[str, defaultdict[str, list[str]]],
 ) -> None:
-    """Add what the API says of nodes that nobody logs in to."""
+    """Add what the API reports of nodes without SSH."""
     from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
 
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}

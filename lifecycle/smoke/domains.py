@@ -28,7 +28,7 @@ def fabric_domains(
 
 
 def machine_of(catalog: Catalog, host: Host) -> Machine | None:
-    """Return a host's machine type; None: it has none, or one that the catalog doesn't know."""
+    """Return a host's machine type; None: it has none, or one that is not in the catalog."""
     return catalog.machines.get(host.machine or "")
 
 
@@ -66,8 +66,8 @@ of each other, and a port that came up with half its lanes or speed reaches 0.5.
 
 _VERBS = frozenset({"infiniband", "roce"})
 _HCAS = "cat /var/lib/gcluster/rails 2>/dev/null"
-"""The list that a node's health check keeps: other ports, for storage or without a cable, are no
-rails. Nothing is there where they can't be told apart."""
+"""The list of a node's health check: other ports, for storage or without a cable, are no rails.
+Empty where they can't be distinguished."""
 _INTERFACES = """
 cd /sys/class/net && for name in *; do
   case $name in eth*) ;; *) [ -e $name/device ] || continue ;; esac
@@ -98,7 +98,7 @@ def rails_of(session: SshSession, hosts: Sequence[Host], fabric: Fabric | None) 
 
 
 def rail_environment(rail: str, fabric: Fabric | None) -> tuple[tuple[str, str], ...]:
-    """Return the variables that keep ranks to one NIC; "=" asks NCCL for exactly that name.
+    """Return the variables that keep ranks to one NIC; "=" makes NCCL match exactly that name.
 
     Source: NCCL's documentation, environment variables NCCL_IB_HCA and NCCL_SOCKET_IFNAME; Open
     MPI's parameter btl_tcp_if_include is for our own payload.

@@ -45,8 +45,8 @@ def cached_verdict(
 
     Args:
         cluster: whose gate.
-        existing: the hosts there are: one that was started again, or is new, ends the certificate.
-        session: asks them.
+        existing: the hosts that exist: a restarted or new one invalidates the certificate.
+        session: SSH to them.
     """
     certificate = last_certificate(cluster)
     if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
@@ -64,10 +64,10 @@ def reasons_against(
     session: SshSession,
     unsettled: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Say why a certificate doesn't hold any more for the nodes there are; (): it does.
+    """Return why a certificate is no longer valid for the existing nodes; (): it is.
 
-    Nodes that converge themselves are too many to ask each: of them the names are compared, and
-    what `drift` saw of them counts.
+    Nodes that converge themselves are too many to query: their names are compared, and the result
+    of `drift` counts.
     """
     compute = existing.real.with_role("compute")
     asked = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
@@ -76,14 +76,14 @@ def reasons_against(
 
 
 def note_drift(cluster: Cluster, seen: Mapping[str, Sequence[str]]) -> None:
-    """End the certificate where members are otherwise than when they were tested.
+    """Invalidate the certificate where members differ from when they were tested.
 
-    It stays ended, whatever becomes of the drift, until the gate is passed again. Needs no lock:
-    who else notes something at the same time has seen as much.
+    It stays invalid, whatever becomes of the drift, until the gate is passed again. Needs no lock:
+    a concurrent writer records the same.
 
     Args:
         cluster: whose certificate.
-        seen: node -> how it deviates, of those that answered (`drift.asking.deviations`).
+        seen: node -> how it deviates, of those that responded (`drift.asking.deviations`).
     """
     certificate = last_certificate(cluster)
     if certificate is None or _ended_by_drift(cluster, certificate):

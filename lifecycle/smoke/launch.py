@@ -43,7 +43,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     """Name of the job: unique, so that this one and no other is cancelled."""
     label: str
-    """Tells the runs of one command apart, in the names of their logs."""
+    """Distinguishes the runs of one command, in the names of their logs."""
     partition: str
     nodes: tuple[str, ...]
     min_bytes: int
@@ -54,7 +54,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs of a node, each with a rank of nccl-tests; 0: none that are real, so our own payload
     runs on the processors, one rank a node."""
     qos: str = ""
-    """The QOS that the job asks for; "": the cluster keeps no accounts."""
+    """The QOS of the job; "": the cluster has no accounts."""
     environment: tuple[tuple[str, str], ...] = ()
     """More variables for the ranks, such as the NICs to use."""
     apart: bool = False
@@ -110,7 +110,7 @@ _IN_CONTAINER = {
     "NVIDIA_VISIBLE_DEVICES": "all",
     "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
 }
-"""What role mpi writes into /etc of nodes, and what images with CUDA say to NVIDIA's hook."""
+"""What role mpi writes into /etc of nodes, and what images with CUDA set for NVIDIA's hook."""
 
 
 def in_container(launch: Launch, vendor: str) -> Launch:
@@ -146,7 +146,7 @@ def launches(
         spec: the cluster.
         compute: the hosts to test.
         job: stem of the jobs' names.
-        catalog: says what joins the hosts, and how many GPUs each has.
+        catalog: has the hosts' fabric, and the number of their GPUs.
     """
     found: list[Launch] = []
     for domain in fabric_domains(spec, catalog, compute):

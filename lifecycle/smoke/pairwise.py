@@ -38,7 +38,7 @@ def pair_rounds(nodes: Sequence[str], partners: int = PARTNERS) -> tuple[tuple[P
     every, rounds = len(rest), min(partners, len(rest))
     found = []
     for number in range(rounds):
-        turn = number * every // rounds  # far apart, so that partners stand in other places
+        turn = number * every // rounds  # far apart, so that partners are in other places
         turned = [first, *rest[turn:], *rest[:turn]]
         half = len(turned) // 2
         met = zip(turned[:half], reversed(turned[half:]), strict=True)
@@ -58,9 +58,9 @@ def slow_parts(
 ) -> tuple[Fault, ...]:
     """Return the nodes at fault, and the links that are slow between two that are not.
 
-    Two slow links between the same two blocks, without a node in common and with no fast one beside
-    them, are the fault of what connects the blocks. () where nothing stands out: two nodes alone,
-    or all alike.
+    Two slow links between the same two blocks, without a node in common and with no fast one
+    between these blocks, are the fault of what connects the blocks. () where nothing differs: two
+    nodes alone, or all equal.
     """
     limit, bad = _limit(_best(speeds)), suspects(speeds)
     block_of = {node: number for number, block in enumerate(blocks) for node in block}
@@ -94,7 +94,7 @@ def _best(speeds: Mapping[Pair, float]) -> dict[str, float]:
 
 
 def _limit(best: Mapping[str, float]) -> float:
-    """Return the bus bandwidth below which a node's best pair stands out."""
+    """Return the bus bandwidth below which a node's best pair counts as slow."""
     if not best:
         return 0.0
     middle = median(best.values())

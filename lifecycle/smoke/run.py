@@ -1,4 +1,4 @@
-"""Runs the AllReduce of each fabric domain on its idle nodes, and looks for what made it fail."""
+"""Runs the AllReduce of each fabric domain on its idle nodes, and locates a failure's cause."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MIN_NODES = 2
 
 RAIL_SHARE = 0.6
 """Of a GPU's own NICs, where each rail is tested by itself: a dead one, or one at half its speed,
-leaves half at most, for its GPU then shares another's."""
+leaves half at most, since its GPU then shares another's."""
 
 
 class UnprovenError(LifecycleError):
@@ -52,7 +52,7 @@ class UnprovenError(LifecycleError):
 
 
 _NO_FLOOR_ASKED = "no floor: the spec has none (smoke.allreduce.floor)"
-"""Of GPUs that are real it is said that nothing judges their speed."""
+"""For real GPUs a note is added that their speed is not judged."""
 
 
 class SmokeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,14 +86,14 @@ def run_allreduce(
     """Run the AllReduce of each fabric domain over the compute hosts of `inventory` that are idle.
 
     Args:
-        spec: says the message sizes, the iterations and the floor.
+        spec: has the message sizes, the iterations and the floor.
         inventory: the hosts to test, and the controller to start the job from.
-        session: reaches the controllers.
+        session: SSH to the controllers.
         run_dir: where the logs are kept.
         report: receives an event for every message size.
-        catalog: says what the fabrics of the machine types reach, for an automatic floor.
+        catalog: has the bandwidths of the machine types' fabrics, for an automatic floor.
         limit_s: seconds until a small job is cancelled; more for large messages and many nodes.
-        bisect: whether to look for what is at fault when one fails.
+        bisect: whether to locate the fault when one fails.
 
     Raises:
         LifecycleError: there is no controller, or no compute host to test.
@@ -153,10 +153,10 @@ def run_allreduce(
 
 
 def lacking(spec: ClusterSpec, everyone: tuple[Host, ...], idle: tuple[Host, ...]) -> str:
-    """Say what keeps an AllReduce over the idle hosts from proving the cluster; "": nothing.
+    """Return why an AllReduce over the idle hosts can't prove the cluster; "": it can.
 
-    It takes two nodes to prove a network, and of a pool as many as it may go live with. A cluster
-    of one compute node has no network between nodes to prove.
+    A network needs two nodes for a proof, and a pool as many as its quorum. A cluster of one
+    compute node has no network between nodes to prove.
     """
     if len(idle) < min(MIN_NODES, len(everyone)):
         return f"{len(idle)} of {len(everyone)} compute nodes is idle, and it takes {MIN_NODES}"
@@ -230,7 +230,7 @@ class _Gate:
         return (self._runner.run(inside, self._expectation(inside)),)
 
     def prove_rails(self, launch: Launch, run: SmokeRun) -> tuple[SmokeRun, ...]:
-        """Run each rail by itself where no counter told what it carried; () where none need be."""
+        """Run each rail by itself where no counter showed its traffic; () where none is needed."""
         floor = self._rail_floor(launch)
         if not run.verdict.passed or not run.verdict.rails.startswith("not proven") or not floor:
             return ()
@@ -257,7 +257,7 @@ class _Gate:
         )
 
     def _rail_floor(self, launch: Launch) -> float | None:
-        """Return the bus bandwidth of one GPU a node, in GB/s, that a dead rail can't reach."""
+        """Return the bus bandwidth of one GPU per node, in GB/s, that a dead rail can't reach."""
         host = self._hosts(launch)[0]
         machine, fabric = (
             machine_of(self._catalog, host),
@@ -266,7 +266,7 @@ class _Gate:
         if machine is None or fabric is None or fabric.floor is None or not launch.can_split:
             return None
         speeds = [nic.count * (nic.gbps or 0) for nic in fabric_nics(machine, fabric)]
-        # What a fabric is known to reach must be more than what is left with a rail dead: half.
+        # A fabric's known bandwidth must be more than what is left with a dead rail: half.
         if len(launch.nodes) < MIN_NODES or fabric.floor.factor < RAIL_SHARE or not all(speeds):
             return None
         return RAIL_SHARE * sum(speeds) / 8 / launch.gpus or None
@@ -332,7 +332,7 @@ class _Gate:
 
 
 def _is_worth(launch: Launch, run: SmokeRun) -> bool:
-    """Whether smaller AllReduces may tell more: not where the counters named each bad rail."""
+    """Whether smaller AllReduces can show more: not where the counters named each bad rail."""
     causes = {reason.code for reason in run.verdict.reasons} & WORTH_SEARCHING
     return bool(causes) and run.started and len(launch.nodes) > 1
 
@@ -348,9 +348,9 @@ def launcher_of(
     catalog: Catalog,
     report: Reporter,
 ) -> Launcher:
-    """Return what starts AllReduces on the hosts of `inventory`.
+    """Return the launcher of AllReduces on the hosts of `inventory`.
 
-    `report` hears when something of one is left.
+    `report` is called when something of one is left.
     """
     if isinstance(spec.scheduler, NoScheduler):
         return SshLauncher(session, inventory.with_role("compute"))

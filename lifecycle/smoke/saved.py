@@ -31,7 +31,7 @@ _Entry = TypeVar("_Entry")
 
 
 class SavedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on a saved log, and what it says."""
+    """The verdict on a saved log, and the log's content."""
 
     verdict: Verdict
     log: AllReduceLog
@@ -126,14 +126,14 @@ def rails_wanted(
     *,
     simulated: bool,
 ) -> Rails | None:
-    """Return which NICs must carry the messages of an AllReduce over machines that are alike.
+    """Return which NICs must carry the messages of an AllReduce over identical machines.
 
     Args:
-        fabric: what joins them.
+        fabric: the fabric between them.
         machine: their type; None: not known.
         nodes: N, 1 or more.
         devices: the rails' names where they are known.
-        simulated: whether processors stand in for the GPUs, over sockets.
+        simulated: whether processors replace the GPUs, over sockets.
     """
     if simulated or "NET/Socket" in fabric.channels:
         return Rails(count=1, layer="socket")
@@ -146,7 +146,7 @@ def rails_wanted(
         return Rails(count=0, uncounted=f"no port counter of {fabric.nic_kind} is known")
     nics = fabric_nics(machine, fabric) if machine else []
     named = tuple(devices)
-    # An EFA's driver says EDR of every generation; Google's machines see a part of a NIC.
+    # EFA's driver reports EDR for every generation; Google's machines see a part of a NIC.
     speeds = [nic.gbps for nic in nics if nic.gbps] if fabric.plugin == "ofed" else []
     return Rails(
         count=len(named) or sum(nic.count for nic in nics),
@@ -172,7 +172,7 @@ def _known_logs(kind: str, name: str, entries: Mapping[str, _Entry], where: str)
 
 
 def describe_domains(todo: tuple[Launch, ...]) -> Diagnostic:
-    """Say which AllReduces there are when one can't hold all nodes."""
+    """Describe the AllReduces when one can't hold all nodes."""
     return Diagnostic(
         code="GC932",
         severity=Severity.NOTE,
@@ -183,7 +183,7 @@ def describe_domains(todo: tuple[Launch, ...]) -> Diagnostic:
 
 
 def left_out(nodes: Iterable[str]) -> Diagnostic:
-    """Say which nodes were not tested."""
+    """Report which nodes were not tested."""
     return Diagnostic(
         code="GC935",
         severity=Severity.WARNING,
@@ -193,7 +193,7 @@ def left_out(nodes: Iterable[str]) -> Diagnostic:
 
 
 def located_fault(located: Located, nodes: str) -> Diagnostic:
-    """Say where the fault of a failed AllReduce is."""
+    """Report the fault of a failed AllReduce."""
     found = fault_lines(located)
     return Diagnostic(
         code="GC934",
@@ -205,7 +205,7 @@ def located_fault(located: Located, nodes: str) -> Diagnostic:
 
 
 def fault_lines(located: Located) -> list[str]:
-    """Return each fault in words: "node gpu003", "the link between gpu001 and gpu007"."""
+    """Return each fault as text: "node gpu003", "the link between gpu001 and gpu007"."""
     return [*map(_describe, located.faults), *(f"rail {rail}" for rail in located.rails)]
 
 

@@ -20,7 +20,7 @@ from .launching.job import JobRunner, SmokeRun
 from .pairwise import Pair, pair_rounds, slow_parts, suspects
 
 SLOWNESS: frozenset[Code] = frozenset({"below-floor", "dead-rail", "slow-rail"})
-"""What is looked for by comparing pairs."""
+"""Faults that are located by comparing pairs."""
 
 WORTH_SEARCHING: frozenset[Code] = frozenset(
     {
@@ -33,7 +33,7 @@ WORTH_SEARCHING: frozenset[Code] = frozenset(
         "unreadable",
     }
 )
-"""What one node, link or rail can be the cause of; the rest is how the test was asked for."""
+"""Faults that one node, link or rail can cause; others are of the test's parameters."""
 
 LONGEST_S = 900.0
 """Seconds after which no further round is begun."""
@@ -53,7 +53,7 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Search:
-    """Looks for what made one AllReduce fail."""
+    """Locates the cause of one failed AllReduce."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Search:
     def locate(self, blocks: Iterable[Iterable[str]], report: Reporter, stage: str) -> Located:
         """Test parts of the nodes until the faults are named, or time or rounds run out.
 
-        What is slow is found by comparing pairs, for a floor of two nodes is NVLink's and says
-        nothing of their network; what fails in another way by halving.
+        Slow parts are found by comparing pairs, since a floor of two nodes is NVLink's and not
+        their network's; other failures by halving.
         """
         if self._only_slow and len(self._launch.nodes) > _PAIR:
             return self._compare_pairs(blocks, report, stage)
@@ -166,7 +166,7 @@ class Search:
         expected = self._expect(launch)
         if (
             apart or not self._was_slow
-        ):  # pairs are compared; whoever looks for wrong numbers must not stop at a slow moment
+        ):  # pairs are compared; a search for wrong numbers must not stop at a slow run
             expected = msgspec.structs.replace(expected, floor=None)
         return self._runner.run(launch, expected)
 
@@ -189,7 +189,7 @@ def _speed(run: SmokeRun) -> float:
 
 
 def _again(speeds: Mapping[Pair, float], nodes: Sequence[str]) -> list[tuple[Pair, ...]]:
-    """Return a round of the suspects, each with a node that stands well and that it has not met."""
+    """Return a round of the suspects, each with a good node that it was not tested with yet."""
     bad = suspects(speeds)
     met = {frozenset(pair) for pair in speeds}
     free = [node for node in nodes if node not in bad]

@@ -11,17 +11,17 @@ from ..kubernetes import kubectl
 from ..nodes.ssh import SshSession, Unreachable
 
 Starts: TypeAlias = Mapping[str, str]
-"""Node -> what tells its start from any other; nodes that gave no answer are left out."""
+"""Node -> id of its boot; unreachable nodes are left out."""
 
 # A container has its host's boot id, so the start of its first process counts too.
 READ = "echo $(cat /proc/sys/kernel/random/boot_id):$(awk '{print $22}' /proc/1/stat)"
 """The shell line that prints it: the kernel's boot id, and clock ticks from there to process 1."""
 _NAMED = 3
-"""Deviations that are told one by one."""
+"""Most deviations that are listed one by one."""
 
 
 def read_starts(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
-    """Ask the compute nodes when they were started, all at once."""
+    """Query the compute nodes' boot ids, all at once."""
     compute = inventory.with_role("compute")
     asked = [host for host in compute if host.connection == "ssh" and host.address]
     answers = session.run_many(asked, READ, timeout_s=20)
@@ -47,16 +47,16 @@ def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> dict[str
 
 
 def members(tested: Iterable[str], starts: Starts) -> dict[str, str]:
-    """Return what a certificate keeps of its members: node -> its start, "" where it said none."""
+    """Return a certificate's record of its members: node -> its boot id, "" where unknown."""
     return {name: starts.get(name, "") for ranges in tested for name in expand(ranges)}
 
 
 def drift_reasons(certificate: Mapping[str, Any], seen: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say which members are otherwise than when they were tested, and how; []: none is.
+    """Return which members differ from when they were tested, and how; []: none does.
 
     Args:
         certificate: as stored; it has how its members deviated then.
-        seen: node -> how it deviates now from what its steps left, of the nodes that answered.
+        seen: node -> how it deviates now from what its steps left, of the nodes that responded.
     """
     kept, then = certificate.get("members"), certificate.get("deviations")
     tested = then if isinstance(then, Mapping) else {}
@@ -73,13 +73,13 @@ def drift_reasons(certificate: Mapping[str, Any], seen: Mapping[str, Sequence[st
 def stale_reasons(
     certificate: Mapping[str, Any], there: Iterable[str], starts: Starts, unsettled: Iterable[str]
 ) -> tuple[str, ...]:
-    """Say why a certificate doesn't hold for the cluster any more; (): it does.
+    """Return why a certificate is no longer valid for the cluster; (): it is.
 
     Args:
         certificate: as stored; one of an older version names no members and can't be compared.
         there: the compute nodes that are wanted and exist now.
-        starts: when they were started, of those that answered.
-        unsettled: nodes that aren't as the spec says.
+        starts: their boot ids, of those that responded.
+        unsettled: nodes that differ from the spec.
     """
     kept = certificate.get("members")
     if not isinstance(kept, Mapping):

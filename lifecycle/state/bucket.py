@@ -36,7 +36,7 @@ class Bucket(Protocol):
         ...
 
     def replace(self, key: str, data: bytes) -> None:
-        """Write an object whole: a reader sees the old bytes or the new ones."""
+        """Write an object atomically: a reader sees the old bytes or the new ones."""
         ...
 
     def get(self, key: str) -> bytes | None:
@@ -120,7 +120,7 @@ _NO_DIRECTORY = "check that the path is a directory that you may read and write"
 
 
 def broken(name: str, what: str, error: Exception, hint: str = "") -> LifecycleError:
-    """Build the error for a store that refuses; the library's own words are its detail."""
+    """Return the error for a failed request; the library's message is its detail."""
     reason = str(error).partition("\n\n")[0].strip()
     return failure("GC901", f"state at {name}: {what}", detail=reason, hint=hint or _NO_DIRECTORY)
 

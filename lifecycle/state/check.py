@@ -23,8 +23,8 @@ from .store import (
 )
 
 Remedy: TypeAlias = Literal["rebuilt", "accepted", "set aside", "unlocked", "restored"]
-"""rebuilt: from what events, this machine and the sites know. accepted: the log goes on without it,
-and the ledger is compared with the sites. set aside: something writes it again. unlocked: by
+"""rebuilt: from events, this machine's index and the sites. accepted: the log continues without it,
+and the ledger is compared with the sites. set aside: it will be written again. unlocked: by
 `gcluster unlock`. restored: only a backup has it."""
 
 
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
     what: str
     remedy: Remedy
     then: str
-    """What brings its content back; TARGET stands for the cluster."""
+    """The command that restores its content; TARGET is the cluster."""
 
 
 APPLIED = "applied spec"
@@ -101,7 +101,7 @@ def kind_of(key: str) -> Kind:
 
 
 def check_state(store: StateStore) -> StateCheck:
-    """Read every object, and compare what the events tell with what is there; nothing is changed.
+    """Read every object, and compare the events with the existing objects; nothing is changed.
 
     Args:
         store: opened without `checks_format`.
@@ -134,7 +134,7 @@ def check_state(store: StateStore) -> StateCheck:
             ask()
         except DamagedObjectError as error:
             note(error)
-    # One that was replaced since stops nobody, but it was what the cluster was brought to.
+    # One that was replaced since blocks nothing, but it was applied to the cluster.
     found = dict.fromkeys(lost_specs(log), _TOLD) | found | _lost_locks(log) | _lost_keys(keys)
     held = {epoch_key(one.site, one.epoch) for one in lock_states(store).values() if one.held}
     newest = max((key for key in {*keys, *found} if kind_of(key).what == APPLIED), default="")
@@ -147,14 +147,14 @@ def check_state(store: StateStore) -> StateCheck:
 
 
 def refuse_damage(log: EventLog) -> None:
-    """Refuse to go on where something is gone that others tell of.
+    """Refuse to continue where an object is missing that others refer to.
 
     Raises:
         LifecycleError: events, the spec that was applied last, or locks are damaged (GC900).
     """
     target = log.store.target
-    # Locks are listed before the events are read, for what their ends tell of, and again after
-    # it, for what events tell of: other processes go on writing, a lock before its events.
+    # Locks are listed before the events are read, for what their ends refer to, and again after it,
+    # for what events refer to: other processes continue writing, a lock before its events.
     found = {event_key(number): why for number, why in log.damage(_least(log.store)).items()}
     found |= _lost_locks(log)
     if found:
@@ -170,7 +170,7 @@ def _last_written(store: StateStore) -> int:
 
 
 def _least(store: StateStore) -> int:
-    """Return the number of the last event that there must be, as far as others tell."""
+    """Return the number of the last event that must exist, according to other objects."""
     # Whatever stores a spec has begun a run before.
     return max(last_event(store), 1 if applied_number(store) else 0)
 
@@ -194,7 +194,7 @@ def _lost_keys(keys: Iterable[str]) -> dict[str, str]:
 
 
 def lost_epochs(log: EventLog) -> dict[str, int]:
-    """Return site -> epoch, of the locks that events tell of and whose objects are gone."""
+    """Return site -> epoch, of the locks that events refer to and whose objects are missing."""
     newest: dict[str, int] = {}
     for event in log.read():
         for site, epoch in event.epochs.items():
@@ -206,11 +206,11 @@ def lost_epochs(log: EventLog) -> dict[str, int]:
 def damage_of(
     key: str, problem: str, target: str, held: Container[str] = (), newest_spec: str = ""
 ) -> Damage:
-    """Return what is said of a damaged object, and what is done about it.
+    """Return the finding of a damaged object, and the remedy.
 
     Args:
         key: of the object.
-        problem: what is wrong with it.
+        problem: the damage.
         target: the cluster, as commands name it.
         held: keys of the locks that are held.
         newest_spec: key of the spec that was applied last.

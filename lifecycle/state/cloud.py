@@ -52,13 +52,13 @@ _HINTS = {
 
 
 class CloudBucket(ObstoreBucket):
-    """A bucket that exists: gcluster makes none, since who may read it is the owner's to say."""
+    """A bucket that exists: gcluster creates none, since its owner decides who may read it."""
 
     def __init__(self, place: StateUrl, url: str) -> None:
-        """Open the bucket; nothing is asked of it yet.
+        """Open the bucket; nothing is requested yet.
 
         Raises:
-            LifecycleError: no rights can be found, or what names them is malformed.
+            LifecycleError: no credentials are found, or their configuration is malformed.
         """
         name, hint = url.partition("?")[0], _HINTS[place.scheme]
         try:
@@ -99,7 +99,7 @@ def _s3(place: StateUrl) -> ObjectStore:
         config["region"] = region
     if endpoint:
         config["endpoint"] = endpoint
-        # A host of one's own has no name for each bucket, unless the URL says so.
+        # A self-hosted server has no host name for each bucket, unless the URL says so.
         config["virtual_hosted_style_request"] = options.get("use_path_style") == "false"
     rights = _profile(options.get("profile"))
     return S3Store(
@@ -184,7 +184,7 @@ def _azblob(place: StateUrl) -> ObjectStore:
     if key := os.environ.get("AZURE_STORAGE_KEY"):  # what az and Pulumi read; obstore has another
         config["account_key"] = key
     if which("az") and not any(os.environ.get(name) for name in _STATIC_AZURE):
-        config["use_azure_cli"] = True  # a person's login; else the machine's own identity is asked
+        config["use_azure_cli"] = True  # a user's login; else the machine's own identity is used
     return AzureStore(
         place.bucket,
         prefix=place.path or None,

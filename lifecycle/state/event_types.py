@@ -8,7 +8,7 @@ import msgspec
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A command that changes things began."""
+    """A command that makes changes began."""
 
     command: str
     spec_hash: str
@@ -17,7 +17,7 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     commit: str = ""
     """That the spec comes from, "+changes" after it where the file differs; "": unknown."""
     why: str = ""
-    """Who or what asked for it, other than a person: what fell due; "": a person."""
+    """Its trigger, other than a user: what was due; "": a user."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -40,7 +40,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpecApplied(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The cluster is what the spec of this hash says."""
+    """The spec of this hash was applied to the cluster."""
 
     spec_hash: str
     built: Built | None = None
@@ -74,7 +74,7 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class HostsConverged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Convergence ended: which hosts are as the spec says, and why others are not."""
+    """Convergence ended: which hosts match the spec, and why others don't."""
 
     hosts: str
     """As a Slurm host range: "gpu[001-064]"."""
@@ -144,9 +144,9 @@ class ResourcesDeleted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 PurchaseOutcome: TypeAlias = Literal[
     "trying", "held", "refused", "skipped", "bought", "taken-back", "given-up", "again"
 ]
-"""trying: about to be asked for. held: came, and stays. refused: no capacity. skipped: not asked
-for. bought: a capacity block is paid. taken-back: removed again. given-up: the list ended short.
-again: the pool shall be bought again from its first purchase option."""
+"""trying: about to be requested. held: created, and kept. refused: no capacity. skipped: not
+requested. bought: a capacity block is paid. taken-back: removed again. given-up: the list ended
+short. again: the pool must be bought again from its first purchase option."""
 
 
 class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="OptionTried"):
@@ -162,14 +162,14 @@ class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="OptionTr
     loose: str = ""
     """Of a refusal: nodes that came, and that shall be taken back before the next option."""
     reason: str = ""
-    """The cloud's own words, or why the option was not asked for."""
+    """The cloud's message, or why the option was not tried."""
     ends: bool = False
     """The last step: the next `up` may try every option again."""
 
 
 BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
-"""asked: about to be asked for. made: they exist. refused: nothing is left of what was asked for.
-joined: they take jobs. leaving: about to be given back. gone: nothing is left of them."""
+"""asked: about to be requested. made: they exist. refused: nothing is left of the request. joined:
+they take jobs. leaving: about to be removed. gone: nothing is left of them."""
 
 
 class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -185,13 +185,15 @@ class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     option: str = ""
     """How they are bought, as the pool's `market` has it; "": there is one way."""
     usd_per_hour: float = 0.0
-    """Of one node, at most; 0 for those that cost nothing, and where no ceiling asks for it."""
+    """Upper bound for one node; 0 for those that cost nothing, and where no ceiling needs it."""
     until: float | None = None
     """When they are given back at the latest, seconds since 1970; None: their job has no limit."""
     reason: str = ""
-    """Of a refusal in the cloud's words; of a leave: why."""
+    """Of a refusal: the cloud's message; of a leave: the reason."""
     alone: bool = False
-    """Of a refusal: other jobs' nodes were asked for together with these, so one by one is next."""
+    """Of a refusal: other jobs' nodes were requested together with these, so they follow one by
+    one.
+    """
 
 
 class JobMoved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -202,7 +204,7 @@ class JobMoved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Partition that it was sent to."""
     to: str
     usd_per_hour: float = 0.0
-    """What it may add at most, until its nodes are asked for."""
+    """The most that it may add, until its nodes are requested."""
     until: float | None = None
     nodes: int = 0
     """New nodes that it may bring."""
@@ -214,13 +216,14 @@ class RoomPromised(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     partition: str
     job: str = ""
-    """"": nobody is promised any."""
+    """"": no job has a reservation."""
     at: float = 0.0
 
 
 RepairStep: TypeAlias = Literal["queued", "trying", "failed", "admitted", "given-up", "dropped"]
-"""queued: a cluster went live without it. trying: about to be worked on. failed: that did not help.
-admitted: it serves. given-up: nothing is tried any more. dropped: the spec asks for it no more."""
+"""queued: `up` ended without it. trying: a repair is about to begin. failed: the repair did not
+help. admitted: it is in service. given-up: no further repairs. dropped: the spec no longer has
+it."""
 RepairAction: TypeAlias = Literal["retry", "replace"]
 """retry: booted and converged again as it is. replace: recreated by its site."""
 
@@ -243,13 +246,13 @@ ExpiryKind: TypeAlias = Literal["expires", "idle"]
 
 
 class ExpiryAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag="EndAnnounced"):
-    """People were told that the cluster ends by itself, and when at the earliest."""
+    """The expiry of the cluster was announced, with its earliest time."""
 
     kind: ExpiryKind
     due: float
     """When its time is up, seconds since 1970."""
     earliest: float
-    """Not removed before, seconds since 1970: those who were told have had their notice."""
+    """Not removed before, seconds since 1970: the announced notice."""
     why: str
 
 
@@ -260,7 +263,7 @@ class ExpiryWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag="EndWithdra
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a kind that this version doesn't know, or a damaged one: shown, never used."""
+    """An event of a kind that this version doesn't have, or a damaged one: shown, never used."""
 
     kind: str
     """The unknown kind; "" of a damaged one."""

@@ -1,8 +1,8 @@
 """The log: events in one order, each with the hash of the one before it.
 
-An event that is missing, or isn't as it was written, ends every command that reads the log: what
-it told of would be taken for nothing. `gcluster state repair` appends `DamageAccepted`, which names
-it, and the log goes on without it; nothing is ever written in its place.
+A missing or changed event ends every command that reads the log: what it recorded would otherwise
+be lost silently. `gcluster state repair` appends `DamageAccepted`, which names it, and the log
+continues without it; nothing is ever written in its place.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS: dict[str, type[Known]] = {str(kind.__struct_config__.tag): kind for kind
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, by whom and in which run."""
+    """One event, with its author and run."""
 
     seq: int
     """From 1, without gaps."""
@@ -83,7 +83,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_stale(event: Event, newest: Mapping[str, int]) -> bool:
-    """Say whether an event was written by someone who had lost the lock of one of its sites."""
+    """Return whether an event's writer had lost the lock of one of its sites."""
     return any(epoch < newest.get(site, 0) for site, epoch in event.epochs.items())
 
 
@@ -198,13 +198,13 @@ class EventLog:
         actor: str | None = None,
         tolerates_damage: bool = False,
     ) -> None:
-        """Read nothing yet.
+        """Set the parameters; nothing is read yet.
 
         Args:
             store: where the events are.
-            clock: says the time in UTC.
+            clock: returns the time in UTC.
             actor: user@host; None: this process's.
-            tolerates_damage: reading goes on without what is damaged, for whoever repairs it.
+            tolerates_damage: reading continues without what is damaged, for repairs.
         """
         self.store = store
         self._clock = clock
@@ -262,9 +262,9 @@ class EventLog:
     def append_decided(
         self, decide: Callable[[], Known | None], *, epochs: Mapping[str, int] | None = None
     ) -> Event | None:
-        """Write what `decide` says, directly after the events that it could see in `known`.
+        """Write what `decide` returns, directly after the events that it could see in `known`.
 
-        `decide` is asked again whenever another writer was faster; None: nothing is to be written.
+        `decide` is called again whenever another writer was faster; None: nothing is to be written.
 
         Raises:
             LifecycleError: as `append`.
@@ -295,7 +295,7 @@ class EventLog:
             return tuple(self._events[self._index(since) :])
 
     def known(self, since: int = 0) -> tuple[Event, ...]:
-        """Return the events after `since` that were read or written before, without looking."""
+        """Return the events after `since` that are in memory, without reading new ones."""
         with self._mutex:
             return tuple(self._events[self._index(since) :])
 
@@ -370,7 +370,7 @@ class EventLog:
             for number, found in zip(every, self._fetch(every), strict=True):
                 self._take(number, found)
             self._was_read = True
-        # Writers leave no gaps, so what is new is found by asking for the next number.
+        # Writers leave no gaps, so new events are found by requesting the next number.
         while (found := self._get(self.last + 1)) is not None:
             self._take(self.last + 1, found)
         self._refuse_damage()

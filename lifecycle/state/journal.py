@@ -27,7 +27,7 @@ from .store import StateStore, digest
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a command that changes things."""
+    """One run of a command that makes changes."""
 
     id: str
     command: str
@@ -38,13 +38,13 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ended: datetime | None = None
     state: RunOutcome = "running"
     outcome: str = ""
-    """As the run said: "ok", "failed" ...; "" while it hasn't."""
+    """Its own result: "ok", "failed" ...; "" while it has none."""
     exit_code: int | None = None
     stages: tuple[StageDone, ...] = ()
     commit: str = ""
     """That the spec comes from; "": unknown."""
     why: str = ""
-    """Who or what asked for it, other than a person: what fell due; "": a person."""
+    """Its trigger, other than a user: what was due; "": a user."""
 
 
 class LastSmoke(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,7 +215,7 @@ def refuse_lost_spec(log: EventLog) -> None:
 
 
 def lost_specs(log: EventLog) -> set[str]:
-    """Return the keys of specs that events tell of, that are gone and that nobody gave up."""
+    """Return the keys of specs that events refer to, that are missing and were not given up."""
     known: set[str] = set()
     for event in log.read():
         match event.body:
@@ -233,7 +233,7 @@ def applied_number(store: StateStore) -> int:
 
 
 def store_applied(log: EventLog, applied: Applied) -> None:
-    """Store what is being applied, unless the newest one says the same.
+    """Store what is being applied, unless the newest one is equal.
 
     Raises:
         LifecycleError: another run stored one meanwhile: it has the lock now (exit code LOCKED).

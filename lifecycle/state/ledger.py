@@ -1,7 +1,7 @@
 """The ledger: resources meant to exist and existing, folded from the events.
 
-An intent is stored before the call that creates. Many threads may report at once: what they report
-while one event is being written goes into the next one together.
+An intent is stored before the call that creates. Many threads may record at once: what they record
+while one event is being written is collected in the next one.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LedgerFold(EventFold):
 
 @dataclass
 class _Batch:
-    """What threads want written together."""
+    """Entries of several threads that are written together."""
 
     wanted: list[tuple[str, Resource]] = field(default_factory=list)
     created: dict[str, str] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Ledger:
         return batch
 
     def _write_for_all(self, batch: _Batch) -> None:
-        """Write a batch for all who added to it; whatever happens, nobody waits for ever."""
+        """Write a batch for all threads that added to it; none of them waits for ever."""
         try:
             with self._write_lock:
                 self._close(batch)

@@ -1,11 +1,11 @@
-"""Who may change a site: epochs, taken and released by creating objects and never by changing one.
+"""Locks of sites: epochs, taken and released by creating objects and never by changing one.
 
 `lock/<site>/000042` is taken by creating it and ended by creating `lock/<site>/000042.released`.
 The site is held while its newest epoch has no end. The number is the holder's fencing token.
 
 A lock is released for its holder in one case alone: the process that took it ran on this machine
-and is gone. On another machine nobody can know that, however long it was silent; then a person
-says so with `gcluster unlock`, by the lock's id.
+and has ended. For another machine that can't be known, however long its holder has sent no
+heartbeat; then `gcluster unlock` breaks it by hand, by the lock's id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LockRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What it is held for: "up", "down", "smoke"."""
     taken: datetime
     token: str
-    """Random: tells one's own record from another's after an answer got lost."""
+    """Random: distinguishes this process's record from another's when a response got lost."""
     job: str = ""
     """Page of the pipeline's job that took it; "" outside of pipelines."""
 
@@ -45,7 +45,7 @@ class _Release(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     released: datetime
     last_event: int = 0
-    """Number of the last event when the holder's run ended; 0: it says nothing of it."""
+    """Number of the last event when the holder's run ended; 0: not recorded."""
 
 
 class LockState(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,9 +75,9 @@ class HeldLock:
         self.epochs: dict[str, int] = {}
         """Site -> epoch: the fencing tokens of this holder."""
         self.last_event = 0
-        """Number of the last event of its run: the end of the lock tells that it was there."""
+        """Number of the last event of its run: the lock's end records that it exists."""
         self.notes: tuple[Diagnostic, ...] = ()
-        """What a person should know: locks of dead owners that were released."""
+        """Notes for the user: locks of ended processes that were released."""
 
     def take(self, sites: Iterable[str]) -> None:
         """Take all sites, in sorted order so that two takers never wait for each other in a ring.
@@ -153,10 +153,10 @@ def acquire(
     reason: str,
     clock: Callable[[], datetime] = utc_now,
 ) -> Iterator[HeldLock]:
-    """Hold all of `sites` for the body of the `with`; given back however it ends.
+    """Hold the locks of all `sites` during the `with` block; released however it ends.
 
     Raises:
-        LifecycleError: one of them is held (exit code LOCKED): says by whom and what to do.
+        LifecycleError: one of them is held (exit code LOCKED), with its holder and what to do.
     """
     lock = HeldLock(store, reason, clock)
     try:
@@ -177,7 +177,7 @@ def lock_states(store: StateStore, prefix: str = "lock") -> dict[str, LockState]
     keys = set(store.list(prefix))
     for key in keys:
         site, _, name = key.removeprefix("lock/").rpartition("/")
-        # An end tells of its epoch too, should the object that took it be gone.
+        # An end implies its epoch too, should the object that took it be missing.
         number = name.removesuffix(RELEASED)
         if number.isdecimal():
             newest[site] = max(int(number), newest.get(site, 0))
@@ -188,7 +188,7 @@ def lock_states(store: StateStore, prefix: str = "lock") -> dict[str, LockState]
 
 
 def last_event(store: StateStore) -> int:
-    """Return the highest number of an event that the newest end of a lock tells of."""
+    """Return the highest number of an event that the newest end of a lock refers to."""
     ends = (
         store.read(epoch_key(state.site, state.epoch) + RELEASED, _Release)
         for state in lock_states(store).values()
@@ -198,27 +198,27 @@ def last_event(store: StateStore) -> int:
 
 
 def is_current(store: StateStore, site: str, epoch: int) -> bool:
-    """Say whether no newer epoch than `epoch` was ever taken: one small read."""
+    """Return whether no newer epoch than `epoch` was ever taken: one small read."""
     return store.get(epoch_key(site, epoch + 1)) is None
 
 
 def is_held(store: StateStore, site: str, epoch: int) -> bool:
-    """Say whether this very epoch is held, by an owner who is not known to be gone."""
+    """Return whether this epoch is held, by an owner that may still run."""
     if lock_state(store, site) != LockState(site=site, epoch=epoch, held=True):
         return False
     try:
         return not _read(store, site, epoch).owner.is_gone()
-    except DamagedObjectError:  # nobody knows of whom
+    except DamagedObjectError:  # the holder is unknown
         return True
 
 
 def unlock(
     store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
 ) -> LockRecord | None:
-    """End an epoch whose holder can't be asked, and fence the holder off; return its record.
+    """End an epoch whose holder is unreachable, and fence the holder off; return its record.
 
-    The next epoch is taken and given back, so that whatever the old holder still writes is refused.
-    None: the record is damaged, so whose it was is not known.
+    The next epoch is taken and released, so that later writes of the old holder are refused. None:
+    the record is damaged, so the holder is unknown.
 
     Raises:
         LifecycleError: that epoch isn't the newest, or isn't held.
@@ -282,9 +282,9 @@ def age(time: timedelta) -> str:
 def restore_epoch(
     store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
 ) -> bool:
-    """Take and end an epoch that events tell of and whose objects are gone; whether it was so.
+    """Take and end an epoch of events whose objects are missing; return whether there was one.
 
-    Without it the site's numbers would begin again below what events carry, and be refused.
+    Otherwise the site's numbers would begin again below those of the events, and be refused.
     """
     if lock_state(store, site).epoch >= epoch:
         return False
@@ -360,14 +360,14 @@ def _owner_has_ended(state: LockState, record: LockRecord) -> Diagnostic:
 def _cluster(store: StateStore) -> str:
     try:
         identity = store.identity()
-    except DamagedObjectError:  # the lock is what is to be told of
+    except DamagedObjectError:  # the lock is what must be reported
         identity = None
     return identity.name if identity is not None else "CLUSTER"
 
 
 EVERY_S = 60.0
 SILENT = timedelta(minutes=10)
-"""A holder that has not been seen for so long is called silent: ten signs in a row got lost."""
+"""A holder without a heartbeat for so long counts as silent: ten heartbeats in a row got lost."""
 SEEN = ".seen"
 
 
@@ -378,12 +378,12 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Heartbeat:
-    """Says that a lock's holder is alive, in a thread, until it is stopped."""
+    """Writes heartbeats for a lock's holder in a thread, until it is stopped."""
 
     def __init__(
         self, store: StateStore, clock: Callable[[], datetime], every_s: float = EVERY_S
     ) -> None:
-        """Say nothing yet."""
+        """Start without heartbeats."""
         self._store = store
         self._clock = clock
         self._every_s = every_s
@@ -391,13 +391,13 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def begin(self, keys: Iterable[str]) -> None:
-        """Say it for these locks from now on, first in a minute: short runs write nothing."""
+        """Write heartbeats for these locks, the first after a minute: short runs write none."""
         names = tuple(keys)
         self._thread = threading.Thread(target=self._beat, args=(names,), daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Say it no more."""
+        """Stop the heartbeats."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -406,7 +406,7 @@ class Heartbeat:
     def _beat(self, keys: tuple[str, ...]) -> None:
         while not self._ended.wait(self._every_s):
             for key in keys:
-                # A store that is away for a moment ends no run here: the next event will tell.
+                # A store that is briefly unavailable ends no run here: the next event shows it.
                 with suppress(LifecycleError):
                     self._store.put(key + SEEN, msgspec.json.encode(Seen(self._clock())))
 

@@ -32,7 +32,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Start time in clock ticks since boot; "" where it isn't known."""
 
     def is_gone(self) -> bool:
-        """Whether the process certainly no longer runs, as far as this machine can know."""
+        """Return whether the process has certainly ended, as far as this machine can know."""
         here = this_process()
         if self.machine != here.machine:
             return False
@@ -91,7 +91,7 @@ def pipeline_commit() -> str:
 
 @cache
 def _machine() -> str:
-    # machine-id(5) asks not to show the id itself to others: only its hash is stored.
+    # machine-id(5) forbids showing the id itself to others: only its hash is stored.
     identifier = _read("/etc/machine-id") or _read("/proc/sys/kernel/random/boot_id")
     named = f"gcluster:{identifier}:{socket.gethostname()}"
     return hashlib.sha256(named.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Puts right what damage of a state can be: from its events, this machine's index and the sites.
+"""Repairs a damaged state: from its events, this machine's index and the sites.
 
-Nothing that can be read is changed, and no event is rewritten: one that is lost is accepted by
-another event, and what it may have told of is asked of the sites. What only a backup has is named.
+Nothing that can be read is changed, and no event is rewritten: a lost one is accepted by another
+event, and what it may have recorded is queried from the sites. What only a backup has is named.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def repair_state(
 
     Args:
         target: path of the cluster's spec, or its name.
-        confirm: is shown the damage; when it answers no, nothing is changed.
+        confirm: receives the damage; if it returns False, nothing is changed.
         discard: keys of damaged objects that are given up: they are moved to `damaged/`.
 
     Raises:
-        LifecycleError: the lock is held, the answer was no, a key isn't damaged (GC908), or what
-            would be needed is not known: the spec (GC906), or which cluster it is (GC1165).
-        ProviderError: a site can't be asked.
+        LifecycleError: the lock is held, it was not confirmed, a key isn't damaged (GC908), or what
+            is needed is unknown: the spec (GC906), or which cluster it is (GC1165).
+        ProviderError: a site can't be queried.
     """
     place = find_state(target)
     store = StateStore.open(place.state_url, target=target, checks_format=False)
@@ -121,10 +121,10 @@ class _Repair:
         self._adopted: list[str] = []
 
     def find_identity(self) -> ClusterIdentity | None:
-        """Return who the state belongs to; None: nothing of any cluster is there.
+        """Return the identity of the state's cluster; None: there is nothing of any cluster.
 
         Raises:
-            LifecycleError: things of several clusters are (GC1165).
+            LifecycleError: there are objects of several clusters (GC1165).
         """
         try:
             found = self._store.read(IDENTITY_KEY, ClusterIdentity)
@@ -232,7 +232,7 @@ class _Repair:
         return applied_key(number) in self.damage or (stored is not None and number < stored.number)
 
     def _repair_locks(self) -> None:
-        """Write ends again; set aside what nobody reads any more. One that is held stays."""
+        """Write ends again; move aside what is no longer read. One that is held is kept."""
         for key in [key for key in self.damage if key.startswith("lock/")]:
             site, _, name = key.removeprefix("lock/").rpartition("/")
             number = name.removesuffix(RELEASED)

@@ -1,7 +1,7 @@
-"""The state of one cluster as named objects: who it is, and which version of the layout it has.
+"""The state of one cluster as named objects, with its identity and the layout's version.
 
-Every object carries its hash: what isn't as it was written is GC900, named, with the command that
-goes on from there, and is never taken for nothing. A JSON object gets the hash as its first member,
+Every object carries its hash: a changed object is GC900, named, with the command that continues
+from there, and is never ignored silently. A JSON object gets the hash as its first member,
 `object_sha256`, and stays a JSON object; all other content gets it as a first line. The hash is of
 the object's key and content, so that a copy of another object is damage too.
 """
@@ -39,7 +39,7 @@ _LINE = re.compile(rb"sha256:([0-9a-f]{64})\n")
 
 
 class DamageError(ValueError):
-    """Bytes that aren't what was written under this key; the message says how that is known."""
+    """Bytes that differ from what was written under this key; the message has the proof."""
 
 
 def digest(key: str, content: bytes) -> str:
@@ -58,7 +58,7 @@ def with_hash(key: str, content: bytes) -> bytes:
 
 
 def has_hash(stored: bytes) -> bool:
-    """Say whether bytes begin as those that carry a hash."""
+    """Return whether bytes begin like those with a hash."""
     return bool(_MEMBER.match(stored) or _LINE.match(stored))
 
 
@@ -93,7 +93,7 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Who the state belongs to."""
 
     id: str
-    """16 random hex digits: tells two clusters of the same name apart."""
+    """16 random hex digits: distinguishes two clusters of the same name."""
     name: str
     created: datetime
 
@@ -147,15 +147,16 @@ class StateStore:
         checks_format: bool = True,
         oldest: int = FORMAT,
     ) -> None:
-        """Hold an opened bucket; `open` is the usual way in.
+        """Set an opened bucket; `open` is the usual constructor.
 
         Args:
             bucket: where the objects are.
-            url: how messages call the place.
-            clock: says the time in UTC.
+            url: its name in messages.
+            clock: returns the time in UTC.
             target: the cluster, as commands in messages name it.
             checks_format: False: a version that can't be read is no error yet, for repair.
-            oldest: version of the layout that is written into as it is, for who upgrades it.
+            oldest: version of the layout that is written without an upgrade, for the upgrade
+                itself.
 
         Raises:
             LifecycleError: the state has another format (GC902), or can't be read.
@@ -288,14 +289,14 @@ class StateStore:
             raise self.damaged(key, error) from error
 
     def identity(self) -> ClusterIdentity | None:
-        """Return who the state belongs to; None while nobody has said.
+        """Return the identity of the state's cluster; None: not written yet.
 
         Raises:
-            DamagedObjectError: nobody says, and yet there is what only a cluster can have left.
+            DamagedObjectError: there is none, but objects that only a cluster can have left.
         """
         found = self.read(IDENTITY_KEY, ClusterIdentity)
         if found is None and (left := self.left_by_a_cluster()):
-            found = self.read(IDENTITY_KEY, ClusterIdentity)  # by now another process may have said
+            found = self.read(IDENTITY_KEY, ClusterIdentity)  # another process may have written it
             if found is None:
                 raise self.damaged(IDENTITY_KEY, f"it is missing, and {left} is there")
         return found
@@ -324,7 +325,7 @@ class StateStore:
         return found
 
     def found(self, identity: ClusterIdentity) -> ClusterIdentity:
-        """Say who the state belongs to; return who it is said to belong to, had others said so."""
+        """Write the identity of the state's cluster; return another process's, if it was first."""
         try:
             self.put_new(IDENTITY_KEY, msgspec.json.encode(identity))
         except AlreadyExists:

@@ -1,1 +1,1 @@
-"""How a running cluster is: its conditions, and what its controller and scheduler say of it."""
+"""Status of a running cluster: conditions, and what its controllers and scheduler report."""

@@ -1,7 +1,7 @@
-"""Why nodes are unfit: from facts to causes, in words and with the next step.
+"""Why nodes are unhealthy: from facts to causes, as text and with the next step.
 
-Unfit nodes are asked with one SSH exec each, all at once. A deeper cause hides what follows from
-it: with a full disk slurmctld is down, with a skewed clock credentials are refused.
+Unhealthy nodes are queried with one SSH exec each, all at once. A deeper cause hides what follows
+from it: with a full disk slurmctld is down, with a skewed clock credentials are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .slurm import SchedulerReport
 FULL_PERCENT = 98
 """From here on a disk counts as full: slurmd keeps no spool at 100 %, and logs fill the rest."""
 CREDENTIAL_S = 300
-"""How long a MUNGE credential lives, and how far clocks may differ at most (munge(1), default)."""
+"""Lifetime of a MUNGE credential, and the most that clocks may differ (munge(1), default)."""
 SKEW_S = 60
 """Clocks that differ by more are reported before credentials are refused."""
 
@@ -43,9 +43,10 @@ def diagnose(
 
     Args:
         cluster: its name, for the commands of the next steps.
-        controller: what it said of itself; None: it can't be reached.
-        problem: why the scheduler gave no answer; "" when it did.
-        nodes: those that are unfit.
+        controller: its report; None: it can't be reached.
+        problem: why the scheduler did not
+        respond; "" when it did.
+        nodes: the unhealthy ones.
     """
     found = [] if controller is None else list(_of_controller(cluster, controller, problem))
     if controller is None and problem:
@@ -187,7 +188,7 @@ def _of_slurmd(cluster: str, node: NodeFacts, enter: str) -> Cause | None:
 
 
 MOST = 16
-"""Nodes that are asked: many that fail at once mostly fail for one reason."""
+"""Most nodes that are queried: many that fail at once mostly fail for one reason."""
 ASK = """
 unmunge 2>&1
 for unit in slurmd munge; do echo "$unit $(systemctl is-active $unit)"; done
@@ -199,7 +200,7 @@ true
 _LIMIT_S = 20
 
 
-def causes_of(  # noqa: PLR0917  # who is asked, by whom, about what
+def causes_of(  # noqa: PLR0917  # target, connection and subject
     cluster: str,
     session: SshSession,
     controller: Host,
@@ -207,13 +208,13 @@ def causes_of(  # noqa: PLR0917  # who is asked, by whom, about what
     nodes: Iterable[Host],
     unreachable: dict[str, str],
 ) -> tuple[Cause, ...]:
-    """Return why the scheduler or nodes are unfit; asks nobody when all is well.
+    """Return why the scheduler or nodes are unhealthy; queries nothing when all is well.
 
     Args:
         cluster: its name.
-        session: how machines are reached.
-        controller: makes the credential that nodes must understand.
-        report: what it said.
+        session: SSH to the machines.
+        controller: creates the credential that nodes must decode.
+        report: its report.
         nodes: compute nodes that exist.
         unreachable: host -> why SSH did not reach it.
     """
@@ -236,7 +237,7 @@ def causes_of(  # noqa: PLR0917  # who is asked, by whom, about what
 
 def _ask(session: SshSession, controller: Host, hosts: list[Host]) -> dict[str, str]:
     made = session.run(controller, "munge --no-input", timeout_s=_LIMIT_S)
-    # A credential that is empty is none: unmunge says so, and nothing is concluded from that.
+    # An empty credential is none: unmunge reports that, and nothing is concluded from it.
     credential = made.stdout if isinstance(made, SshResult) and made.returncode == 0 else ""
     with ThreadPoolExecutor(len(hosts)) as pool:
         answers = pool.map(

@@ -1,4 +1,4 @@
-"""What a running cluster looks like now: conditions with reasons and since when, nodes, queue."""
+"""Values of a running cluster's status: conditions with reason and time, nodes, queue."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     reachable: bool
     scheduler_state: str = ""
-    """As sinfo says it: idle, alloc, drain, down*; of Kubernetes ready, cordoned, not ready; "" for
-    nodes that run no jobs."""
+    """From sinfo: idle, alloc, drain, down*; of Kubernetes ready, cordoned, not ready; "" for nodes
+    that run no jobs."""
     reason: str = ""
-    """Why it isn't fit for work, in words; "" when it is."""
+    """Why it isn't healthy; "" when it is."""
     steps_pending: int = 0
     """Steps whose stamp differs from the compiled spec."""
     out_since: str = ""
@@ -54,7 +54,7 @@ class WaitingFor(msgspec.Struct, frozen=True, kw_only=True):
     """Pending jobs that wait for the same."""
 
     reason: str
-    """In the scheduler's words."""
+    """The scheduler's reason."""
     jobs: int
 
 
@@ -82,7 +82,7 @@ class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something does not work, in words, and what to do about it."""
+    """Why something does not work, and what to do about it."""
 
     kind: str
     """munge-key, clock-skew, disk-full, slurmctld-down ...; stays the same over versions."""
@@ -101,7 +101,9 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     certificate: dict[str, object] | None
     """The last certificate, as stored."""
     kept: tuple[Leftover, ...] = ()
-    """Data that `down` kept, and what it stands in; reported of a cluster without nodes."""
+    """Data that `down` kept, and the resource that holds it; reported of a cluster without
+    nodes.
+    """
     quotas: tuple[QuotaUse, ...] = ()
     """Accounts that use GPUs or whose use is limited, where the scheduler keeps accounts."""
     repairs: tuple[Repair, ...] = ()

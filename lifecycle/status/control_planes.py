@@ -14,14 +14,14 @@ from ..nodes.ssh.arguments import AS_ROOT
 from .conditions import Cause, Condition
 
 FEWEST_DAYS = 30
-"""Below this somebody must look: the timer renews what has less than 60 days left, each week."""
+"""Below this an alert is due: the timer renews what has less than 60 days left, each week."""
 LATE_S = 900
 """Seconds after its time that a snapshot may take: etcd's 8 GiB at most (its own limit), and what
 the timer delays."""
 FULLEST = 0.8
-"""Share of its quota above which somebody must look: at all of it etcd takes no more writes."""
+"""Share of its quota above which an alert is due: at all of it etcd accepts no more writes."""
 _METRICS = "127.0.0.1:2381"
-"""Where kubeadm has etcd tell its metrics, to the host alone (v1.35, listen-metrics-urls)."""
+"""Where kubeadm has etcd serve its metrics, to the host alone (v1.35, listen-metrics-urls)."""
 _LIMIT_S = 30
 _SNAPSHOTS = "/var/lib/gcluster/etcd-snapshots"
 _TIMER = "kubernetes-snapshot.timer"
@@ -50,26 +50,26 @@ _SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
-    """One control plane as it says of itself; times in seconds since 1970."""
+    """The report of one control plane; times in seconds since 1970."""
 
     host: str
     days: dict[str, int]
-    """Certificate -> whole days that it holds; {}: it could not say."""
+    """Certificate -> whole days that it is valid; {}: unknown."""
     snapshot: float | None
     """When the newest was made; None: there is none."""
     timer: str
-    """active, inactive, failed, as systemctl says it."""
+    """active, inactive, failed, from systemctl."""
     due: float | None
     """When the timer last wanted one; None: never yet."""
     now: float
     size: float | None = None
-    """Bytes of etcd's database; None: it did not say."""
+    """Bytes of etcd's database; None: unknown."""
     quota: float | None = None
     """Bytes that it may have."""
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """What a status says of the control planes, and what to do."""
+    """What a status reports of the control planes, and what to do."""
 
     conditions: tuple[Condition, ...] = ()
     causes: tuple[Cause, ...] = ()
@@ -78,7 +78,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
 def watch_control_planes(
     cluster: str, session: SshSession, control_planes: Iterable[Host]
 ) -> Watched:
-    """Ask every control plane at once; one that can't be reached says nothing here."""
+    """Query every control plane at once; an unreachable one reports nothing here."""
     answers = session.run_many(control_planes, _ASK, timeout_s=_LIMIT_S)
     seen = [
         read_keeping(host, answer.stdout)

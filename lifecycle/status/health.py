@@ -42,11 +42,11 @@ _GATE = "AllReducePassed"
 _SHOWN = 3
 """Differences that a condition names."""
 _NEED_REAL_NODES = frozenset({"SchedulerUp", _GATE, "NoDrift"})
-"""Conditions that say nothing where no node is real: nothing runs a scheduler or a job."""
+"""Conditions that are omitted where no node is real: nothing runs a scheduler or a job."""
 
 
 def read_status(cluster: Cluster) -> ClusterStatus:
-    """Look at every site, node and the scheduler; nothing is changed but the cache."""
+    """Query every site, node and the scheduler; nothing is changed but the cache."""
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
@@ -99,7 +99,7 @@ def _seen_by(
 def _ask_scheduler(
     cluster: Cluster, observation: Observation, session: SshSession, controllers: list[Host]
 ) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
-    """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
+    """Return the scheduler's report, causes of unhealthy nodes, and the scheduler's conditions."""
     if isinstance(cluster.spec.scheduler, NoScheduler):
         return SchedulerReport(view=_view_of_nodes(observation, session)), (), ()
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
@@ -136,7 +136,7 @@ def _view_of_nodes(observation: Observation, session: SshSession) -> SchedulerVi
 
 
 def _watched(cluster: Cluster) -> tuple[Condition, ...]:
-    """Return what is announced of its end, and what a controller that follows it says."""
+    """Return the announced expiry, and the record of a controller that follows the cluster."""
     living, followed = lifetime(cluster.events.read()), read_followed(cluster.store)
     found = () if followed is None else (followed.condition,)
     if living is None or living.announced is None:
@@ -152,7 +152,7 @@ def _watched(cluster: Cluster) -> tuple[Condition, ...]:
 
 
 def _silent(observation: Observation) -> dict[str, str]:
-    """Return node -> why it can't be asked: no answer, or no machine that runs."""
+    """Return node -> why it can't be queried: no response, or no running machine."""
     off = {
         name: change.reason or f"needs {change.effect}"
         for (_, name), change in observation.changes().items()
@@ -205,7 +205,7 @@ def _reason(
     change: ResourceChange | None,
     view: SchedulerView | None,
 ) -> str:
-    """Say in words why a node isn't fit; the nearest cause wins."""
+    """Return why a node isn't healthy; the nearest cause wins."""
     if change is not None and change.effect != "keep":
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
@@ -237,7 +237,7 @@ def _conditions(
 
 
 def _converged(nodes: tuple[NodeStatus, ...]) -> Condition:
-    """Say whether steps must run; what a node that doesn't answer carries is unknown."""
+    """Return whether steps must run; the stamps of an unreachable node are unknown."""
     steps = sum(node.steps_pending for node in nodes)
     silent = [node.name for node in nodes if not node.reachable]
     if silent and not steps:
@@ -303,7 +303,7 @@ def _condition(name: str, holds: bool, reason: str) -> Condition:
 
 
 def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """Give each condition the time since when it has been seen as it is; remember it."""
+    """Set the time since when each condition has its value, and store it."""
     if not cluster.was_applied:
         return conditions
     before = {condition.name: condition for condition in _remembered(cluster)}

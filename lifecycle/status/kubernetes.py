@@ -1,4 +1,4 @@
-"""All that `status` asks of a Kubernetes API: nodes, running and waiting jobs, use of quotas."""
+"""Queries of `status` to a Kubernetes API: nodes, running and waiting jobs, use of quotas."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kubernetes_report(kubectl: Kubectl) -> SchedulerReport:
-    """Ask the API for everything; never raises for one that is silent."""
+    """Query the API for everything; never raises for one that doesn't respond."""
     try:
         nodes = see_nodes(kubectl)
         pods = see_pods(kubectl)
@@ -92,7 +92,7 @@ def jobs_of(
     pods: Iterable[PodSeen],
     held: Mapping[tuple[str, str], str],
 ) -> list[Waiting]:
-    """Return what runs and waits: jobs, and pods of nobody that comes again.
+    """Return what runs and waits: jobs, and pods without a controller.
 
     Args:
         jobs: rows of all jobs.
@@ -170,7 +170,7 @@ def queue_of(work: Iterable[Waiting], *, now: datetime) -> QueueStatus:
 
 
 def quotas_of(quotas: Iterable[Mapping[str, str]]) -> Iterable[QuotaUse]:
-    """Yield the use of GPUs by account; that of one QOS says so."""
+    """Yield the use of GPUs by account; that of one QOS is marked so."""
     for quota in quotas:
         hard, used = (decode_json(quota[part] or "{}", dict[str, str]) for part in ("hard", "used"))
         qos = quota["name"].removeprefix("qos-") if quota["name"].startswith("qos-") else ""
@@ -185,7 +185,7 @@ def quotas_of(quotas: Iterable[Mapping[str, str]]) -> Iterable[QuotaUse]:
 
 
 def in_short(why: str) -> str:
-    """Return the scheduler's or the quota's words without what precedes and follows the reason."""
+    """Return the scheduler's or the quota's message without the text around the reason."""
     text = " ".join(why.split()).split(" preemption:", 1)[0]
     for before in (" nodes are available: ", " is forbidden: "):
         text = text.split(before, 1)[-1]
@@ -203,7 +203,7 @@ def _state(node: NodeSeen) -> str:
 
 
 def _why_not_yet(node: NodeSeen) -> str:
-    """Return what is said of a node that is in service, and fit or left there."""
+    """Return the note on a node that is in service, and healthy or kept there."""
     if node.awaits:
         return f"no device plugin has registered {', '.join(node.awaits)} yet"
     return f"{LEFT}: {node.unfit}"

@@ -20,11 +20,11 @@ class ControllerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     units: dict[str, str] = {}
-    """slurmctld, munge -> active, failed, inactive ... as systemctl says it."""
+    """slurmctld, munge -> active, failed, inactive ... from systemctl."""
     disks: dict[str, int] = {}
     """Mount point -> percent in use, of those that Slurm writes to."""
     dbd: str = ""
-    """The last words of sacctmgr when slurmdbd does not answer; "" when it does, or is not used."""
+    """The last line of sacctmgr when slurmdbd does not respond; "" when it does, or is not used."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,17 +32,17 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     state: str
-    """As sinfo says it."""
+    """From sinfo."""
     reason: str = ""
-    """As sinfo says it; "" for none."""
+    """From sinfo; "" for none."""
     unreachable: str = ""
     """Why SSH did not reach it; "" when it did."""
     asked: bool = False
-    """It was asked, and what follows is its answer."""
+    """It was queried, and what follows is its response."""
     units: dict[str, str] = {}
     disks: dict[str, int] = {}
     credential: str = ""
-    """What unmunge said of a credential that the controller made: "Success", "Invalid ..."."""
+    """unmunge's result for a credential of the controller: "Success", "Invalid ..."."""
     ahead_s: float | None = None
     """How far its clock is before the controller's; None: not known."""
     ntp_offset_s: float | None = None

@@ -29,11 +29,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     existing: ClusterInventory
     """Hosts that exist, running or not, and are wanted."""
     desired: ClusterInventory
-    """Hosts that the spec asks for; those that don't exist yet have no address."""
+    """Hosts of the spec; those that don't exist yet have no address."""
     stamps: dict[str, dict[str, str]]
     """Host -> step -> digest, for the hosts that answered."""
     unreachable: dict[str, str]
-    """Host -> reason in words, for existing hosts that should have answered."""
+    """Host -> reason, for existing hosts that should have responded."""
     last_lines: dict[str, tuple[str, ...]] = {}
     """Host -> the end of its console or boot log, of those of them that show one."""
     taken_at: float
@@ -41,13 +41,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     silent: str = ""
     """Why the API that a cloud runs gave no answer; "" where it did, or no cloud runs one."""
     aside: dict[str, str] = {}
-    """Host -> why repair gave it up: wanted, but neither asked nor worked on."""
+    """Host -> why repair gave it up: wanted, but neither queried nor changed."""
     leaving: dict[str, str] = {}
     """Node of a cloud's control plane -> its pool, of those whose machines the sites would end."""
     surplus: dict[str, int] = {}
     """Pool of one -> how many of its nodes would go, where the cloud chooses which."""
     unwanted: tuple[Host, ...] = ()
-    """Hosts that exist and that the spec no longer asks for."""
+    """Hosts that exist and that the spec no longer has."""
 
     @property
     def age_s(self) -> float:
@@ -72,7 +72,7 @@ class _SiteView(msgspec.Struct, frozen=True):
 
 
 def _observe_or_assume(site: OpenSite) -> _SiteView:
-    """Look, or where a cloud can't be asked take the spec's whole graph as wanted."""
+    """Observe, or where a cloud can't be queried take the spec's whole graph as wanted."""
     try:
         return _observe_site(site)
     except ProviderError as error:
@@ -92,7 +92,7 @@ def _observe_or_assume(site: OpenSite) -> _SiteView:
 def _desired(
     site: OpenSite, planned: tuple[Host, ...], why: str
 ) -> tuple[tuple[Resource, ...], str]:
-    """Return what the spec wants of a site, and why it is not compared with what exists.
+    """Return a site's wanted resources, and why they are not compared with the existing ones.
 
     Without the cloud's extra only the nodes are known, which need none of it.
     """
@@ -122,16 +122,16 @@ def observe(
     *,
     guess: bool = False,
 ) -> Observation:
-    """Ask every site and every node that runs; one SSH exec a node, all in parallel.
+    """Query every site and every running node; one SSH exec per node, all in parallel.
 
-    Nodes that converge themselves report what they carry: then their controller is asked alone.
+    Nodes that converge themselves report their stamps: then only their controller is queried.
 
     Args:
         cluster: whose sites and nodes.
         sites: its sites, open.
-        session: how nodes are reached.
-        guess: a cloud that can't be asked is planned as if nothing were there, and says so; only
-            for plans that nobody acts on.
+        session: SSH to the nodes.
+        guess: a cloud that can't be queried is planned as if nothing existed, and marked so; only
+            for plans that are not applied.
     """
     views = at_each(sites, _observe_or_assume if guess else _observe_site)
     outputs = tuple(view.outputs for view in views.values())
@@ -187,7 +187,7 @@ def _with_missing(cluster: Cluster, site: OpenSite, plan: SitePlan) -> SitePlan:
 
 
 def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen | None:
-    """Ask the control plane that a cloud runs for its nodes; None where none does."""
+    """Query a cloud's control plane for its nodes; None where there is none."""
     if managed_by(cluster.spec) is None:
         return None
 
@@ -196,7 +196,7 @@ def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen
     except ProviderError as error:
         if not guess:
             raise
-        return Seen(problem=str(error))  # the site's plan says it too
+        return Seen(problem=str(error))  # the site's plan reports it too
 
 
 def _stamps(

@@ -1,4 +1,4 @@
-"""All that `status` asks of a Slurm controller, in one SSH exec: nodes, queue, quotas, health."""
+"""Queries of `status` to a Slurm controller, in one SSH exec: nodes, queue, quotas, health."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_FIT = (
 
 
 def is_unfit(state: str) -> bool:
-    """Say whether no job can start on a node in this state, in lower case."""
+    """Return whether no job can start on a node in this state, in lower case."""
     return state.endswith("*") or any(word in state for word in _NOT_FIT)
 
 
@@ -73,7 +73,7 @@ class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
 
     problem: str = ""
     states: dict[str, str] = {}
-    """Node -> state as sinfo says it, lower case: idle, mixed, drained, down*; of Kubernetes ready,
+    """Node -> state from sinfo, lower case: idle, mixed, drained, down*; of Kubernetes ready,
     cordoned, not ready."""
     reasons: dict[str, str] = {}
     """Node -> the reason an administrator or Slurm gave, where there is one."""
@@ -85,7 +85,7 @@ class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
-    """Ask slurmctld for nodes and queue in one SSH exec; never raises for a dead controller."""
+    """Query slurmctld for nodes and queue in one SSH exec; never raises for a failed controller."""
     answer = session.run_many([controller], _VIEW, timeout_s=20)[controller.name]
     if isinstance(answer, Unreachable):
         return SchedulerView(problem=f"controller {controller.name}: {answer.reason}")
@@ -149,11 +149,11 @@ class SchedulerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Node -> when it was taken out, RFC 3339, UTC."""
     quotas: tuple[QuotaUse, ...] = ()
     facts: ControllerFacts | None = None
-    """None: it could not be asked."""
+    """None: it could not be queried."""
 
 
 def report_of(session: SshSession, controller: Host) -> SchedulerReport:
-    """Ask a controller for everything in one SSH exec; never raises for a dead one."""
+    """Query a controller for everything in one SSH exec; never raises for a failed one."""
     answer = session.run_many([controller], _ASK, timeout_s=_LIMIT_S)[controller.name]
     if isinstance(answer, Unreachable):
         problem = f"controller {controller.name}: {answer.reason}"
@@ -213,7 +213,7 @@ def queue_of(lines: Iterable[str], *, now: float) -> QueueStatus:
 
 
 def tasks_of(job: str) -> int:
-    """Return how many jobs a line of squeue stands for: "12_[1-100:2,200%5]" is 51."""
+    """Return the number of jobs in a line of squeue: "12_[1-100:2,200%5]" is 51."""
     found = _ARRAY.search(job)
     if found is None:
         return 1
@@ -247,7 +247,7 @@ def quotas_of(text: str) -> tuple[QuotaUse, ...]:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first section, and the sections."""
+    """Return the text before the first section, and the sections."""
     head, *rest = _SECTION.split(text)
     return head, dict(zip(rest[::2], rest[1::2], strict=True))
 

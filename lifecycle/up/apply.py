@@ -153,7 +153,7 @@ def _finish(state: UpState) -> None:
 
 
 def _has_surplus(state: UpState) -> bool:
-    """Say whether machines that the spec no longer asks for are there, and cost."""
+    """Return whether machines exist, and cost, that the spec no longer has."""
     changes = (change for site in state.after.sites for change in site.changes)
     return any(c.effect == "delete" and c.resource.kind == "node" for c in changes)
 

@@ -1,4 +1,4 @@
-"""The spec compiled for the hosts that it asks for."""
+"""The spec compiled for its hosts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Compiled(msgspec.Struct, frozen=True):
 def compile_for(
     cluster: Cluster, observation: Observation, last: Compiled | None = None
 ) -> Compiled:
-    """Compile the spec of a cluster for the hosts that it asks for.
+    """Compile the spec of a cluster for its hosts.
 
     Args:
         cluster: its spec, catalog and bundle.
         observation: its `desired` hosts.
-        last: compiled before in this run; returned where it is still right.
+        last: compiled before in this run; returned where it is still valid.
     """
     hosts, bundle, kubernetes = observation.desired, cluster.bundle, cluster.kubernetes
     if last is not None and (last.hosts, last.bundle, last.kubernetes) == (

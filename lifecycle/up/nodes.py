@@ -1,4 +1,4 @@
-"""Every node to what the spec says: pending steps, secrets, convergence, and the quorum rule."""
+"""Convergence of all nodes in `up`: pending steps, secrets, Ansible, and the quorum rule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMED = 20
 
 
 class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the nodes stand after convergence."""
+    """The nodes' state after convergence."""
 
     inventory: ClusterInventory
     """Hosts that are fit for work."""
@@ -43,11 +43,11 @@ class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     below_quorum: tuple[Diagnostic, ...]
     """One for each pool that can't go live."""
     held: dict[str, str] = {}
-    """Host -> why it serves on unchanged; it is fit, and not as the spec says."""
+    """Host -> why it continues unchanged; it is healthy, and differs from the spec."""
 
     @property
     def serving(self) -> frozenset[str]:
-        """All that are in: as the spec says, or held as they were."""
+        """All that count as members: matching the spec, or kept unchanged."""
         return frozenset(host.name for host in self.inventory.hosts) | self.held.keys()
 
     @property
@@ -67,10 +67,10 @@ def converge_nodes(
     requeue: bool = False,
     scope: Scope | None = None,
 ) -> NodesResult:
-    """Run every pending step; a node that fails is left behind and named, the others go on.
+    """Run every pending step; a node that fails is left out and named, the others continue.
 
-    Nodes in service are drained for what their jobs would feel; `requeue` puts those jobs back
-    in line, whatever the spec says. `scope` makes it a part of all that.
+    Nodes in service are drained for steps that affect their jobs; `requeue` requeues those jobs,
+    whatever the spec says. `scope` limits it to a part.
     """
     cluster = run.cluster
     secret_versions = cluster.make_secrets(compiled)

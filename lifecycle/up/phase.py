@@ -41,12 +41,12 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     left_out: str = ""
     """Nodes that took no part in the AllReduce, as a host range: drained, or busy."""
     out_of_service: dict[str, str] = {}
-    """Node that takes no jobs though it is as the spec says -> why, where nothing else was done."""
+    """Node that takes no jobs though it matches the spec -> why, where nothing else was done."""
 
 
 @dataclass(slots=True, kw_only=True)
 class UpState:
-    """What the phases of one `up` know; each field says which phase sets it."""
+    """Shared state of the phases of one `up`; each field names the phase that sets it."""
 
     cluster: Cluster
     report: Reporter
@@ -132,7 +132,7 @@ class SchedulerPhases(msgspec.Struct, frozen=True, kw_only=True):
     after_sites: tuple[Phase, ...] = ()
     """Once the machines are there."""
     before_nodes: tuple[Phase, ...] = ()
-    """Once the nodes were asked what they carry, before they are converged."""
+    """Set once the nodes' stamps were read, before they are converged."""
     after_nodes: tuple[Phase, ...] = ()
     """Once the nodes are converged, before the AllReduce."""
 

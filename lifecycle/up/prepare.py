@@ -1,4 +1,4 @@
-"""The phases of `up` before the lock: look, plan, ask. None of them changes the cluster."""
+"""The phases of `up` before the lock: observe, plan, confirm. None of them changes the cluster."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _open_sites(state: UpState) -> None:
 
 
 def _observe(state: UpState) -> None:
-    # Before a first `up` every site is asked: what is there already would be made a second time.
-    with suppress(ProviderError):  # preflight says what a site that can't be asked lacks
+    # Before a first `up` every site is queried: what exists already would be created twice.
+    with suppress(ProviderError):  # preflight reports what a site that can't be queried lacks
         refuse_lost(state.cluster, state.sites, by_tag=True, but_data=True)
     state.before = observe_cluster(state.cluster, state.sites, state.session)
 
@@ -87,7 +87,7 @@ def _plan(state: UpState) -> None:
 
 
 def _check_plan(state: UpState) -> None:
-    """Refuse what the plan says can't come up; report what it leaves out."""
+    """Refuse what the plan says can't be set up; report what it leaves out."""
     found = [
         diagnostic
         for diagnostic in state.plan.diagnostics
@@ -106,7 +106,7 @@ def _check_approved(state: UpState) -> None:
 
 
 def _is_done(state: UpState) -> bool:
-    """Say whether nothing differs, and the last `up` was of this very spec and ended well."""
+    """Return whether nothing differs, and the last `up` was of this spec and successful."""
     if not state.plan.is_empty:
         return False
     journal = Journal(state.cluster.events)
@@ -124,7 +124,7 @@ def _certified(state: UpState) -> dict[str, object] | None:
 
 
 def _admit_repaired(cluster: Cluster, observation: Observation) -> None:
-    """Let nodes that are as the spec says leave the repair queue: somebody repaired them."""
+    """Remove nodes from the repair queue that match the spec: they were repaired by hand."""
     there = {host.name for host in observation.existing.hosts} - observation.unreachable.keys()
     if not any(entry.node in there for entry in queue(cluster.events)):
         return

@@ -20,7 +20,7 @@ _KNOWN_LIMIT_S = 60.0
 
 
 def await_machines(state: UpState) -> None:
-    """Wait for the machines that carry no stamp yet, as long as their providers say."""
+    """Wait for the machines without a stamp, with their providers' time limit."""
     found = at_each(state.sites, lambda site: site.provider.hosts(site.context))
     wanted = {host.name for host in state.before.desired.hosts}
     new = [

@@ -1,4 +1,4 @@
-"""One run of a command that changes things: its id, its artifacts, and its place in the journal."""
+"""One run of a command that makes changes: its id, its artifacts, and its entry in the journal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Run:
         return self.cluster.run_directory(self.id)
 
     def finish(self, exit_code: Exit) -> None:
-        """Say how the run ends; without it, it failed."""
+        """Set the run's result; without it, it failed."""
         self._exit = exit_code
         self._outcome = "ok" if exit_code is Exit.OK else exit_code.name.lower()
 
@@ -59,7 +59,7 @@ class Run:
         with ExitStack() as exports:
             exports.enter_context(exported(self.cluster))
             self.cluster.vault.keyring.invalidate()
-            if self.command != "down":  # it goes on with nothing, and has to end without a key
+            if self.command != "down":  # it continues with nothing, and must end without a key
                 finish_interrupted_removal(self.cluster.store, self.cluster.vault.keyring)
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)
@@ -90,13 +90,13 @@ class Run:
 
 _LIMIT_S = 5
 _PIPELINES = ("GITHUB_SHA", "CI_COMMIT_SHA")
-"""What pipelines say where the checkout has no history: GitHub, GitLab."""
+"""Variables of pipelines with the commit where the checkout has no history: GitHub, GitLab."""
 
 
 def commit_of(spec: Path) -> str:
-    """Return the commit that a spec file stands in; "+changes" after it where the file differs.
+    """Return the commit of a spec file; with "+changes" where the file differs.
 
-    "": it stands in none, or git isn't here.
+    "": it is in none, or git is missing.
     """
     commit = _git(spec.parent, "rev-parse", "HEAD")
     if not commit:

@@ -20,7 +20,7 @@ from .run import Run
 
 
 def before_lock(scheduler: SchedulerPhases) -> tuple[Phase, ...]:
-    """Return the phases that look, plan and ask."""
+    """Return the phases that observe, plan and confirm."""
     return (*OBSERVE_AND_PLAN, *scheduler.check, *CONFIRM, *scheduler.prepare)
 
 
@@ -50,19 +50,18 @@ def up(
     approved: PlanFile | None = None,
     allow: frozenset[str] = frozenset(),
 ) -> UpResult:
-    """Bring the cluster to what its spec says, and prove it with the AllReduce.
+    """Apply the spec to the cluster, and prove it with the AllReduce.
 
     Args:
         cluster: what to bring up.
-        report: gets progress and findings.
-        confirm: is shown the plan when there is something to do; when it answers no, nothing is
+        report: receives progress and findings.
+        confirm: receives the plan when there is something to do; if it returns False, nothing is
             changed.
-        wishes: what was asked for by a pool's name.
-        requeue_jobs: puts jobs on nodes that must be drained back in the queue instead of waiting
-            for their end.
-        bundle: what the nodes take everything from; it is checked before anything is changed.
-        approved: the plan that may be carried out, and no other; nobody is asked then.
-        allow: names what a guard holds back (`lifecycle.planning.guards`).
+        wishes: the user's choices for pools, by name.
+        requeue_jobs: requeues jobs on nodes that must be drained instead of waiting for their end.
+        bundle: the source of all software of the nodes; it is checked before anything is changed.
+        approved: the only plan that may be applied; there is no confirmation then.
+        allow: names of what a guard blocks (`lifecycle.planning.guards`).
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can continue without failed.

@@ -1,1 +1,1 @@
-"""Clusters that end by themselves: when their time is up, or when nobody uses them."""
+"""Automatic removal of clusters: after a set time, or when unused."""

@@ -1,8 +1,8 @@
-"""Tells people on the nodes that their cluster ends, and keeps jobs from starting too late.
+"""Announces on the nodes that their cluster expires, and keeps jobs from starting too late.
 
-Whoever logs in reads it (/etc/motd.d). Before a cluster expires, a reservation of Slurm begins when
-it ends: jobs whose time limit reaches beyond that are not started; those that run are left alone.
-Kubernetes has no reservations: jobs that reach beyond are refused when they are made.
+The notice is shown at login (/etc/motd.d). A Slurm reservation is created that begins at the
+expiry: jobs whose time limit reaches beyond it are not started; running ones are left alone.
+Kubernetes has no reservations: jobs that reach beyond the expiry are refused on creation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMIT_S = 30
 def announce(
     spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, announced: ExpiryAnnounced
 ) -> None:
-    """Write the notice where people log in, and reserve the time after an expiry. Safe to repeat.
+    """Write the notice on the login nodes, and reserve the time after an expiry. Safe to repeat.
 
     Args:
         spec: as it was applied: names the scheduler that runs.
@@ -38,7 +38,8 @@ def announce(
         announced: what is announced.
 
     Raises:
-        LifecycleError: GC1141, a node could not be told: then nobody was told in time.
+        LifecycleError: GC1141, the notice could not be written to a node: then it doesn't count as
+            announced.
     """
     scheduled = not isinstance(spec.scheduler, NoScheduler)
     note = shlex.quote(notice(hosts.cluster, announced, scheduled=scheduled))

@@ -19,7 +19,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     due: datetime
     """When its time is up."""
     notice: timedelta
-    """How long before people are told."""
+    """How long before the end it is announced."""
     why: str
 
 
@@ -28,7 +28,7 @@ class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
 
     began: datetime
     announced: ExpiryAnnounced | None = None
-    """What people were told last, and still holds."""
+    """The last announcement that is still in effect."""
 
 
 def lifetime(events: Iterable[Event]) -> Lifetime | None:
@@ -51,7 +51,7 @@ def lifetime(events: Iterable[Event]) -> Lifetime | None:
 
 
 def ending(budget: Budget | None, began: datetime, jobs: Jobs, now: datetime) -> Ending | None:
-    """Return what ends the cluster first, if people are to be told of it by now."""
+    """Return what ends the cluster first, if that must be announced by now."""
     if budget is None:
         return None
     ahead = [each for each in _endings(budget, began, jobs, now) if now >= each.due - each.notice]

@@ -54,10 +54,10 @@ def _refuse_past(cluster: Cluster) -> None:
 
 
 def refuse_late_test(cluster: Cluster, minutes: int) -> None:
-    """Refuse a job of ours that Slurm would not start any more: it would only be waited for.
+    """Refuse to submit a job that Slurm would not start before the expiry.
 
     Args:
-        cluster: has the events that tell of its end.
+        cluster: has the events of its expiry.
         minutes: the job's time limit: Slurm starts nothing that may run into the reservation.
 
     Raises:
@@ -77,10 +77,10 @@ def refuse_late_test(cluster: Cluster, minutes: int) -> None:
 
 
 def postpone(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> None:
-    """Withdraw an announced expiry that the spec to be applied has put off.
+    """Withdraw an announced expiry that the spec to be applied has postponed.
 
     Raises:
-        LifecycleError: a node could not be told (GC1141).
+        LifecycleError: the notice could not be removed from a node (GC1141).
     """
     living = lifetime(cluster.events.read())
     if living is not None and living.announced is not None and _is_postponed(cluster, living):

@@ -1,4 +1,4 @@
-"""Whether anybody uses a cluster, and since when not: its scheduler is asked on its controllers."""
+"""Whether a cluster is in use, and since when it is idle, according to its scheduler."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that hold nodes: running, being started or cleaned up, suspended."""
     waiting: int = 0
     problem: str = ""
-    """Why nobody could be asked; then nothing is known."""
+    """Why the scheduler could not be queried; then nothing is known."""
     idle_s: float | None = None
     """How long no node has had a job; None: unknown, or one has."""
 
     @property
     def why_not(self) -> str:
-        """Why the cluster may not be removed now; "": nobody would lose work."""
+        """Why the cluster must not be removed now; "": no work would be lost."""
         if self.problem:
             return f"its scheduler can't be queried for running jobs ({self.problem})"
         return f"{self.running} {'job runs' if self.running == 1 else 'jobs run'}" * bool(
@@ -53,7 +53,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_jobs(cluster: Cluster) -> Jobs:
-    """Ask the controller; a cluster without nodes, or of simulated ones, has no jobs."""
+    """Query the controller; a cluster without nodes, or of simulated ones, has no jobs."""
     try:
         hosts = existing_hosts(cluster)
     except LifecycleError as error:
@@ -75,13 +75,13 @@ def running_spec(cluster: Cluster) -> ClusterSpec:
 def jobs_on(
     spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, catalog: Catalog
 ) -> Jobs:
-    """Ask the scheduler of these hosts; never raises for a dead one.
+    """Query the scheduler of these hosts; never raises for an unreachable one.
 
     Args:
         spec: names the scheduler.
         hosts: those that exist; without a controller that runs anything there are no jobs.
         session: how they are reached.
-        catalog: add-ons, whose pods are nobody's jobs.
+        catalog: add-ons, whose pods are no users' jobs.
     """
     if isinstance(spec.scheduler, NoScheduler):
         return _of_processes(hosts, session)

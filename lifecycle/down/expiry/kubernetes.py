@@ -1,7 +1,8 @@
-"""Kubernetes, as far as a cluster's end is about it: who uses it, and what it takes no more.
+"""Use of a Kubernetes cluster before its end, and the refusal of jobs that would outlast it.
 
-Nothing there keeps when a node was busy last: jobs and their pods may be gone. The audit log of
-each control plane has every pod that was made, placed, told of or deleted; it is read from its end.
+Kubernetes doesn't record when a node was last busy: jobs and their pods may be deleted. The audit
+log of each control plane has every creation, binding, update and deletion of a pod; it is read from
+its end.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ for file in $files; do
 done
 echo "$last"
 """
-"""Prints the time there, when its log begins, and when a pod of people's was last written of."""
+"""Prints the current time, the log's first time, and the last write of a user's pod."""
 
 
 def use_of(hosts: ClusterInventory, session: SshSession, catalog: Catalog) -> Jobs:
-    """Ask the API who uses the cluster, and the control planes since when nobody does."""
+    """Query the API for current users, and the control planes for the time since the last use."""
     try:
         work = see_work(kubectl_of(session, hosts))
     except (ApiRefused, ApiSilent) as error:
@@ -83,9 +84,9 @@ def accept_all_jobs(kubectl: Kubectl) -> None:
 
 
 def read_idle(text: str) -> float | None:
-    """Read what one control plane printed; None: it doesn't know.
+    """Parse what one control plane printed; None: unknown.
 
-    A log that tells of no pod says that none was there since it begins.
+    A log without any pod means that there was none since the log begins.
     """
     clock, since, used, *_ = [*text.split("\n"), "", "", ""]
     try:
@@ -96,7 +97,7 @@ def read_idle(text: str) -> float | None:
 
 
 def _idle_s(hosts: ClusterInventory, session: SshSession, own: frozenset[str]) -> float | None:
-    """Return the shortest time of all control planes: each logs what it was asked itself."""
+    """Return the shortest time of all control planes: each logs only its own requests."""
     planes = [host for host in hosts.with_role("controller") if host.connection == "ssh"]
     known = [_idle_on(host, session, own) for host in planes]
     times = [time for time in known if time is not None]

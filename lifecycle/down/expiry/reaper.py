@@ -1,7 +1,7 @@
-"""Announces the end of a cluster, withdraws it, and removes what is due: one look each time.
+"""Announces the end of a cluster, withdraws it, or removes what is due: one pass per call.
 
-Safe to repeat, by whoever looks: a controller at each round, a timer, a person. Nothing is removed
-that was not announced for its whole notice, or on which jobs run.
+Safe to repeat, from a controller's loop, a timer or by hand. Nothing is removed that was not
+announced for its whole notice, or on which jobs run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ EndState: TypeAlias = Literal["none", "announced", "withdrawn", "kept", "removed
 
 
 class ReaperResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one look."""
+    """The result of one pass."""
 
     cluster: str
     state: EndState
-    """none: nothing ends it soon. announced: people know. withdrawn: it holds no more. kept: its
-    time is up, and jobs run or nobody knows. removed: it is gone, but for its data. leftovers: it
-    was begun to be removed."""
+    """none: no end is near. announced: the notice is on the nodes. withdrawn: the notice was
+    removed. kept: it has expired, but jobs run or that is unknown. removed: all but its data.
+    leftovers: the removal is incomplete."""
     kind: ExpiryKind | None = None
     earliest: datetime | None = None
     """Not removed before."""
@@ -69,16 +69,17 @@ def reap_once(
     now: datetime,
     ask: Callable[[Cluster], Jobs] = ask_jobs,
 ) -> ReaperResult:
-    """Look once at a cluster's end.
+    """Do one pass over a cluster's expiry.
 
     Args:
         cluster: with the spec whose `budget` counts: a merged one extends what runs.
         report: receives the progress.
         now: aware.
-        ask: who uses the cluster.
+        ask: returns the use of the cluster.
 
     Raises:
-        LifecycleError: people can't be told (GC1141), the cluster is locked, or can't be removed.
+        LifecycleError: the notice can't be written (GC1141), the cluster is locked, or can't be
+            removed.
         ProviderError: a site could not be taken down.
     """
     now_living = lifetime(cluster.events.read())
@@ -101,7 +102,7 @@ def reap_once(
 
 
 def _same(announced: ExpiryAnnounced, end: Ending) -> bool:
-    """Say whether people were told of this end; one later than they know is told again."""
+    """Return whether this end was announced; a later end must be announced again."""
     slack = max(_SLACK_S, end.notice.total_seconds() / 10) if end.kind == "idle" else 1.0
     return announced.kind == end.kind and abs(announced.due - end.due.timestamp()) <= slack
 
@@ -137,7 +138,7 @@ def _withdrawn(cluster: Cluster, living: Lifetime) -> ReaperResult:
 def _remove_expired(
     cluster: Cluster, announced: ExpiryAnnounced, jobs: Jobs, report: Reporter
 ) -> ReaperResult:
-    """Remove a cluster that nobody uses."""
+    """Remove an unused cluster."""
     if jobs.why_not:
         return _result(cluster, "kept", announced, jobs.why_not)
     running = open_applied(cluster.state_url, cluster.spec_path)

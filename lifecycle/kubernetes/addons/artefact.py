@@ -25,15 +25,15 @@ _FOLDER = "addons"
 
 
 def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> bytes:
-    """Return an add-on's content, which is what its digest says; keep it in the cache.
+    """Return an add-on's content, verified by its digest; keep it in the cache.
 
     Args:
         addon: one whose digest is known.
-        bundle: folder of the bundle that the cluster is installed from: then no publisher is asked.
-        get: returns what stands at a URL.
+        bundle: folder of the bundle that the cluster is installed from: then nothing is downloaded.
+        get: returns the content of a URL.
 
     Raises:
-        LifecycleError: GC1060: it is not to be had, or is something else.
+        LifecycleError: GC1060: it is not available, or its digest differs.
     """
     digest = str(addon.digest)
     kept = places.cache_home() / _FOLDER / digest.removeprefix("sha256:")
@@ -82,10 +82,10 @@ Get: TypeAlias = Callable[[str], bytes]
 
 
 def published(addon: Addon, get: Get) -> bytes:
-    """Return a chart's archive or a manifest's file; its digest is for the caller to hold it to.
+    """Return a chart's archive or a manifest's file; the caller checks its digest.
 
     Raises:
-        LifecycleError: GC939: it is not to be had, or isn't what its repository's index says.
+        LifecycleError: GC939: it is not available, or differs from its repository's index.
     """
     if addon.kind == "manifests":
         return get(addon.repository)
@@ -106,7 +106,7 @@ def file_name(addon: Addon) -> str:
 
 
 def _entry(index: bytes, addon: Addon) -> Any:
-    """Return what a repository's index says of a chart's version."""
+    """Return the index entry of a chart's version."""
     try:
         entries = decode_yaml(index, dict[str, Any]).get("entries")
     except (msgspec.DecodeError, ValueError):

@@ -1,4 +1,4 @@
-"""Which add-ons are to come, to change and to go: what is wanted beside what the cluster has."""
+"""Which add-ons to install, change and remove: the wanted ones compared with the cluster's."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class AddonChanges(msgspec.Struct, frozen=True, kw_only=True):
 
     added: tuple[str, ...] = ()
     changed: dict[str, str] = {}
-    """Add-on -> what changes, in words; all of these are rendered and applied whole."""
+    """Add-on -> description of what changes; all of these are rendered and applied whole."""
     lost: dict[str, tuple[ObjectKey, ...]] = {}
-    """Add-on -> objects of it that somebody deleted."""
+    """Add-on -> its objects that were deleted by others."""
     taken: dict[str, tuple[ObjectKey, ...]] = {}
-    """Add-on -> objects of it of which somebody changed a field; {} where nobody looked."""
+    """Add-on -> its objects with a field changed by others; {} where that wasn't checked."""
     gone: tuple[str, ...] = ()
     """Installed, and wanted no more; the last applied goes first."""
     wanted: tuple[DesiredAddon, ...] = ()
@@ -78,7 +78,7 @@ class AddonChanges(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, added=(), changed={}, gone=())
 
     def lines(self) -> tuple[str, ...]:
-        """Return it in words."""
+        """Return the text of it."""
         versions = {one.chosen.addon.name: one.chosen.addon.version for one in self.wanted}
         return (
             *(f"add add-on {name} {versions[name]}" for name in self.added),
@@ -107,10 +107,10 @@ def addon_changes(
     """Compare (pure).
 
     Args:
-        wanted: what the cluster is to have.
+        wanted: the add-ons that the cluster should have.
         records: add-on -> what was applied of it.
-        there: add-on and key of each object that is there.
-        fields: the same -> hash of the fields that are ours; None: nobody looked.
+        there: add-on and key of each existing object.
+        fields: the same -> hash of the fields that we own; None: not checked.
     """
     known, found = set(there), fields or {}
     names = {one.chosen.addon.name for one in wanted}
@@ -144,13 +144,13 @@ def addon_changes(
 def read_addon_changes(
     kubectl: Kubectl, facts: KubernetesFacts, resources: ApiResources, *, thorough: bool = False
 ) -> AddonChanges:
-    """Ask what is there of add-ons, and compare: two calls at most.
+    """Query the add-ons' objects, and compare: two calls at most.
 
-    `thorough` looks at who wrote to each object too, which is a longer answer.
+    `thorough` also checks each object's field managers, which is a larger response.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     cluster = facts.spec.name
     found = rows(kubectl, *of_records(cluster), fields=FIELDS)
@@ -245,11 +245,11 @@ def addon_groups(facts: KubernetesFacts) -> set[str]:
 def observe_addons(
     kubectl: Kubectl, facts: KubernetesFacts, *, thorough: bool = False
 ) -> tuple[AddonChanges, list[str]]:
-    """Return how add-ons stand, and the kinds of theirs of which gcluster compiles objects.
+    """Return the state of the add-ons, and those of their kinds of which gcluster compiles objects.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     if not has_addons(facts):
         return AddonChanges(), []

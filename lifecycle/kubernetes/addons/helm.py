@@ -1,6 +1,6 @@
-"""The program helm, which turns a chart and values into objects; it is asked for nothing else.
+"""Renders a chart and values to objects with `helm template`; helm is used for nothing else.
 
-No cluster is contacted by it: charts that look something up there find nothing.
+It contacts no cluster: `lookup` in a chart returns nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OLDEST = (3, 18)
 """Helm 3 takes charts for Kubernetes as new as ours from this release on."""
 _LIMIT_S = 120
 _LINES = 20
-"""Most lines of helm's words that are shown."""
+"""Most lines of helm's message that are shown."""
 
 
 class Helm(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +45,11 @@ class Helm(msgspec.Struct, frozen=True, kw_only=True):
             chart: its archive.
             name: of the release.
             namespace: where it runs.
-            values: beside the chart's own.
+            values: that override the chart's own.
             release: of Kubernetes: "1.35".
 
         Raises:
-            LifecycleError: GC1062, with helm's own words.
+            LifecycleError: GC1062, with helm's message.
         """
         with tempfile.TemporaryDirectory(prefix="gcluster-chart-") as folder:
             archive = Path(folder) / "chart.tgz"

@@ -1,4 +1,4 @@
-"""What there is to say of an add-on that was brought: hooks that don't run, images at no digest."""
+"""Notes on an installed add-on: hooks that don't run, images without a digest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED = 4
 
 
 def notes_of(addon: str, made: Rendered) -> Iterator[Diagnostic]:
-    """Yield what a person should know of an add-on (pure)."""
+    """Yield what a user should know of an add-on (pure)."""
     if hooks := made.hooks.skipped_hooks:
         yield Diagnostic(
             code="GC1063",
@@ -35,7 +35,7 @@ def notes_of(addon: str, made: Rendered) -> Iterator[Diagnostic]:
 
 
 def remaining_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
-    """Return what is said of CRDs that stay because there are objects of their kinds."""
+    """Return the note on CRDs that are kept because objects of their kinds exist."""
     return tuple(
         Diagnostic(
             code="GC1069",
@@ -48,7 +48,7 @@ def remaining_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ..
 
 
 def remaining_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
-    """Return what is said of namespaces that stay for what is in them."""
+    """Return the note on namespaces that are kept for their contents."""
     return tuple(
         Diagnostic(
             code="GC1007",
@@ -62,7 +62,7 @@ def remaining_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic,
 
 
 def remaining_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
-    """Return what is said of objects of an add-on that only people delete."""
+    """Return the note on objects of an add-on that must be deleted by hand."""
     if not kept:
         return ()
     named = _few([f"{key.kind} {key.words}" for key in kept])
@@ -114,11 +114,11 @@ class BundledImages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bundled_images(bundle: BundleManifest, command: str) -> BundledImages:
-    """Return the images of a bundle: those of Kubernetes, and those brought beside it.
+    """Return the images of a bundle: those of Kubernetes, and those added to it.
 
     Args:
         bundle: its manifest.
-        command: what makes it whole, for the hint.
+        command: the command that completes it, for the hint.
     """
     brought = [image.reference for image in bundle.images if image.archive]
     if bundle.kubernetes is not None:

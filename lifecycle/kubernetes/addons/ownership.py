@@ -1,4 +1,4 @@
-"""Objects of others to the API server, and the words in which it refuses them."""
+"""Ownership of objects in the API server, and the messages with which it refuses changes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LIMIT_S = 300
 _ESTABLISHED_S = 60
 
 
-class AddonStopped(Exception):  # noqa: N818  # it says what happened
+class AddonStopped(Exception):  # noqa: N818  # named for what happened
     """An add-on could not be brought; what came before is applied and stays."""
 
     def __init__(self, code: str, summary: str, detail: str = "", hint: str = "") -> None:
-        """Hold what is said of it."""
+        """Keep the message."""
         super().__init__(summary)
         self.diagnostic = Diagnostic(
             code=code,
@@ -87,10 +87,10 @@ def delete(
     *,
     wait: bool | None = None,
 ) -> None:
-    """Delete objects, if they are there: one call for those of a kind and a namespace.
+    """Delete objects, if they exist: one call per kind and namespace.
 
-    `wait`: until they are gone; None: for custom ones only, which whoever looks after them may have
-    to let go. One kind may wait for another, so all are told before one is awaited.
+    `wait`: until they are deleted; None: for custom ones only, whose controller may have to remove
+    a finalizer. One kind may depend on another, so all are deleted before the first is waited for.
     """
     alike: dict[tuple[str, str], list[ObjectKey]] = {}
     for key in keys:
@@ -117,7 +117,7 @@ def _delete(
 
 
 def _named(objects: Sequence[Object], refused: ApiRefused) -> str:
-    """Name the object that was refused: the first one whose name is in the server's words."""
+    """Return the object that was refused: the first whose name is in the server's message."""
     for made in objects:
         name = made["metadata"]["name"]
         if f'"{name}"' in refused.words or f"/{name} " in refused.words:
@@ -144,7 +144,7 @@ def fields_of(writers: str) -> str:
 
 
 def last_other(writers: str) -> tuple[str, str]:
-    """Return who else wrote to an object last, and when; ("", ""): nobody."""
+    """Return who else wrote to an object last, and when; ("", ""): no one."""
     others = [w for w in _read(writers) if w.manager != MANAGER and not w.subresource]
     last = max(others, key=lambda writer: writer.time, default=None)
     return ("", "") if last is None else (last.manager, last.time)
@@ -171,7 +171,7 @@ class ApiResources(msgspec.Struct, frozen=True, kw_only=True):
         return self.kinds.get((group, kind), ("", False))[0]
 
     def placed(self, made: Object, namespace: str) -> Object:
-        """Return an object in its namespace: an add-on's own, unless it says another."""
+        """Return an object with its namespace: the add-on's, unless it has its own."""
         group = str(made["apiVersion"]).rpartition("/")[0]
         _, has_namespace = self.kinds.get((group, str(made["kind"])), ("", False))
         if not has_namespace or made["metadata"].get("namespace"):
@@ -179,7 +179,7 @@ class ApiResources(msgspec.Struct, frozen=True, kw_only=True):
         return made | {"metadata": made["metadata"] | {"namespace": namespace}}
 
     def is_custom(self, key: ObjectKey) -> bool:
-        """Whether a CRD brings the kind: who looks after such objects may have to let them go."""
+        """Whether a CRD defines the kind: its controller may have to remove finalizers."""
         return key.group not in built_in_groups()
 
     def of_groups(self, groups: Collection[str]) -> list[str]:
@@ -188,7 +188,7 @@ class ApiResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _BuiltIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What built_in.yaml says."""
+    """The content of built_in.yaml."""
 
     groups: frozenset[str]
     source: str
@@ -203,11 +203,11 @@ def built_in_groups() -> frozenset[str]:
 
 
 def read_api_resources(kubectl: Kubectl) -> ApiResources:
-    """Ask for all kinds that can be listed; those of an aggregated API that is down are missing.
+    """Query all kinds that can be listed; those of an unavailable aggregated API are missing.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it named no kind.
+        ApiRefused: it returned no kind.
     """
     answer = kubectl.run("api-resources", "--verbs=list,delete", "--no-headers")
     found, versions = {}, {}

@@ -1,4 +1,4 @@
-"""Removes what an add-on has no more, as far as it is still ours and nobody's data goes with it."""
+"""Removes objects that an add-on no longer has, if they are still ours and hold no data."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: dict[ObjectKey, list[str]] = {}
     """Namespaces that stay -> the work in them."""
     data: tuple[ObjectKey, ...] = ()
-    """Volumes, claims, and what its chart says to keep, with its namespace: people delete those."""
+    """Volumes, claims, and what its chart keeps, with its namespace: deleted only by hand."""
 
     @property
     def kept(self) -> frozenset[ObjectKey]:
-        """What stays for now, and is looked at again."""
+        """What is kept for now, and checked again in the next run."""
         return frozenset({*self.definitions, *self.namespaces})
 
 
 def prune(
     kubectl: Kubectl, cluster: str, addon: str, keys: Iterable[ObjectKey], resources: ApiResources
 ) -> Pruned:
-    """Delete objects of an add-on that still carry its name; CRDs and namespaces last.
+    """Delete objects that still carry an add-on's label; CRDs and namespaces last.
 
-    A CRD of whose kind there are objects stays, and so does a namespace with work in it, or with
-    another's object that is to be kept. Volumes, claims, those of StatefulSets among them, and what
-    is annotated `helm.sh/resource-policy: keep` stay for good.
+    A CRD is kept while objects of its kind exist, and a namespace while it has workloads, or
+    objects of others that must be kept. Volumes, claims, those of StatefulSets among them, and what
+    is annotated `helm.sh/resource-policy: keep` are always kept.
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     asked = list(keys)
     if not asked:
@@ -67,7 +67,7 @@ def prune(
     ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
     custom = [key for key in plain if resources.is_custom(key)]
-    delete(kubectl, custom, resources)  # and are awaited, while who looks after them is there
+    delete(kubectl, custom, resources)  # and are waited for, while their controller exists
     delete(kubectl, [key for key in plain if key not in custom], resources)
     definitions = {
         key: count
@@ -86,7 +86,7 @@ def prune(
 
 
 def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> dict[ObjectKey, str]:
-    """Return the objects of an add-on that are there -> what their chart says of their removal."""
+    """Return the existing objects of an add-on -> their chart's removal policy."""
     if not kinds:
         return {}
     of = (",".join(kinds), "--all-namespaces", objects_selector(cluster))
@@ -95,7 +95,7 @@ def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> d
 
 
 def _never_pruned(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
-    """Return what stays for good: a namespace goes with all in it, so it stays for one of these."""
+    """Return what is always kept: a namespace's contents are deleted with it."""
     protected = {key for key in asked if is_protected(there.get(key, ""))}
     around = {key.namespace for key in protected}
     return tuple(
@@ -119,7 +119,7 @@ def _objects_of(kubectl: Kubectl, definition: ObjectKey, resources: ApiResources
 
 
 _WITHIN_S = 30
-"""The controller lets go of claims as soon as it looks at their StatefulSet."""
+"""The controller releases claims as soon as it processes their StatefulSet."""
 _RETAIN = '{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Retain"}}}'
 _SETS = {
     "name": "{.metadata.name}",
@@ -148,14 +148,15 @@ def release_claims(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Claims:
-    """Have StatefulSets that are about to go let go of their claims first; return these.
+    """Make StatefulSets that will be deleted release their claims first; return the claims.
 
-    One that says `whenDeleted: Delete` owns its claims, and they would go with it (kubernetes.io/
-    docs/concepts/workloads/controllers/statefulset, "PersistentVolumeClaim retention", 2026-11).
+    One with `whenDeleted: Delete` owns its claims, and they would be deleted with it
+    (kubernetes.io/ docs/concepts/workloads/controllers/statefulset, "PersistentVolumeClaim
+    retention", 2026-11).
 
     Raises:
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     found: list[ObjectKey] = []
     bound: list[ObjectKey] = []
@@ -198,14 +199,14 @@ def refuse_unmanaged(
     objects: Iterable[Object],
     resources: ApiResources,
 ) -> None:
-    """Refuse objects that are there, and that neither the record nor the labels call the add-on's.
+    """Refuse existing objects that neither the record nor their labels assign to the add-on.
 
     Kinds that aren't served yet have no objects.
 
     Raises:
         AddonStopped: GC1064: there is one.
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     addon, known = record.addon, {placed.key for placed in record.objects}
     asked = [

@@ -52,10 +52,10 @@ def fetch_and_render(
     bundle: Path | None = None,
     held: BundledImages | None = None,
 ) -> None:
-    """Do so for what is pending; with a bundle for all add-ons, for it has to feed every node.
+    """Do so for pending add-ons; with a bundle for all, since it must serve every node.
 
     Args:
-        found: what the cluster is to have.
+        found: the wanted add-ons.
         changes: how its add-ons stand.
         report: receives an event for each add-on.
         bundle: folder of the bundle that it is to live on.

@@ -1,7 +1,7 @@
-"""What was applied of an add-on, kept beside it in the cluster: a ConfigMap of our namespace.
+"""Record of what was applied of an add-on: a ConfigMap in gcluster's namespace of the cluster.
 
-So whoever runs `up`, from whichever machine, knows what is there, renders nothing that hasn't
-moved, and removes what an older version had.
+So `up` on any machine can see what exists, renders nothing unchanged, and removes what an older
+version had.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIELDS = {
     "objects": "{.data.objects}",
     "applied": f"{{.metadata.annotations.{APPLIED_FROM.replace('.', chr(92) + '.')}}}",
 }
-"""A record in a row, or the Secret beside it, of which only `applied` counts."""
+"""A record in a list response, or its Secret, of which only `applied` counts."""
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):
@@ -93,12 +93,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name_of(addon: str) -> str:
-    """Return the name of an add-on's record, and of the Secret beside it."""
+    """Return the name of an add-on's record, and of its Secret."""
     return f"gcluster-addon-{addon}"
 
 
 def records_of(rows: Iterable[dict[str, str]]) -> list[Record]:
-    """Return the records, each with what its Secret says."""
+    """Return the records, each with the content of its Secret."""
     found = list(rows)
     applied = {row["addon"]: row["applied"] for row in found if row["kind"] == "Secret"}
     return [
@@ -109,7 +109,7 @@ def records_of(rows: Iterable[dict[str, str]]) -> list[Record]:
 
 
 def record_of(row: dict[str, str]) -> Record:
-    """Return a record out of its row; one that somebody wrote over counts as cut off."""
+    """Return a record of a list; one that others overwrote counts as incomplete."""
     try:
         objects: tuple[Placed, ...] = decode_json(row["objects"] or "[]", tuple[Placed, ...])
         content = row["content"]
@@ -127,7 +127,7 @@ def record_of(row: dict[str, str]) -> Record:
 
 
 def selector(cluster: str) -> tuple[Any, ...]:
-    """Return kubectl's words for all records of a cluster, and what lies beside them."""
+    """Return the kubectl arguments for all records of a cluster and their Secrets."""
     return (
         "configmaps,secrets",
         f"--namespace={SYSTEM_NAMESPACE}",
@@ -178,9 +178,9 @@ def read_applied(kubectl: Kubectl, addon: str) -> tuple[Object, ...]:
     """Return what was applied of an add-on, in order.
 
     Raises:
-        AddonStopped: GC1070: somebody wrote over it.
+        AddonStopped: GC1070: it was overwritten by others.
         ApiSilent: no API server answers.
-        ApiRefused: it says no.
+        ApiRefused: the API refused.
     """
     answer: Any = kubectl.get("secret", name_of(addon), f"--namespace={SYSTEM_NAMESPACE}")
     try:

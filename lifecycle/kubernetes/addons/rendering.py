@@ -19,7 +19,7 @@ from ..release.image_archive import full_name
 from .helm import find_helm
 
 ROLLS_OUT = ("Deployment", "DaemonSet", "StatefulSet")
-"""Kinds of which Kubernetes says whether they are there in full."""
+"""Kinds whose completeness Kubernetes reports in their status."""
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,13 +175,13 @@ _MAKES_PODS = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "StatefulS
 
 
 def prepared(made: Object, addon: Addon, cluster: str) -> Object:
-    """Return an object with our labels and pinned images, without what only a server says.
+    """Return an object with our labels and pinned images, without fields that only a server sets.
 
-    Its pods tolerate nodes that start: device plugins come as add-ons, and what is waited for
-    before them has no other nodes where all of them have GPUs.
+    Its pods tolerate starting nodes: device plugins are add-ons, and pods that are waited for
+    before them have no other nodes where all of them have GPUs.
 
     Raises:
-        LifecycleError: GC1062: it runs an image at another digest than the add-on's.
+        LifecycleError: GC1062: it runs an image with a digest that differs from the add-on's.
     """
     metadata = {key: value for key, value in made["metadata"].items() if value is not None}
     labels = {**(metadata.get("labels") or {}), CLUSTER_LABEL: cluster, ADDON_LABEL: addon.name}
@@ -207,7 +207,7 @@ def _pod_of(made: Object) -> dict[str, Any] | None:
 
 
 def _tolerates_startup(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod tolerates the startup taint already; an empty key stands for every taint."""
+    """Whether a pod tolerates the startup taint already; an empty key matches every taint."""
     return any(
         one.get("operator") == "Exists"
         and one.get("key") in {None, "", STARTUP_TAINT}
@@ -275,7 +275,7 @@ _AFTER = frozenset({"post-install", "post-upgrade"})
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that a chart wants around what is done to it."""
+    """A chart's hook: an object that runs before or after an action."""
 
     made: Object
     events: frozenset[str]
@@ -289,7 +289,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether all of its events come, and it is something that `up` knows how to run."""
+        """Whether all of its events occur, and `up` can run its kind."""
         return self.made["kind"] != "Pod" and not self.events - _BEFORE - _AFTER - _TESTS
 
     @property
@@ -318,7 +318,7 @@ class ChartParts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def skipped_hooks(self) -> tuple[str, ...]:
-        """Hooks of which at least one event never comes, and single pods, in words."""
+        """Hooks of which at least one event never occurs, and single pods, as text."""
         return tuple(hook.words for hook in self.hooks if not hook.is_known)
 
 

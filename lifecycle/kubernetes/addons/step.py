@@ -1,7 +1,7 @@
-"""Brings add-ons to what is wanted, one after the other; safe to repeat and to kill.
+"""Applies the wanted add-ons one after the other; safe to repeat and to kill.
 
-Whoever runs kubectl is not its business. What an add-on is about to get is in its record before the
-API server is told, so that a run that was cut off is known, gone on with, and cleaned up after.
+It is independent of where kubectl runs. An add-on's new objects are in its record before they are
+applied, so that an interrupted run is detected, continued and cleaned up.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class AddonsStep:
         clock: Clock | None = None,
         limit_s: float = ROLLOUT_S,
     ) -> None:
-        """Hold what is asked and what is wanted; nothing is contacted.
+        """Set the API and the wanted add-ons; nothing is contacted.
 
         Args:
             kubectl: the cluster's API.
             facts: the cluster.
-            compiled: objects that gcluster makes itself, which no add-on's own version replaces.
+            compiled: objects that gcluster creates itself, which no add-on's own version replaces.
             report: receives an event for each add-on.
-            clock: passes the time.
-            limit_s: how long the workloads of an add-on are waited for.
+            clock: time source.
+            limit_s: how long to wait for the workloads of an add-on, in seconds.
         """
         self._kubectl = kubectl
         self._facts = facts
@@ -77,11 +77,11 @@ class AddonsStep:
         self._limit_s = limit_s
 
     def bring(self, existing: AddonChanges) -> tuple[Diagnostic, ...]:
-        """Apply what is pending, in order, until one fails; return what there is to say.
+        """Apply pending add-ons in order, until one fails; return the notes.
 
         Raises:
             ApiSilent: no API server answers.
-            ApiRefused: it says no to a question.
+            ApiRefused: it refused a query.
         """
         diagnostics: list[Diagnostic] = []
         pending = existing.pending
@@ -101,11 +101,11 @@ class AddonsStep:
         return tuple(diagnostics)
 
     def remove(self, existing: AddonChanges) -> tuple[Diagnostic, ...]:
-        """Remove add-ons that are wanted no more, the last applied first; return what is kept.
+        """Remove add-ons that are no longer wanted, the last applied first; return what is kept.
 
         Raises:
             ApiSilent: no API server answers.
-            ApiRefused: it says no.
+            ApiRefused: the API refused.
         """
         diagnostics: list[Diagnostic] = []
         resources = read_api_resources(self._kubectl) if existing.gone else None
@@ -138,11 +138,11 @@ class AddonsStep:
         return nodes_ready(self._kubectl, names, self._limit_s, self._clock)
 
     def retried(self, work: Callable[[], None]) -> None:
-        """Do what an add-on's webhook may still refuse: it is asked a moment before it listens.
+        """Repeat a call that fails because an add-on's webhook isn't listening yet.
 
         Raises:
             ApiSilent: no API server answers.
-            ApiRefused: it says no for another reason, or too long.
+            ApiRefused: it refused for another reason, or until the time limit.
         """
         until = self._clock.now() + _WEBHOOK_S
         while True:
@@ -229,7 +229,7 @@ class AddonsStep:
             delete(self._kubectl, [key_of(job)], resources)
 
     def _remember(self, record: Record, objects: Iterable[Object], resources: ApiResources) -> None:
-        """Write down that objects are about to come, beside those that are there."""
+        """Record the objects that will be applied, in addition to the existing ones."""
         known = {placed.key: placed for placed in record.objects}
         for made in objects:
             known.setdefault(key_of(made), Placed(*key_of(made)))
@@ -279,7 +279,7 @@ def _with(record: Record, objects: Iterable[Placed], resources: ApiResources) ->
 
 
 def _refuse_missing_kinds(made: Rendered, resources: ApiResources, addon: str) -> None:
-    """Refuse objects of kinds that nobody brings, before the first one is applied."""
+    """Refuse objects of kinds that nothing defines, before the first one is applied."""
     kinds = {
         (str(each["apiVersion"]).rpartition("/")[0], str(each["kind"]))
         for each in (*made.objects, *(hook.made for hook in made.hooks.hooks))

@@ -1,4 +1,4 @@
-"""Waiting for what an add-on starts, with an end, and in the API's own words why it isn't there."""
+"""Waits for an add-on's workloads with a time limit, and explains with the API's messages."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def nodes_ready(
 
 
 def _pods(kubectl: Kubectl, made: Object, where: str) -> Iterator[str]:
-    """Yield what the API says of the pods that are missing, a line each."""
+    """Yield what the API reports of the missing pods, a line each."""
     labels: dict[str, Any] = made["spec"].get("selector", {}).get("matchLabels", {})
     if made["kind"] == "Job":
         labels = {"batch.kubernetes.io/job-name": made["metadata"]["name"]}

@@ -40,21 +40,21 @@ def await_nodes(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Diagnostic, ...]:
-    """Wait for as many ready nodes of each pool as the spec asks for.
+    """Wait until each pool has as many ready nodes as the spec says.
 
     Args:
         spec: the cluster.
         sites: its sites, as they were applied.
-        planned: the hosts that the spec asks for.
+        planned: the hosts of the spec.
         folder: the cluster's folder on this machine.
         report: receives how many there are.
-        ask: looks at the nodes; default: asks the API.
+        ask: observes the nodes; default: through the API.
         clock: seconds, of which only differences count.
         sleep: waits.
 
     Returns:
-        A finding for each pool that lacks nodes when the time is over; its quorum decides whether
-        the cluster goes live without them.
+        A finding for each pool that lacks nodes at the time limit; its quorum decides whether `up`
+        continues without them.
     """
     run = managed_pools(spec)
     wanted = Counter(host.pool for host in planned if host.pool in run)
@@ -113,13 +113,13 @@ def _lacking(spec: ClusterSpec, pool: str, count: int, ready: int, seen: Seen) -
 def repairs_control_plane(
     spec: ClusterSpec, sites: Iterable[OpenSite], observation: Observation
 ) -> bool:
-    """Say whether `up` makes or changes a control plane that is silent.
+    """Return whether `up` creates or changes a control plane that doesn't respond.
 
-    A preview compares with the stack, so one that somebody deleted shows only when the cloud is
-    asked; `up` reads back what is there first, and makes it again.
+    A preview compares with the stack, so one that was deleted by others only shows when the cloud
+    is queried; `up` refreshes the stack first, and recreates it.
 
     Raises:
-        ProviderError: the cloud can't be asked.
+        ProviderError: the cloud can't be queried.
     """
     name = managed_site(spec)
     planned = [change for site in observation.sites if site.site == name for change in site.changes]
@@ -138,7 +138,7 @@ def _is_touched(change: ResourceChange) -> bool:
 
 
 def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
-    """Return what is said of a control plane that exists and can't be asked."""
+    """Return the finding of a control plane that exists and can't be queried."""
     return Diagnostic(
         code="GC1043",
         severity=Severity.ERROR,

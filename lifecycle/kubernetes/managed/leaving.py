@@ -1,9 +1,8 @@
-"""Nodes that a smaller spec takes from a cloud's control plane, as far as somebody can name them.
+"""Nodes that a smaller spec removes from a cloud's control plane, as far as they can be named.
 
-EKS' nodes are instances of ours: the stack says which go, and by their ids nodes are known; those
-of a group that goes are the pool's, which its autoscaler made. Node
-pools of GKE and AKS are given another size; which machine goes is for the cloud to choose, and it
-drains that one itself.
+EKS' nodes are instances of our stack: it shows which are removed, and nodes are matched by instance
+id; those of a removed group are the pool's, created by its autoscaler. Node pools of GKE and AKS
+are resized; the cloud chooses and drains the machine that is removed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _GONE = frozenset({"delete", "replace"})
 def leaving_nodes(
     sites: Iterable[OpenSite], plans: Mapping[str, SitePlan], nodes: Iterable[ApiNode]
 ) -> dict[str, str]:
-    """Return node -> pool of those whose machines the stacks are about to end.
+    """Return node -> pool of those whose machines the stacks will remove.
 
     Args:
         sites: the open sites.
@@ -35,7 +34,7 @@ def leaving_nodes(
         nodes: those that joined.
 
     Raises:
-        ProviderError: a stack can't be asked.
+        ProviderError: a stack can't be read.
     """
     ids: set[str] = set()
     kept: set[str] = set()
@@ -86,7 +85,7 @@ def _repair_hint(spec: ClusterSpec) -> str:
 
 
 def is_of_stack(spec: ClusterSpec, words: Collection[str]) -> bool:
-    """Say whether nodes of the cloud were named whose instances the stack makes again, as of EKS.
+    """Return whether the named nodes are the cloud's and the stack recreates their instances (EKS).
 
     Raises:
         LifecycleError: GC1046: others were named with them, or the cloud repairs its nodes itself.
@@ -111,5 +110,5 @@ def _is_ours(word: str, pools: list[str]) -> bool:
     try:
         names = expand(word)
     except HostlistError:
-        return True  # whoever reads it next says so
+        return True  # the next reader reports it
     return all(any(name.startswith(pool) for pool in pools) for name in names)

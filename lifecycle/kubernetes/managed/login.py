@@ -1,7 +1,8 @@
-"""How this machine gets into a cloud's control plane: by the cloud's own login plugin, no secret.
+"""Login to a cloud's control plane with the cloud's own login plugin, without a stored secret.
 
-The kubeconfig names a program that asks the cloud for a token when kubectl needs one, with the
-login that the stack was made with. So it holds an address, a certificate and a command line.
+The kubeconfig names a program that gets a token from the cloud when kubectl needs one, with the
+credentials that the stack was created with. So it holds an address, a certificate and a command
+line.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def missing_programs(
 
 
 def refusal(managed: Managed, missing: tuple[str, ...]) -> Diagnostic:
-    """Return what is said where programs are missing."""
+    """Return the finding of missing programs."""
     plugin = managed_kubernetes(managed).login
     installs = []
     if KUBECTL in missing:
@@ -124,7 +125,7 @@ class LocalKubectl:
     def stream(
         self, arguments: Sequence[str], take: Callable[[str], None], *, timeout_s: float
     ) -> Answer:
-        """Run kubectl and hand over its output line by line; see `Way`."""
+        """Run kubectl and pass on its output line by line; see `Way`."""
         if (lacking := self._lacking()) is not None:
             return lacking
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
@@ -161,9 +162,9 @@ def local_kubectl(folder: Path) -> Kubectl:
 
 
 def run_shell(words: Callable[[str], str], folder: Path, timeout_s: float = 120) -> str:
-    """Run shell words that ask kubectl, given its kubeconfig; return what they printed.
+    """Run a shell line that calls kubectl with its kubeconfig; return its output.
 
-    A program that is missing, or an API that is silent, prints nothing.
+    A missing program, or an API that doesn't respond, gives no output.
     """
     try:
         done = subprocess.run(

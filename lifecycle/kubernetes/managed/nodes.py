@@ -1,7 +1,7 @@
-"""Nodes that a cloud runs, as hosts of the cluster: the API knows them, nobody logs in there.
+"""Nodes that a cloud manages, as hosts of the cluster: known through the API, without SSH.
 
-Their clouds name them, so they are hosts by those names. Those that are wanted and have not joined
-stand under the names of the spec. The stacks' label says which pool a node is of.
+Their clouds name them, so hosts have those names. Wanted nodes that have not joined have the spec's
+names. A label set by the stack gives a node's pool.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLOCKS = (
     ("cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"),
     ("topology.k8s.aws/network-node-layer-2", "topology.k8s.aws/network-node-layer-3"),
 )
-"""GKE and EKS say where a node stands in labels (cloud.google.com/kubernetes-engine/docs/how-to/
+"""GKE and EKS give a node's location in labels (cloud.google.com/kubernetes-engine/docs/how-to/
 gke-topology-aware-scheduling; docs.aws.amazon.com/eks, "Topology", November 2026); AKS doesn't."""
 NODE_VERSIONS = {
     "os": "osImage",
@@ -38,7 +38,7 @@ NODE_VERSIONS = {
 
 
 class ApiNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node as the API tells of it."""
+    """A node as the API returns it."""
 
     name: str
     pool: str
@@ -47,18 +47,18 @@ class ApiNode(msgspec.Struct, frozen=True, kw_only=True):
     machine: str = ""
     placement: Placement = Placement()
     machine_id: str = ""
-    """The cloud's id of its machine; "" where nobody said it."""
+    """The cloud's id of its machine; "" where unknown."""
     boot_id: str = ""
-    """Of its kernel since it was started; "" where its kubelet doesn't say it."""
+    """Id of its kernel's boot; "" where its kubelet doesn't report it."""
     cordoned: bool = False
     ready: bool = False
     why: str = ""
-    """What its kubelet or the control plane says when it isn't ready."""
+    """What its kubelet or the control plane reports when it isn't ready."""
     versions: dict[str, str] = {}
 
 
 def read_nodes(kubectl: Kubectl) -> tuple[ApiNode, ...]:
-    """Ask for the nodes that have a pool.
+    """Query the nodes that have a pool.
 
     Raises:
         ApiSilent, ApiRefused: see `Kubectl.text`.
@@ -95,13 +95,13 @@ def with_managed_nodes(
     nodes: Iterable[ApiNode],
     leaving: Collection[str] = (),
 ) -> tuple[tuple[Host, ...], tuple[Host, ...]]:
-    """Return the hosts that are wanted and those that exist, with nodes for their clouds' machines.
+    """Return the wanted and the existing hosts, with nodes for their clouds' machines.
 
     Args:
         spec: the cluster.
-        planned: what the spec asks for, by its own names.
-        nodes: those that joined, the oldest first; more of a pool than it asks for are left out.
-        leaving: names of those whose machines are about to end: they are left out first.
+        planned: the hosts of the spec, by its own names.
+        nodes: those that joined, the oldest first; more of a pool than its count are left out.
+        leaving: names of those whose machines will be removed: they are left out first.
     """
     run, joined = managed_pools(spec), [n for n in nodes if n.pool in spec.pools]
     wanted: list[Host] = [host for host in planned if host.pool not in run]
@@ -151,7 +151,7 @@ def _placement(labels: dict[str, str]) -> Placement:
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cloud's control plane said."""
+    """The response of a cloud's control plane."""
 
     nodes: tuple[ApiNode, ...] = ()
     exists: bool = False
@@ -161,10 +161,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reach(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Kubectl | None:
-    """Return the API, with a kubeconfig as the stack says it now; None: there is none.
+    """Return the API, with a kubeconfig from the stack's current outputs; None: there is none.
 
     Raises:
-        ProviderError: the stack can't be asked.
+        ProviderError: the stack can't be read.
     """
     managed, name = managed_by(spec), managed_site(spec)
     found = next((site for site in sites if site.name == name), None)
@@ -179,10 +179,10 @@ def reach(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Kubectl
 
 
 def see(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Seen:
-    """Ask a cloud's control plane for its nodes; never raises for one that is silent.
+    """Query a cloud's control plane for its nodes; never raises for one that doesn't respond.
 
     Raises:
-        ProviderError: the stack can't be asked.
+        ProviderError: the stack can't be read.
     """
     if managed_site(spec) is None:
         return Seen()

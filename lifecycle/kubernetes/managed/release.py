@@ -1,7 +1,7 @@
-"""What a cloud made for Kubernetes' objects, given back before the control plane goes.
+"""Removes cloud resources of Kubernetes' objects before the control plane is removed.
 
-Load balancers of Services and disks of claims are made by controllers in the cluster, and no stack
-knows them: without a control plane nobody removes them, and they go on costing.
+Load balancers of Services and disks of claims are created by controllers in the cluster and are in
+no stack: without a control plane nothing removes them, and they continue to cost.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _CALL_S = 120
 _KINDS = "services,ingresses.networking.k8s.io,persistentvolumeclaims,persistentvolumes"
 _GATEWAYS = "gateways.gateway.networking.k8s.io"
 _NOT_SERVED = "the server doesn't have a resource type"
-"""Words of kubectl where no add-on brought the kind."""
+"""Messages of kubectl where no add-on defines the kind."""
 _BY_A_CONTROLLER = "pv.kubernetes.io/provisioned-by"
 """Annotation of volumes that a driver made: the others were there before."""
 _NAMED = 5
 
 
 class CloudObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects for which the cloud has something beside the stack."""
+    """Objects for which the cloud has a resource outside the stack."""
 
     services: tuple[str, ...] = ()
     """namespace/name of Services of type LoadBalancer."""
@@ -45,7 +45,7 @@ class CloudObjects(msgspec.Struct, frozen=True, kw_only=True):
     volumes: tuple[str, ...] = ()
     """Made for claims, and removed with them."""
     retained: tuple[str, ...] = ()
-    """Made for claims, and kept when they go, as their storage class says: with their disks."""
+    """Volumes of claims whose storage class retains them: kept with their disks."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +66,7 @@ class CloudObjects(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(f"{kind} {_few(names)}" for kind, names in kinds.items() if names)
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Return it as what `down` shows before it asks."""
+        """Return the text that `down` shows before it asks for confirmation."""
         balanced = (*self.services, *self.ingresses, *self.gateways)
         return (
             *(_leftover("load-balancer", name) for name in balanced),
@@ -140,7 +140,7 @@ def _cloud_objects(kubectl: Kubectl) -> CloudObjects:
 
 
 def _gateways(kubectl: Kubectl) -> tuple[str, ...]:
-    """Return the Gateways; most clusters don't know the kind."""
+    """Return the Gateways; most clusters don't have the kind."""
     try:
         found = kubectl.get(_GATEWAYS, "--all-namespaces", timeout_s=_CALL_S)["items"]
     except ApiRefused as error:
@@ -242,12 +242,12 @@ _AT_ONCE = 100
 
 
 def free(kubectl: Kubectl, claims: Collection[str]) -> None:
-    """Delete what holds these claims (namespace/name), all of them deleted already.
+    """Delete what uses these claims (namespace/name), all of them already being deleted.
 
-    A claim that is going takes no new pod, so that a pod recreated waits without it.
+    A claim that is being deleted accepts no new pod, so a recreated pod stays pending.
 
     Raises:
-        ApiRefused: the API said no.
+        ApiRefused: the API refused.
         ApiSilent: no API server answers.
     """
     for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims):
@@ -268,13 +268,13 @@ def free(kubectl: Kubectl, claims: Collection[str]) -> None:
 
 
 def _makes(one: dict[str, Any]) -> bool:
-    """Say whether it makes claims of its own: those that go would come again."""
+    """Return whether it creates claims itself: deleted ones would be recreated."""
     has_templates = bool(one["spec"].get("volumeClaimTemplates"))
     return has_templates or any("ephemeral" in volume for volume in _volumes(one))
 
 
 def _mounts(one: dict[str, Any], claims: Collection[str], namespace: str) -> bool:
-    """Say whether it goes for mounting one of the claims."""
+    """Return whether it must be deleted because it mounts one of the claims."""
     if namespace == _CLOUD and one["kind"] != "Pod":
         return False
     named = (volume.get("persistentVolumeClaim", {}).get("claimName") for volume in _volumes(one))

@@ -1,7 +1,7 @@
-"""The Kubernetes bundle from Go modules: what is missing is built, what is there is found by key.
+"""Builds the Kubernetes bundle from Go modules; existing parts are found by their key.
 
-A folder `kubernetes/KEY` of the cache is a whole bundle or isn't there; programs lie beside it by
-keys of their own, so that a change of one compiles that one only.
+A folder `kubernetes/KEY` of the cache is a complete bundle or doesn't exist; programs have folders
+with their own keys, so that a change of one compiles that one only.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _assemble(
 
 
 def planned_bundle() -> KubernetesBundle:
-    """Return what the manifest would say if the bundle were built: sizes 0, checksums ""."""
+    """Return the manifest that a build would have: sizes 0, checksums ""."""
     made_of = recipe()
     files = [
         KubernetesFile(path=f"bin/{name}", size=0, sha256="", programs=tuple(program.on_nodes))
@@ -228,7 +228,7 @@ def _file(out: Path, path: str, programs: tuple[str, ...] = ()) -> KubernetesFil
 
 
 FOLDER = Path(__file__).parent
-"""Where programs.yaml and the Go modules lie; programs/README.md says what they are."""
+"""Folder of programs.yaml and the Go modules; see programs/README.md."""
 VARIABLE = "GCLUSTER_KUBERNETES_PROGRAMS"
 """Names another folder with a programs.yaml: another version of Kubernetes for local nodes."""
 _ASSEMBLY = 3
@@ -246,8 +246,8 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link: dict[str, str] = {}
     """Variables that the linker sets."""
     folders: list[str] = []
-    """Folders with its files, as programs.yaml sees them; of files of one name that of the first
-    is taken. None: programs/NAME."""
+    """Folders with its files, relative to programs.yaml; of files with the same name the first is
+    taken. None: programs/NAME."""
 
 
 class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -262,7 +262,7 @@ class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What programs.yaml says."""
+    """The content of programs.yaml."""
 
     toolchain: str
     repository: str
@@ -334,13 +334,14 @@ def program_key(name: str, made_of: Recipe, folder: Path | None = None) -> str:
 
 
 def bundle_key(made_of: Recipe, folder: Path | None = None) -> str:
-    """Return the hash of all that the bundle is built from, 16 hex digits.
+    """Return the hash of the bundle's inputs, 16 hex digits.
 
-    The versions of the distribution's packages are no part of it: asking would need the network.
+    The versions of the distribution's packages are not included: reading them would need the
+    network.
     """
     keys = {name: program_key(name, made_of, folder) for name in made_of.programs}
     document = msgspec.to_builtins(made_of)
     for program in document["programs"].values():
-        del program["folders"]  # where files lie, which the keys look into
+        del program["folders"]  # folders of files whose content is in the keys
     content = [_ASSEMBLY, architecture(), document, keys]
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]

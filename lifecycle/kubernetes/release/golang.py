@@ -1,7 +1,7 @@
-"""Go: found on this machine, or in a container of Debian 13, and asked to compile one program.
+"""Compiles Go programs, with go from this machine or from a container of Debian 13.
 
-Whichever go is there (1.21 or newer) fetches the toolchain that programs.yaml names as a Go module
-and runs that, so the same bytes come out everywhere.
+Any go (1.21 or newer) fetches the toolchain that programs.yaml names as a Go module and runs that,
+so the same bytes come out everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SETTINGS = {
     "GOOS": "linux",
 }
 _PASSED_ON = ("GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "HTTPS_PROXY", "https_proxy")
-"""Settings of this machine that say where modules come from."""
+"""Settings of this machine for module proxies."""
 _AUTHORITIES = Path("/etc/ssl/certs")
 
 
@@ -43,15 +43,15 @@ def compile_program(
     """Compile the module in `folder` to the static program `out`.
 
     Args:
-        folder: of a module whose go.sum is whole.
-        out: where the program goes; its folder exists.
+        folder: of a module whose go.sum is complete.
+        out: the program's path; its folder exists.
         toolchain: "go1.25.4".
         link: variables that the linker sets.
         architecture: as Go calls it: "amd64".
-        compiled: is told how many of its packages were compiled so far.
+        compiled: called with the number of packages compiled so far.
 
     Raises:
-        LifecycleError: GC939 with the compiler's own words, or that there is no Go to be had.
+        LifecycleError: GC939 with the compiler's message, or that no Go is available.
     """
     flags = [f"-X={name}={value}" for name, value in sorted(link.items())]
     arguments = ["build", "-v", "-ldflags", " ".join(["-s", "-w", *flags]), "-o"]
@@ -118,7 +118,7 @@ def _run(
     environment: dict[str, str],
     compiled: Callable[[int], None],
 ) -> None:
-    """Run a compiler to its end, and tell how many packages it has begun with."""
+    """Run a compiler to its end, and report how many packages it has started."""
     lines: list[str] = []
     packages = 0
     with subprocess.Popen(

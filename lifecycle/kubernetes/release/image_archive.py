@@ -159,7 +159,7 @@ def full_name(image: str) -> str:
 
 
 def split_tag(image: str) -> tuple[str, str]:
-    """Return what stands before an image's tag, and the tag: "latest" where none is said."""
+    """Return what precedes an image's tag, and the tag: "latest" where none is given."""
     path, colon, tag = image.rpartition(":")
     return (path, tag) if colon and "/" not in tag else (image, _LATEST)
 
@@ -184,10 +184,10 @@ def package_layer(packages: Sequence[str], suite: str, scratch: Path) -> Layer:
     Args:
         packages: names.
         suite: of Debian.
-        scratch: where archives may lie meanwhile.
+        scratch: folder for temporary archives.
 
     Raises:
-        LifecycleError: GC912 with mmdebstrap's own words, or what to install.
+        LifecycleError: GC912 with mmdebstrap's message, or what to install.
     """
     lacking = missing_tool()
     if lacking is not None:

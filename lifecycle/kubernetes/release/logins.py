@@ -1,7 +1,7 @@
-"""Logins of registries as secrets in accounts' namespaces, for pods' images; no plan shows one.
+"""Registry logins as secrets in accounts' namespaces, for pods' images; no plan shows a password.
 
-A secret is known by the version of its password in the cluster's vault: its annotation says from
-which it was made. So `plan` reads no password and `up` writes one only where it has changed.
+A secret's annotation has the version of the password in the cluster's vault that it was created
+from. So `plan` reads no password and `up` writes one only where it has changed.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class LoginChanges(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Say it as a plan does."""
+        """Return it as a plan shows it."""
         apply = [f"apply Secret: {', '.join(map('/'.join, self.stale))}"] if self.stale else []
         remove = [f"remove Secret: {', '.join(map('/'.join, self.gone))}"] if self.gone else []
         return (*apply, *remove)
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """Say it with all that would be written, without a password."""
+        """Return it with all that would be written, without a password."""
         return (
             *(f"apply Secret {'/'.join(key)} {digest}" for key, digest in self.stale.items()),
             *(f"delete Secret {'/'.join(key)}" for key in self.gone),
@@ -62,7 +62,7 @@ class LoginChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def login_changes(kubectl: Kubectl, vault: SecretVault, facts: KubernetesFacts) -> LoginChanges:
-    """Compare the secrets that there are with those that the spec asks for.
+    """Compare the existing secrets with those of the spec.
 
     Raises:
         ApiSilent, ApiRefused: see `Kubectl.text`.
@@ -94,7 +94,7 @@ def settle_logins(
     """Write the secrets that differ; remove those that the spec dropped.
 
     Raises:
-        ApiSilent, ApiRefused: see `Kubectl.text`; the words hold no password.
+        ApiSilent, ApiRefused: see `Kubectl.text`; the message holds no password.
         LifecycleError: a password can't be decrypted.
     """
     wanted = _wanted(facts)

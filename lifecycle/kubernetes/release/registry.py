@@ -65,7 +65,7 @@ def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
         architecture: as images call it: "amd64".
 
     Raises:
-        LifecycleError: GC939: it is not to be had, or isn't what its digest says.
+        LifecycleError: GC939: it is not available, or its digest doesn't match.
     """
     root = f"{registry.rstrip('/')}/v2/{name}"
     content, kind = _get(f"{root}/manifests/{tag}", accept=(*_INDEXES, *_MANIFESTS))
@@ -83,15 +83,15 @@ def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
 
 
 def pull_pinned(image: str, digest: str, architecture: str) -> Pulled:
-    """Return an image by its digest, which may be an index's: that stays, with one architecture.
+    """Return an image by its digest, which may be an index's: that is kept, with one architecture.
 
     Args:
-        image: "registry.k8s.io/kueue/kueue:v0.20.3"; what it has now counts no more.
-        digest: that somebody pinned: "sha256:…".
+        image: "registry.k8s.io/kueue/kueue:v0.20.3"; the tag's current content is ignored.
+        digest: the pinned one: "sha256:…".
         architecture: as images call it: "amd64".
 
     Raises:
-        LifecycleError: GC939: it is not to be had, or isn't what its digest says.
+        LifecycleError: GC939: it is not available, or its digest doesn't match.
     """
     path, _ = split_tag(image)
     host, _, name = path.partition("/")
@@ -169,14 +169,14 @@ def digest_of(image: str) -> str:
 
 
 def pull_chart(chart: str, version: str) -> bytes:
-    """Return a Helm chart's archive out of a registry.
+    """Return a Helm chart's archive from a registry.
 
     Args:
         chart: "oci://registry.k8s.io/kueue/charts/kueue".
         version: of the chart, as its tag; tags have "_" for "+".
 
     Raises:
-        LifecycleError: GC939: it is not to be had, or isn't what its digest says.
+        LifecycleError: GC939: it is not available, or its digest doesn't match.
     """
     host, _, name = chart.removeprefix("oci://").partition("/")
     root, tag = f"{_root(host)}/v2/{name}", version.replace("+", "_")
@@ -191,7 +191,7 @@ def pull_chart(chart: str, version: str) -> bytes:
 
 
 def _root(host: str) -> str:
-    """Return a registry's URL; one on this machine's loopback speaks plain HTTP."""
+    """Return a registry's URL; plain HTTP for one on this machine's loopback."""
     if host.startswith(f"{_LOOPBACK}:"):
         return f"http://{host}"
     return f"https://{_HOSTS.get(host, host)}"
@@ -207,7 +207,7 @@ def _is_fit(url: str) -> bool:
 
 
 def fetched(url: str) -> bytes:
-    """Return what stands at a URL; raises LifecycleError (GC939) where that is not to be had."""
+    """Return the content of a URL; raises LifecycleError (GC939) where it is not available."""
     return _get(url, accept=("*/*",))[0]
 
 
@@ -235,9 +235,9 @@ def _get(url: str, accept: tuple[str, ...], token: str | None = None) -> tuple[b
 
 
 def _anonymous(asked: dict[str, str]) -> str:
-    """Return the token that a registry gives anybody (distribution spec, token authentication).
+    """Return a registry's anonymous token (distribution spec, token authentication).
 
-    "": it was asked for without one.
+    "": none is needed.
     """
     query = urllib.parse.urlencode({k: v for k, v in asked.items() if k in {"service", "scope"}})
     content, _ = _get(

@@ -62,7 +62,7 @@ class VersionTags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What release.yaml says."""
+    """The content of release.yaml."""
 
     programs: Published
     registry: Registry
@@ -76,9 +76,9 @@ def release() -> Release:
 
 
 def planned_release(version: str, architecture: str) -> KubernetesBundle:
-    """Return what the manifest of a version would say: sizes 0, checksums "".
+    """Return the manifest that a version would have: sizes 0, checksums "".
 
-    Of a version that nobody wrote down it names the same programs, and another's etcd.
+    For a version that release.yaml lacks it has the same programs, and another version's etcd.
     """
     of = release()
     tags = next((b for b in of.tags if b.kubernetes == version), of.tags[0])
@@ -118,7 +118,7 @@ def _tags(of: Registry, tags: VersionTags) -> list[tuple[str, str]]:
 def fetch_release(
     version: str, architecture: str, out: Path, report: Reporter, of: Release | None = None
 ) -> KubernetesBundle:
-    """Fetch a version into the folder `out`, which is new; nothing is left of a fetch that failed.
+    """Fetch a version into the new folder `out`; a failed fetch leaves nothing behind.
 
     Args:
         version: "1.35.4".
@@ -128,7 +128,7 @@ def fetch_release(
         of: where it is published; by default as release.yaml says.
 
     Raises:
-        LifecycleError: GC939: something is not to be had, or isn't what its checksum says.
+        LifecycleError: GC939: something is not available, or its checksum doesn't match.
     """
     of = of or release()
     tags = next((b for b in of.tags if b.kubernetes == version), None)
@@ -192,7 +192,7 @@ def _programs(
 
 
 def _published_sum(url: str) -> str:
-    """Return the checksum that stands at a URL."""
+    """Return the checksum at a URL."""
     try:
         with opened(url, timeout=_TIMEOUT_S) as answer:
             parts = str(answer.read(200).decode("ascii", "replace")).split()

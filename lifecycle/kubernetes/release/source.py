@@ -1,6 +1,7 @@
-"""Where a cluster's nodes take Kubernetes from: a bundle; without one, local ones our own build.
+"""The source of a cluster's Kubernetes: a bundle, or our own build on local nodes without one.
 
-Who only looks never builds. A plan of a bundle that isn't built is compiled without its checksums.
+Read-only commands never build. A plan of a bundle that isn't built is compiled without its
+checksums.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ def kubernetes_at(spec: ClusterSpec, applied: bytes | None) -> KubernetesAt | No
 
 
 def planned_at(spec: ClusterSpec) -> KubernetesAt | None:
-    """Return the bundle as its recipe says it, whether it is built or not."""
+    """Return the bundle as its recipe describes it, built or not."""
     return _local_folder(planned_bundle()) if takes_own_build(spec) else None
 
 
 def ready_kubernetes(report: Reporter) -> KubernetesAt:
-    """Return the bundle, built where it is missing, every file of it looked at.
+    """Return the bundle, built where it is missing, with every file checked.
 
     Raises:
-        LifecycleError: it can't be built (GC939, GC912), or a file of it is missing or other than
-            it was built (GC1000). Nothing was changed on any node.
+        LifecycleError: it can't be built (GC939, GC912), or a file of it is missing or has changed
+            since it was built (GC1000). Nothing was changed on any node.
     """
     folder, manifest = ensure_built(report)
     broken = broken_files(folder, manifest)
@@ -76,12 +77,12 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
 
 
 def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:
-    """Return what a spec's bundle has: nodes find it beside their packages."""
+    """Return what a spec's bundle has: nodes find it next to their packages."""
     return KubernetesAt(manifest=manifest, root="")
 
 
 def describe_source(at: KubernetesAt) -> str:
-    """Say where a bundle is, or that `up` would build it, for a plan that a person reads."""
+    """Return where a bundle is, or that `up` would build it, as text for a plan."""
     version = f"Kubernetes {at.manifest.kubernetes}"
     if not at.root:
         return f"{version}: {at.manifest.size / 1e6:.0f} MB in the bundle that the nodes live on"
@@ -103,7 +104,7 @@ def _local_folder(manifest: KubernetesBundle) -> KubernetesAt:
 
 
 MODULES = "modules"
-"""Stands for our own build; anything else is a version of the release."""
+"""Version name of our own build; anything else is a version of the release."""
 
 
 def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
@@ -149,7 +150,7 @@ def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
 
 
 def broken_files(folder: Path, manifest: KubernetesBundle) -> list[str]:
-    """Return the files of a bundle that are missing or not what the manifest says."""
+    """Return the files of a bundle that are missing or differ from the manifest."""
     return [f.path for f in manifest.files if not is_complete(folder / f.path, f.size, f.sha256)]
 
 

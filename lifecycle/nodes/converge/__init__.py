@@ -1,1 +1,1 @@
-"""Nodes to what the spec says: stamps read, differences found, roles run, stamps written."""
+"""Converges nodes to the spec: reads stamps, finds differences, runs roles, writes stamps."""

@@ -1,6 +1,6 @@
 """Which steps must run where: the compiled cluster against the stamps (pure).
 
-A scope limits that to some nodes, or to some of their steps, whatever their stamps say.
+A scope limits that to some nodes, or to some of their steps, regardless of their stamps.
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ def pending_steps(
     stamps: Mapping[str, Mapping[str, str]],
     secret_versions: Mapping[str, str],
 ) -> Pending:
-    """Compare what each host must carry with what it carries.
+    """Compare the stamps that each host must have with those that it has.
 
     Args:
         compiled: the cluster as it should be.
-        stamps: host -> step -> digest; a host without an entry carries none.
+        stamps: host -> step -> digest; a host without an entry has none.
         secret_versions: secret -> version id; a secret that isn't named has the version "new".
 
     Returns:
         Steps ordered by stage, then role, then phase, controllers' pools first within a phase:
         a controller is configured before the nodes that fetch their configuration from it. Roles
-        that the spec no longer asks for are removed before all.
+        that the spec no longer needs are removed first.
     """
     ending = [item for group in compiled.groups for item in _ending(group, stamps)]
     found: list[tuple[tuple[int, ...], PendingStep]] = []
@@ -126,10 +126,10 @@ def pending_steps(
 
 
 def refuse_unknown_addresses(pending: Pending) -> None:
-    """Go on where every address is known that nodes are to be given.
+    """Check that every address that nodes need is known.
 
     Raises:
-        LifecycleError: GC1181, a cloud has not said one.
+        LifecycleError: GC1181, a cloud has not returned one.
     """
     for one in pending.steps:
         if AFTER_APPLY in msgspec.json.encode(one.step.variables).decode():
@@ -212,9 +212,9 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def worn_out(stamps: Mapping[str, Mapping[str, str]], scope: Scope) -> dict[str, dict[str, str]]:
-    """Return the stamps without what the scope does not believe.
+    """Return the stamps without those that the scope ignores.
 
-    A stamp that isn't there stays so: a node's stamp says that it has joined, worn or not.
+    A missing stamp stays missing: a stamp shows that a node has joined, outdated or not.
     """
     return {
         host: {

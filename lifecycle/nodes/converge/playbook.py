@@ -88,7 +88,7 @@ def plays(
 def _hook_play(
     work: _Work, step: HookStep, secret_files: Mapping[str, Path], user_roles: Path
 ) -> Play:
-    """Return the play of a hook: its own, for its variables are nobody else's.
+    """Return the play of a hook, with variables of its own.
 
     A role of the user's may expect facts. Where it has secrets, nothing of what it does is shown.
     """

@@ -1,8 +1,8 @@
-"""The processes that a run of Ansible starts: they end with the run, however that ends.
+"""Ends the processes of an Ansible run together with the run, however that ends.
 
 Ansible's workers have sessions of their own, out of a signal's reach, and ansible-runner lets its
-main process ignore that its terminal is gone. So a run that is killed outright would leave them to
-work on nodes that nobody holds a lock for. A watcher that the kernel tells of our end ends them.
+main process ignore that its terminal is gone. So after SIGKILL they would continue on nodes without
+a lock. A watcher process, which the kernel notifies of our end, ends them.
 
 As a program this module is that watcher: it needs the standard library alone.
 """
@@ -80,7 +80,7 @@ def _state(process: Path) -> tuple[str, int]:
 
 
 def _watch() -> None:
-    """Wait until whoever started this is gone, and end what it left: what is killed may fork."""
+    """Wait until the parent process is gone, and end what it left, forked processes included."""
     named = Path(os.fsdecode(sys.stdin.buffer.readline().rstrip(b"\n")))
     sys.stdin.buffer.read()
     for _ in range(_LOOKS):

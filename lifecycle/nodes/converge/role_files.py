@@ -27,7 +27,7 @@ _MODULE = re.compile(rb"\bgcluster\.cluster\.(\w+):")
 _IMPORT = re.compile(rb"^from (?:\.|\.\.module_utils\.)(\w+) import", re.MULTILINE)
 
 NOT_RUN = frozenset({"meta"})
-"""Folders of a role that say what it is; nothing in them runs on a node."""
+"""Folders of a role that only describe it; nothing in them runs on a node."""
 
 
 def collections_path() -> Path:
@@ -129,7 +129,7 @@ def files_of(role: str) -> tuple[tuple[str, str, str, bytes, frozenset[str]], ..
 
 
 class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a role says of one phase."""
+    """The traces that a role declares for one phase."""
 
     files: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -146,14 +146,14 @@ class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sysctl_files: tuple[str, ...] = ()
     """Files of kernel settings: the files and what the kernel has of each setting."""
     each: dict[str, tuple[str, ...]] = {}
-    """Variable of the step that lists things -> a file for each of them, by its `name`."""
+    """Variable of the step with a list -> a file for each of its entries, by its `name`."""
     paths: tuple[str, ...] = ()
     """Variables of the step that map the paths of files to what is in them."""
     people: str = ""
     """Variable of the step that lists people: their accounts."""
     watched: tuple[str, ...] = ()
-    """Files, and patterns of files, that only roles and images write: who gets in is decided there.
-    Nobody seals again what was not there, or was otherwise, when a node was first done."""
+    """Files, and patterns of files, that decide who can log in; only roles and images write them.
+    They are sealed once: later additions and changes stay drift."""
     accounts: bool = False
     """The accounts that can log in, and who is root besides root; sealed once, as `watched`."""
     mounts: str = ""
@@ -167,7 +167,7 @@ class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be looked at on a node; each list sorted, each thing once."""
+    """What is checked on a node; each list sorted and without duplicates."""
 
     files: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All files that are looked at as a whole."""
+        """All files that are checked as a whole."""
         return tuple(sorted({*self.files, *self.keys, *self.sysctl_files}))
 
 
@@ -222,7 +222,7 @@ def traces_of(step: Step) -> Traces:
 
 
 def merged(every: Iterable[Traces]) -> Traces:
-    """Return all of it as one, to be asked at once."""
+    """Return the union, so that it is read at once."""
     found = list(every)
     lists = {
         name: tuple(sorted({item for traces in found for item in getattr(traces, name)}))
@@ -239,7 +239,7 @@ def merged(every: Iterable[Traces]) -> Traces:
 
 @functools.cache
 def phase_traces(role: str) -> dict[str, PhaseTraces]:
-    """Return phase -> what the role says that it leaves."""
+    """Return phase -> the traces that the role declares."""
     text = (role_path(role) / "meta" / "traces.yml").read_text(encoding="utf-8")
     return convert(yaml.safe_load(text), dict[str, PhaseTraces])
 

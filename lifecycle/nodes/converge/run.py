@@ -31,7 +31,7 @@ from .user_roles import collection_folders, hook_steps, write_roles
 from .watch import StepFailure, Watch
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
-"""What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""
+"""Environment variables that Ansible and ssh inherit; others often hold tokens and keys."""
 
 
 class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unchanged(self) -> frozenset[str]:
-        """Hosts that are not as the spec says."""
+        """Hosts that differ from the spec."""
         return frozenset(self.held) | {f.host for f in self.failures} | frozenset(self.waiting)
 
 
@@ -116,7 +116,9 @@ class Rolling(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: frozenset[str]
     run: Callable[[Callable[[Collection[str]], Mapping[str, str]]], dict[str, str]]
-    """Given what changes nodes and says which failed, changes them all; returns who was held."""
+    """Change all nodes with a function that returns failures; return the hosts that were
+    excluded.
+    """
 
 
 class _Work:
@@ -256,7 +258,7 @@ def _environment(directory: Path, hosts: int, collections: tuple[Path, ...] = ()
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question that ansible-runner asks: its child must end first.
+    """Turn Ctrl-C and SIGTERM into ansible-runner's cancel callback: its child must end first.
 
     The child has a terminal of its own, so the terminal's Ctrl-C does not reach it.
     """

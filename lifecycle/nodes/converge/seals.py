@@ -1,7 +1,7 @@
 """Seals: next to its stamp, what each step left on a node, as it was when the step had succeeded.
 
 A seal is a file "ROLE.PHASE" of lines KIND VALUE NAME that only root reads; hashes replace the
-contents of files. Drift detection asks the same questions and compares (`lifecycle.status.drift`).
+contents of files. Drift detection runs the same commands and compares (`lifecycle.status.drift`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WATCHED = (
     r""" if (index(own, " " n " ")) next; gsub(/ /, "\\040", n);"""
     r""" print "entry", substr($0, 1, 64), n}'"""
 )
-"""What stands in files that decide who gets in, but for those that the role itself writes."""
+"""Contents of files that decide who can log in, except those that the role itself writes."""
 _ACCOUNTS = (
     r"""awk -F: '$3 == 0 || ($3 >= 1000 && $3 < 65534 && $7 !~ /(nologin|false|sync)$/)"""
     r""" {print "account", $3 "," $7, $1}' /etc/passwd;"""
@@ -67,10 +67,10 @@ _KEPT = (
     r" /^entry / {if (!once) print; next}"
     r" /^(mount|link|sysctl) / {if (!same) print; next} {print}"
 )
-"""Over the seal before and the new one: what a step only looks at stays as it was sealed.
+"""Merge of the earlier and the new seal: what a step only checks stays as it was sealed.
 
-Entries and accounts do whatever runs again: a step that is done for another reason must not make a
-stranger's key one of ours.
+Entries and accounts do too, whatever runs again: a step that runs for another reason must not
+accept a foreign key.
 """
 
 
@@ -107,12 +107,11 @@ def read_seals_command(traces: Traces) -> str:
 
 
 def seal_command(step: Step, digest: str) -> str:
-    """Return the shell line that seals what a step left; "" where there is nothing to look at.
+    """Return the shell line that seals what a step left; "" where there is nothing to seal.
 
-    It never fails: a node without a seal is one of which nothing is known. A step that is run again
-    seals mounts, links and kernel settings as they were: it fixes none that a hand changed. What
-    decides who gets in is sealed once. Phase
-    `remove` takes the role's seals away, as it does its stamps.
+    It never fails: without a seal nothing is known of a node. A step that is run again seals
+    mounts, links and kernel settings as they were: it repairs none of them after manual changes.
+    What decides who can log in is sealed once. Phase `remove` deletes the role's seals and stamps.
     """
     if step.phase == "remove":
         return f"{end_command(DIRECTORY, step.role)}; "

@@ -1,4 +1,4 @@
-"""Stamps: what a node says was done to it, one small file a step, read in one SSH exec a node."""
+"""Stamps: records on a node of the steps done to it, one file per step, read by one SSH command."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Stamps: TypeAlias = dict[str, str]
 
 WORN = "worn"
 DOUBTED = "doubted"
-"""Stands for a digest that is not believed: the step is run again."""
+"""Placeholder for a digest to ignore: the step is run again."""
 CHANGED_HERE = "changed on the node: "
-"""Begins what stands for the digest of a step whose traces are others now; the rest says which."""
+"""Prefix of the placeholder digest of a step whose traces differ; the rest names them."""
 _END = "end of stamps"
 _SEEN_AFTER_BOOT = frozenset({"join", "verify"})
 """Phases whose stamp holds only since the node was started: is it back, and does it still work?"""
@@ -43,7 +43,7 @@ _DIGEST = re.compile(rf"(\w+\.(?:{'|'.join(PHASES)})):([0-9a-f]{{64}})")
 
 
 def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps | Unreachable]:
-    """Return host -> its stamps, or why it can't be asked."""
+    """Return host -> its stamps, or why it can't be reached."""
     answers = session.run_many(hosts, READ, timeout_s=30)
     return {
         host: answer if isinstance(answer, Unreachable) else parse(answer.stdout)
@@ -61,7 +61,7 @@ def kept_stamps(sites: Iterable[OpenSite], hosts: Iterable[Host]) -> dict[str, S
 
 
 def parse(text: str) -> Stamps | Unreachable:
-    """Read what `READ` printed; one that was cut short is no answer: it looks like an empty node.
+    """Parse what `READ` printed; truncated output is an error, as it would look like an empty node.
 
     A file that holds no digest is no stamp: its step runs again.
     """
@@ -81,9 +81,9 @@ def _is_worn(step: str, written: int, started: int) -> bool:
 
 
 def done_command(step: Step, digest: str) -> str:
-    """Return the shell line that says on a node that a step is done.
+    """Return the shell line that marks a step as done on a node.
 
-    It leaves the step's stamp. Phase `remove` takes the role's stamps away instead, but for what is
+    It writes the step's stamp. Phase `remove` deletes the role's stamps instead, except for what is
     still installed.
     """
     if step.phase == "remove":

@@ -62,7 +62,7 @@ class Watch:
             if kind == "runner_on_start" and not task.startswith(STAMP_PREFIX):
                 self._emit(f"{host} {self._current(host)}")
             elif kind == "runner_on_ok" and task.startswith(STAMP_PREFIX):
-                self.failures.pop(host, None)  # a role that rescues its failed task goes on
+                self.failures.pop(host, None)  # a role that rescues its failed task continues
                 self.done[host].append(task.removeprefix(STAMP_PREFIX))
                 self._emit(f"{host} {self.done[host][-1]}")
             elif kind == "runner_on_failed" and not data.get("ignore_errors"):
@@ -95,7 +95,7 @@ class Watch:
 
 
 def _message(result: Mapping[str, Any]) -> str:
-    """Return the one sentence of a failed task's result that says most."""
+    """Return the most specific sentence of a failed task's result."""
     for item in result.get("results", []):
         if item.get("failed"):
             return _message(item)
@@ -119,11 +119,11 @@ def _last_lines(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def findings(result: ConvergeResult, go_on: str) -> tuple[Diagnostic, ...]:
-    """Return one diagnostic a failed host.
+    """Return one diagnostic per failed host.
 
     Args:
         result: a convergence.
-        go_on: the command that goes on.
+        go_on: the command that resumes.
     """
     return tuple(_finding(failure, go_on) for failure in result.failures)
 
@@ -162,10 +162,10 @@ _FULL = re.compile(
     r"more space needed on the \S+ filesystem",
     re.IGNORECASE,
 )
-"""How the kernel, apt (apt-private/private-download.cc) and rpm (lib/rpmprob.c, by way of dnf) say
-that a file system is full."""
+"""Messages for a full file system: of the kernel, apt (apt-private/private-download.cc) and rpm
+(lib/rpmprob.c, through dnf)."""
 
 
 def _is_full(failure: StepFailure) -> bool:
-    """Say whether a step failed because the node's disk is full."""
+    """Return whether a step failed because the node's disk is full."""
     return any(_FULL.search(line) for line in (failure.message, *failure.lines))

@@ -61,11 +61,11 @@ class Images(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_images(cluster: Cluster, report: Reporter, *, out: Path | None = None) -> Images:
-    """Bake the image of every site that can, and write playbooks into `out` where it is given.
+    """Bake the image of every site that supports it, and write playbooks into `out` if given.
 
     Raises:
-        LifecycleError: no site of the spec bakes and no playbook was asked for; or a step failed in
-            the builder, and no image is left of it.
+        LifecycleError: no site of the spec supports baking and no playbook was requested; or a step
+            failed in the builder, and no image is kept.
     """
     sites = open_sites(cluster)
     compiled = _compiled(cluster, sites)

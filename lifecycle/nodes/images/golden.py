@@ -1,7 +1,7 @@
 """The golden image: the install phases of all roles, run once into an image that nodes boot from.
 
 Its key is the hash of the provider's base image and of every install step, so a node that boots
-from it carries the very stamps that `up` would ask for, and skips those steps.
+from it has the stamps that `up` checks, and skips those steps.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def elastic_sites(spec: ClusterSpec) -> frozenset[str]:
     return frozenset(spec.pools[pool].site for pool in elastic_nodes(spec))
 
 
-def booting_sites(  # noqa: PLR0917  # what is booted, where, and who is told
+def booting_sites(  # noqa: PLR0917  # what is booted, where, and the reporter
     cluster: Cluster,
     sites: tuple[OpenSite, ...],
     growing: Collection[str],

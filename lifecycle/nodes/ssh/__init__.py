@@ -1,4 +1,4 @@
-"""SSH to the nodes: sessions with pinned host keys, and in words why a node gives no answer."""
+"""SSH to the nodes: sessions with pinned host keys, and explanations of failed connections."""
 
 from .session import Answer, SshResult, SshSession, Unreachable
 

@@ -1,4 +1,4 @@
-"""The words of an ssh command line: who is asked, who asks, and which keys vouch (pure)."""
+"""The arguments of an ssh command line: host, user and keys (pure)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BASTION_KEPT_OPEN_S = 600
 _SSH_PORT = 22
 
 _STRICT = "StrictHostKeyChecking=yes"
-"""For nodes and bastions alike: an unknown key is refused, and nobody is asked about it."""
+"""For nodes and bastions: an unknown key is refused without a prompt."""
 
 
 def as_arguments(options: list[str]) -> list[str]:
@@ -31,12 +31,12 @@ def as_arguments(options: list[str]) -> list[str]:
 
 
 def identity(host: Host, known_hosts: Path, shared: str = "") -> list[str]:
-    """Return the options that say who must be there, and who asks.
+    """Return the options for host keys and the user's identity.
 
     Args:
         host: the node.
         known_hosts: file with the pinned keys of the cluster, under `marker(host)`.
-        shared: ControlPath of the connection to its bastion that all share; "": one of its own.
+        shared: ControlPath of the shared connection to its bastion; "": a separate connection.
     """
     ssh = host.ssh
     options = [
@@ -53,8 +53,8 @@ def identity(host: Host, known_hosts: Path, shared: str = "") -> list[str]:
     if ssh.key_file:
         options += [f"IdentityFile={_quoted(ssh.key_file)}", "IdentitiesOnly=yes"]
     if ssh.bastion:
-        # ProxyJump would ask on the terminal about a bastion whose key it doesn't know.
-        # Where the shared connection is gone, the first to miss it makes it again.
+        # ProxyJump would prompt on the terminal about a bastion with an unknown key. Where the
+        # shared connection is closed, its next user opens it again.
         way = to_bastion(ssh, known_hosts, shared, "ControlMaster=auto")
         words = [word.replace("%", "%%") for word in way]
         options.append(f"ProxyCommand={shlex.join([*words[:-2], '-W', '[%h]:%p', *words[-2:]])}")
@@ -72,7 +72,7 @@ def destination(host: Host) -> list[str]:
 
 
 def as_root(host: Host, words: list[str]) -> str:
-    """Return the shell line that runs a command there as root; sudo never asks for a password."""
+    """Return the shell line that runs a command as root on the node; sudo never prompts."""
     return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
 
 
@@ -81,13 +81,13 @@ AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 
 
 def to_bastion(ssh: SshTarget, known_hosts: Path, shared: str = "", master: str = "") -> list[str]:
-    """Return the command line to the bastion itself; its last two words are "--" and its name.
+    """Return the command line to the bastion itself; its last two arguments are "--" and its name.
 
     Args:
         ssh: a host behind it.
         known_hosts: file with the pinned keys of the cluster, under `bastion_marker(ssh)`.
-        shared: ControlPath of the connection that all share; "": a connection of its own.
-        master: how it stands to the shared one, as ssh's option: "ControlMaster=yes".
+        shared: ControlPath of the shared connection; "": a separate connection.
+        master: its role for the shared one, as ssh's option: "ControlMaster=yes".
     """
     user, address, port = bastion_place(ssh)
     timeout = _timeout(ssh, through=CONNECT_TIMEOUT_S)
@@ -107,7 +107,7 @@ def to_bastion(ssh: SshTarget, known_hosts: Path, shared: str = "", master: str 
 
 
 def bastion_place(ssh: SshTarget) -> tuple[str, str, str]:
-    """Return user, address and port of the bastion; "" for what is not said."""
+    """Return user, address and port of the bastion; "" for each that is not given."""
     user, _, place = (ssh.bastion or "").rpartition("@")
     return user, *_address_and_port(place)
 

@@ -95,11 +95,11 @@ class Connections:
         self._used: dict[str, float] = {}
 
     def open(self, host: Host, words: list[str]) -> str:
-        """Have the connection to a host open; return why it can't be, "" when it is.
+        """Open the connection to a host; return why that failed, "" on success.
 
         Args:
             host: behind a bastion that is open.
-            words: ssh's options and the destination, with a master that stays.
+            words: ssh's options and the destination, with a persistent master.
         """
         used = self._used.get(marker(host))
         if used is None or time.monotonic() - used > self._kept_s:
@@ -113,9 +113,9 @@ class Connections:
 
 
 def _opened(words: list[str]) -> str:
-    """Open a connection that stays; return what ssh said where it failed, "" where it stands.
+    """Open a persistent connection; return ssh's message where it failed, "" on success.
 
-    One that was turned away before any login is tried again, and one that took too long once.
+    One that was closed before login is tried again, and one that timed out once more.
     """
     pauses, late = retry_pauses(), 0
     while True:

@@ -1,8 +1,8 @@
-"""SSH to the nodes: OpenSSH's client with pinned host keys and connections that are kept open.
+"""SSH to the nodes: OpenSSH's client with pinned host keys and persistent connections.
 
-Host keys are always checked. A provider that made the machine hands over its keys, and they are
-pinned in a known_hosts file of the cluster's own; for machines that existed before, the user's
-known_hosts (or the file the spec names) vouches.
+Host keys are always checked. A provider that created the machine returns its keys, and they are
+pinned in the cluster's own known_hosts file; for machines that existed before, the user's
+known_hosts (or the file that the spec names) is used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SshResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unreachable(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that no command could be run on, and why, in words."""
+    """A node on which no command could be run, and why."""
 
     reason: str
 
@@ -93,7 +93,8 @@ class SshSession:
         """
         self.trust([host])
         options = as_arguments([*identity(host, self._known_hosts), "ControlPath=none"])
-        # One word is a shell line, as with ssh itself; several are one command, quoted as given.
+        # One argument is a shell line, as with ssh itself; several are one command, quoted as
+        # given.
         words = [] if not command else [command[0] if len(command) == 1 else shlex.join(command)]
         terminal = [] if words else ["-t"]
         return ["ssh", *terminal, *options, *destination(host), *words]
@@ -133,7 +134,7 @@ class SshSession:
             return self._answer(host, done.returncode, done.stdout, errors)
 
     def closed_way(self, host: Host) -> Unreachable | None:
-        """Open what leads to a host; return why it can't be, None where the host can be asked."""
+        """Open a host's bastion connection; return why that failed, None on success."""
         if host.silent:
             return Unreachable(reason=host.silent)
         if not host.ssh.bastion:
@@ -149,15 +150,16 @@ class SshSession:
     def stream(
         self, host: Host, command: str, take: Callable[[str], None], *, timeout_s: float
     ) -> Answer:
-        """Run a shell command on one node and hand over its output line by line, as it comes.
+        """Run a shell command on one node and pass on its output line by line.
 
-        The result's stdout is empty. A command that is given up may go on on the node.
+        The result's stdout is empty. A command that reached the time limit may continue on the
+        node.
 
         Args:
             host: the node; its keys are pinned first.
             command: a line for a POSIX shell.
             take: called with each line, its newline included.
-            timeout_s: seconds until it is given up.
+            timeout_s: limit in seconds.
         """
         self.trust([host])
         closed = self.closed_way(host)

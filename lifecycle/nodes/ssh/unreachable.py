@@ -1,4 +1,4 @@
-"""Why a node gave no answer, in words: from what OpenSSH writes to stderr."""
+"""Why a node is unreachable, from OpenSSH's messages on stderr."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ _TURNED_AWAY = re.compile(
 
 
 def timed_out(stderr: str) -> bool:
-    """Say whether a connection didn't come about in time: nothing was run there.
+    """Return whether a connection timed out before anything was run.
 
-    The host is off, or everybody between has too much to do: worth one more try.
+    The host is off, or it or the network is overloaded: worth one retry.
     """
     return "timed out during banner exchange" in stderr
 
 
 def turned_away(stderr: str) -> bool:
-    """Say whether a connection ended before a login, as a server ends it that has too many.
+    """Return whether the server closed the connection before login, as with too many connections.
 
-    Nothing was run there, so that it can be tried again.
+    Nothing was run, so it can be retried.
     """
     return bool(_TURNED_AWAY.search(stderr))
 
 
 def describe_reason(stderr: str, host: Host) -> str:
-    """Turn what ssh said into one line about the node; unknown words are kept as they are.
+    """Turn ssh's message into one line about the node; unknown messages are kept unchanged.
 
     Args:
         stderr: of ssh.
-        host: who was asked; its user, key, port and bastion are named where they matter.
+        host: the destination; its user, key, port and bastion are named where they matter.
     """
     known_reason = (
         sudo_refused(stderr, host)
@@ -80,7 +80,7 @@ def describe_reason(stderr: str, host: Host) -> str:
 
 
 def sudo_refused(stderr: str, host: Host) -> str:
-    """Say that the user may not become root; "" when that isn't it."""
+    """Return that the user can't become root; "" for other messages."""
     if not _SUDO.search(stderr):
         return ""
     return f"user {host.ssh.user} may not become root there without a password (sudo)"

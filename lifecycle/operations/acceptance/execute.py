@@ -35,7 +35,7 @@ from .targets import NO_FLOOR, Want, collective_of, fillings, nic_floor, sizes_o
 STAGE = "acceptance"
 DRILL = Path(__file__).with_name("drill.sh")
 AGAIN_S = 30.0
-"""Seconds between two looks at nodes that jobs hold."""
+"""Seconds between polls of nodes that jobs occupy."""
 WAVE = 512
 """Nodes of one job in which each works by itself: one srun starts so many within seconds."""
 

@@ -1,7 +1,8 @@
-"""Runs one test as a Slurm job that outlives gcluster: a unit on the controller has its srun.
+"""Runs one test as a Slurm job that outlives gcluster: its srun is a unit on the controller.
 
-The unit's output is a file on the controller. gcluster follows it; one that was killed, or whose
-machine went to sleep, finds the file again and goes on reading where the job goes on running.
+The unit's output is a file on the controller. gcluster follows it; after a kill, or after its
+machine was suspended, it opens the file again and continues reading, while the job has continued to
+run.
 """
 
 from __future__ import annotations
@@ -83,13 +84,13 @@ def job_name(acceptance: str, *words: object) -> str:
 
 
 def run_job(session: SshSession, controller: Host, job: Job, tick: Callable[[], None]) -> Output:
-    """Start a job, or go on with one that was started, and return its output.
+    """Start a job, or resume following a started one, and return its output.
 
     Args:
         session: reaches the controller.
         controller: where srun is.
         job: what to run.
-        tick: called at each look: it may raise, and the job is then ended.
+        tick: called at each poll: it may raise, and the job is then ended.
     """
     start = as_root(controller, ["sh", "-c", _start(job)])
     answer = session.run(controller, start, stdin=_unit(job), timeout_s=_LIMIT_S)
@@ -105,7 +106,7 @@ def run_job(session: SshSession, controller: Host, job: Job, tick: Callable[[], 
 
 
 def is_there(session: SshSession, controller: Host, name: str) -> bool:
-    """Return whether a job of this name goes on, or has ended and left its output."""
+    """Return whether a job of this name is running, or has ended and left its output."""
     script = f"systemctl -q is-active {name} || grep -qs '^{ENDED}' {_file(name)}"
     answer = session.run(controller, as_root(controller, ["sh", "-c", script]), timeout_s=_LIMIT_S)
     return not isinstance(answer, Unreachable) and answer.returncode == 0
@@ -134,7 +135,7 @@ def _follow(session: SshSession, controller: Host, job: Job, tick: Callable[[], 
 
 
 def end_job(session: SshSession, controller: Host, name: str) -> str:
-    """End a job and forget its output; return its last state and Slurm's reason, "" unknown."""
+    """End a job and delete its output; return its last state and Slurm's reason, "" unknown."""
     script = (
         f"squeue --noheader --name={name} --format='%T %r' 2>/dev/null; "
         f"systemctl stop {name}; scancel --name={name}; rm -f {_file(name)}*"
@@ -154,7 +155,7 @@ def _file(name: str) -> str:
 
 
 def _look(name: str, read: int) -> str:
-    """Return the shell lines that say whether the unit is active, and print what is new."""
+    """Return the shell lines that print whether the unit is active, and its new output."""
     file = _file(name)
     return (
         f"s=$(systemctl is-active {name}); n=$(stat -c %s {file}) || exit 1; echo $s $n; "

@@ -1,8 +1,8 @@
-"""Judges the results of an acceptance: by floors, by their peers, and by the acceptance before.
+"""Evaluates an acceptance's results: against floors, peers and the previous acceptance.
 
-Fails closed: what was to be run and has no result leaves the acceptance incomplete, and what a node
-lacks is "not tested", never passed. Where no real thing was measured (`stands_in`, nodes that share
-one machine) figures are not judged, only whether the data was right; they are told all the same.
+Fails closed: a test without a result leaves the acceptance incomplete, and what a node lacks is
+"not tested", never passed. Where no real hardware was measured (`stands_in`, nodes that share one
+machine) figures are reported but not judged, only whether the data was right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .table import AcceptanceTest, Metric
 
 Level: TypeAlias = Literal["fail", "remark"]
 UNSTEADY = 0.10
-"""Share of the median by which repetitions may be apart before that is told."""
+"""Spread of repetitions, as share of the median, above which it is reported."""
 SLOWER = 0.10
 """Share by which a figure may be worse than at the last acceptance."""
 _NAMED = 8
@@ -168,7 +168,7 @@ def _judge_test(  # noqa: PLR0917  # one row of the table with all that is known
 
 
 def _said(test: AcceptanceTest, results: Sequence[Result]) -> Iterator[Finding]:
-    """Yield what the outputs themselves say, once for all targets that say the same."""
+    """Yield findings of the outputs themselves, once for all targets with the same finding."""
     alike: defaultdict[tuple[Level, str], dict[str, str]] = defaultdict(dict)
     for result in results:
         for failure in result.failures:
@@ -261,7 +261,8 @@ def _among_peers(
 ) -> tuple[tuple[Series, ...], list[tuple[Series, str]]]:
     """Return the series with their scores, and those that are worse than their peers.
 
-    Peers are of one machine type; blocks are beside blocks, for the whole is slower by nature.
+    Peers are of one machine type; blocks are compared with blocks, since the whole is slower by
+    nature.
     """
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for place, one in enumerate(series):

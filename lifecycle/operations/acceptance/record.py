@@ -1,6 +1,6 @@
 """An acceptance in the cluster's state: its plan, each result as it comes, and its report.
 
-A run that is killed has stored what it got; the next one goes on with what is missing.
+A killed run has stored its results so far; the next one continues with what is missing.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     dcgm_level: int = 3
     """Of DCGM's diagnostics: 3 takes about half an hour, 4 one to two hours."""
     nodes: str = ""
-    """The nodes that were asked for, as a host range; "": all compute nodes."""
+    """The requested nodes, as a host range; "": all compute nodes."""
     exclusions: tuple[Exclusion, ...] = ()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; what is None is as the unfinished acceptance has it, else a default."""
+    """Requested settings; None: as in the unfinished acceptance, else the default."""
 
     tests: tuple[str, ...] | None = None
     nodes: tuple[str, ...] | None = None
@@ -96,7 +96,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What one test said of one target in one repetition."""
+    """The result of one test for one target in one repetition."""
 
     test: str
     target: str
@@ -113,11 +113,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     floor: float | None = None
     floor_reason: str = ""
     stands_in: str = ""
-    """What was measured in place of the real thing; "": the real thing was."""
+    """What was measured in place of real hardware; "": real hardware was."""
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """As `Want.key`."""
+        """See `Want.key`."""
         return self.test, self.target, self.repetition
 
 
@@ -279,7 +279,7 @@ def _refuse_drills(options: Options, hosts: ClusterInventory) -> None:
 
 
 def _names(asked: tuple[str, ...] | None, hosts: ClusterInventory) -> str | None:
-    """Return nodes that were asked for, as a host range; None: nothing was said."""
+    """Return the requested nodes, as a host range; None: not given."""
     if not asked:
         return None
     return fold(host.name for host in chosen(hosts, asked).hosts)

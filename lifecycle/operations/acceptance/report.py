@@ -25,7 +25,7 @@ _SOME = 20
 
 
 class NodeCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the acceptance says of one node."""
+    """The acceptance's result for one node."""
 
     node: str
     verdict: Literal["pass", "fail", "incomplete", "excluded"]
@@ -47,9 +47,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     verdict: Literal["pass", "fail", "incomplete"]
     not_tested: tuple[str, ...]
-    """What a reader must know before the verdict: tests without a result, and why."""
+    """Notes that precede the verdict: tests without a result, and why."""
     simulated: tuple[str, ...]
-    """What of this was not the real thing."""
+    """What was measured on simulated hardware."""
     plan: Plan
     ended: str
     nodes: str
@@ -86,7 +86,7 @@ def compose(
         plan: what was to be tested.
         ended: when, UTC.
         machines: node -> machine type, of all compute nodes, excluded ones too.
-        simulated: what of it isn't real, in words -> the nodes.
+        simulated: text of what is simulated -> the nodes.
         judged: the tests.
         parts: node -> its parts.
         counters: of the ports, before and after.

@@ -49,7 +49,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes
     """The report as it is signed."""
     signature: str
-    """"": it is incomplete, and nobody signs that."""
+    """"": it is incomplete, so it can't be signed."""
     allowed_signers: str
 
     @property

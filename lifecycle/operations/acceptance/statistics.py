@@ -5,7 +5,7 @@ mean and standard deviation do. The score is that of Iglewicz and Hoaglin, "How 
 Outliers" (ASQC Basic References in Quality Control 16, 1993), as NIST's handbook gives it (NIST/
 SEMATECH e-Handbook of Statistical Methods, 1.3.5.17): 0.6745 (x - median) / MAD, an outlier beyond
 3.5. Where more than half of the figures are equal the MAD is 0, and 1.253314 times the mean
-absolute deviation stands for it (IBM SPSS, "Modified z score").
+absolute deviation replaces it (IBM SPSS, "Modified z score").
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NORMAL, MEAN_NORMAL = 0.6745, 1.253314
 """MAD of a normal distribution in standard deviations; the inverse of its mean deviation."""
 BAND = 0.05
 """Share of the median within which nothing is an outlier: healthy nodes of one type are within a
-few percent of each other, and very equal ones would else be told apart by noise."""
+few percent of each other, and noise would otherwise separate nearly equal ones."""
 SLOW = 0.7
-"""Share of the median below which a figure is always told (`smoke.domains.SLOW_SHARE` has why):
+"""Share of the median below which a figure is always reported (`smoke.domains.SLOW_SHARE` has why):
 with few peers one slow one moves the deviation too far for a score."""
 FEWEST = 3
-"""Peers that it takes: of two that differ nobody can tell which is wrong."""
+"""Least number of peers: of two that differ, either may be wrong."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ OptionName: TypeAlias = Literal["path", "wiring", "drill", "container"]
 
 
 class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What nodes must have for one way of a test; what one lacks is told as the reason."""
+    """What nodes must have for one variant of a test; what is missing is reported as the reason."""
 
     gpu: Literal["", "nvidia", "amd", "none"] = ""
     """Vendor of real GPUs; none: there must be none."""
@@ -44,7 +44,7 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rdma: Literal["", "any", "InfiniBand", "Ethernet"] = ""
     """Link layer of the RDMA devices that a node must have."""
     options: tuple[OptionName, ...] = ()
-    """What must have been asked for or named on the command line."""
+    """What must have been requested or named on the command line."""
 
 
 class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +57,9 @@ class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     in_container: bool = False
     """Whether its ranks run in the image that was named (`--container`), by pyxis."""
     on_controller: bool = False
-    """Whether the controller runs it, as root, instead of the nodes; drill.sh is beside it then."""
+    """Whether the controller runs it, as root, instead of the nodes; drill.sh is copied with it
+    then.
+    """
     stands_in: str = ""
     """What this way is instead of the real test, for the report; "": it is the real one."""
 
@@ -97,7 +99,7 @@ class AcceptanceTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: bool = False
     """Whether it takes root's rights; all else runs as an ordinary account."""
     once: bool = False
-    """Whether repetitions would say nothing more."""
+    """Whether repetitions would add nothing."""
     soak: bool = False
     """Whether it is begun again and again until the time of `--soak` is over; left out without."""
 
@@ -115,7 +117,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def peak_tflops(machine: Machine | None) -> float:
-    """Return the peak of one GPU of a machine in TFLOP/s, bfloat16 and dense; 0: nobody says."""
+    """Return the peak of one GPU of a machine in TFLOP/s, bfloat16 and dense; 0: unknown."""
     if machine is None or machine.gpu is None or machine.nvlink is None:
         return 0
     known = _table().peaks.get(machine.gpu.model)

@@ -20,7 +20,9 @@ PAIRS = 40_000
 """Pairs that are measured and kept: all of up to 283 nodes. Of more nodes so many rounds are played
 as make about that, evenly spread over the order of their names; all nodes are at work in each."""
 FEWEST_ROUNDS = 8
-"""Rounds that are played however many nodes there are: so many partners tell a node's fault."""
+"""Rounds, regardless of the number of nodes: with so many partners a node's fault is
+identifiable.
+"""
 _LEAST_PART = 32
 """Bytes that each rank gets at least of a message of parts."""
 SECONDS = 5
@@ -28,7 +30,7 @@ SECONDS = 5
 BURN_S = 300
 """How long GPUs are burnt in: until they are as warm as they get."""
 MIB = 1024
-"""Size of the file that storage is measured with, where nothing else was said."""
+"""Size of the file for measuring storage, unless given."""
 
 
 class Want(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,7 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells it from every other."""
+        """Its unique key."""
         return self.test, self.target, self.repetition
 
 
@@ -97,7 +99,7 @@ def _parts(
     if test.scope == "fabric":
         yield f"fabric of {launch.label}", launch.nodes[:1]
         return
-    if len(launch.nodes) < 2:  # noqa: PLR2004  # one node has nobody to send to
+    if len(launch.nodes) < 2:  # noqa: PLR2004  # one node has no peer to send to
         return
     if test.scope == "domain" and not test.soak:
         inside = blocks(launch.nodes, hosts)
@@ -146,7 +148,7 @@ def fillings(
     dcgm_level: int,
     machine: Machine | None,
 ) -> Mapping[str, object]:
-    """Return what the names in braces of a command stand for."""
+    """Return the values of a command's names in braces."""
     gpu_model = machine.gpu.model if machine and machine.gpu else ""
     least, most = sizes_of(test, launch)
     return {
@@ -184,7 +186,7 @@ NO_FLOOR = FloorFigure(gbytes_per_s=None, reason="")
 
 
 def nic_floor(share: float, machine: Machine | None, fabric: Fabric | None) -> FloorFigure:
-    """Return the least that one rail must reach, in Gb/s, or why nobody knows."""
+    """Return the least that one rail must reach, in Gb/s, or why that is unknown."""
     nics = [nic for nic in (machine.nics or ()) if not nic.front_end] if machine else []
     speeds = [n.gbps for n in nics if fabric is not None and n.kind == fabric.nic_kind and n.gbps]
     if not speeds:

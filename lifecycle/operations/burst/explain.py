@@ -1,4 +1,4 @@
-"""Why a waiting job spills or stays, asked of a cluster that is up."""
+"""Why a waiting job spills or stays, from a running cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RentedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """What speaks for and against a job's move, and what has become of it."""
+    """The reasons for and against a job's move, and its state."""
 
     job: str
     partition: str
@@ -43,10 +43,10 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_job(target: str, job: str) -> Explained:
-    """Ask the scheduler, and say what the policy makes of a job.
+    """Query the scheduler, and return the policy's decision on a job.
 
     Raises:
-        LifecycleError: the cluster isn't up, its scheduler doesn't answer, or it has no such job.
+        LifecycleError: the cluster isn't up, its scheduler doesn't respond, or it has no such job.
     """
     cluster = open_cluster(target, running=True)
     refuse_without_pools(cluster)

@@ -1,5 +1,5 @@
 """Who may make rented nodes: one agent at a time, and none while the cluster is taken down."""
 
 LOCK = "burst.agent"
-"""Stands beside the sites' locks; no site can be called so. `down` takes it too: an agent at work
-would make nodes behind its back."""
+"""Stored with the sites' locks; no site can have this name. `down` takes it too: a running agent
+would create nodes meanwhile."""

@@ -17,7 +17,7 @@ from .simulate.swf import read_swf
 
 
 class SpilledFrom(NamedTuple):
-    """A spec that passed its checks, and the partition that is looked at."""
+    """A checked spec, and the selected partition."""
 
     spec: ClusterSpec
     catalog: Catalog
@@ -31,10 +31,10 @@ def replay(spec: Path, trace: Path, partition: str | None, assumed: Assumed) -> 
         spec: path of the spec.
         trace: path of the trace, in the Standard Workload Format.
         partition: its name; None: the one whose jobs spill.
-        assumed: what neither says.
+        assumed: values that neither gives.
 
     Raises:
-        LifecycleError: one of the two is wrong (exit code 2), or no partition is meant (64).
+        LifecycleError: one of the two is wrong (exit code 2), or no partition matches (64).
     """
     found = open_partition(spec, partition)
     read = read_swf(trace)
@@ -43,7 +43,7 @@ def replay(spec: Path, trace: Path, partition: str | None, assumed: Assumed) -> 
 
 
 def open_partition(path: Path, partition: str | None) -> SpilledFrom:
-    """Load a spec and find the partition that is meant.
+    """Load a spec and find the selected partition.
 
     Raises:
         LifecycleError: the spec is wrong (exit code 2), or which partition is unclear (64).

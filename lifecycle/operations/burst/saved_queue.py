@@ -1,4 +1,4 @@
-"""A queue as JSON: pending jobs and rented nodes of one moment, and what the policy says of it."""
+"""A queue as JSON: pending jobs and rented nodes at one time, and the policy's decisions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_queue(source: Path | bytes) -> SavedQueue:
 
 
 def try_out(spec: Path, queue: SavedQueue, partition: str | None) -> Tried:
-    """Say what a round would decide about a queue.
+    """Return what a round would decide about a queue.
 
     Args:
         spec: path of the spec.
@@ -91,7 +91,7 @@ def try_out(spec: Path, queue: SavedQueue, partition: str | None) -> Tried:
 
 
 def _line(text: str, error: str) -> int:
-    """Return the line of a mistake that the reader tells by its byte; 1 for any other."""
+    """Return the line of an error that the parser reports by byte offset; 1 for any other."""
     at = re.search(r"\(byte ([0-9]+)\)$", error)
     return 1 if at is None else text.encode()[: int(at[1])].count(b"\n") + 1
 

@@ -1,1 +1,1 @@
-"""Clusters follow a repository of specs: what is merged is applied, and what can't be is said."""
+"""Clusters that follow a repository of specs: merged specs are applied, obstacles are reported."""

@@ -32,7 +32,7 @@ class Acted(NamedTuple):
 
 
 def bring_up(cluster: Cluster, allow: frozenset[str], report: Reporter) -> Acted:
-    """Apply a merged spec. Nobody is asked, and what a guard holds back is not done."""
+    """Apply a merged spec without confirmation; what a guard blocks is not done."""
 
     def act() -> Acted:
         result = up(cluster, report, confirm=lambda _: True, allow=allow)

@@ -26,7 +26,7 @@ def controllers() -> Path:
 
 
 def own_state(folder: Path) -> str:
-    """Return the URL of a controller's state where nobody gave one."""
+    """Return the default URL of a controller's state."""
     return f"file://{folder / 'state'}"
 
 

@@ -1,4 +1,4 @@
-"""What a commit asks for: its specs, all of them right, in the order in which they are applied."""
+"""The desired specs of a commit, all of them valid, in the order in which they are applied."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _wrong(problem: tuple[Diagnostic, ...]) -> Desired:
 
 
 def _stateless(loaded: Loaded) -> Diagnostic | None:
-    """Find fault with a spec whose state would stand on the controller's machine alone."""
+    """Report a spec whose state would be on the controller's machine alone."""
     if loaded.spec is None or loaded.spec.state is not None:
         return None
     return msgspec.structs.replace(
@@ -99,10 +99,10 @@ class SyncStatus(NamedTuple):
 
 
 def sync_status(cluster: Cluster) -> SyncStatus:
-    """Compare a merged spec with what was applied last; asks no site and no node.
+    """Compare a merged spec with the last applied one; contacts no site and no node.
 
-    A cluster that somebody took down stays down until another spec is merged, or somebody brings
-    it up: a controller undoes nothing that a person did on purpose.
+    A cluster that was taken down by hand stays down until another spec is merged, or it is brought
+    up by hand: a controller doesn't undo manual operations.
     """
     pause = read_pause(cluster.store)
     run = last_change(cluster)

@@ -1,8 +1,8 @@
 """One branch of one repository, read with the git command: never written to, never trusted to run.
 
 Nothing of the repository is run: no hooks, no helpers of its own; links become plain files, and
-only authenticated transports are used. Credentials are git's own affair (a credential helper, an
-SSH key): a URL that holds one is refused, for it would stand in arguments and logs.
+only authenticated transports are used. Credentials are left to git (a credential helper, an SSH
+key): a URL that holds one is refused, since it would appear in arguments and logs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SAFE = (
 
 
 class Head(NamedTuple):
-    """What a branch stands at."""
+    """The commit of a branch."""
 
     commit: str
     """Full hash."""
@@ -62,10 +62,10 @@ class Repository:
         self._tree = folder / "tree"
 
     def fetch(self) -> Head:
-        """Fetch the branch and return where it stands.
+        """Fetch the branch and return its commit.
 
         Raises:
-            LifecycleError: git can't (GC1100), with what it said.
+            LifecycleError: git failed (GC1100), with its message.
         """
         if not (self._mirror / "HEAD").exists():
             self._git("init", "--quiet", "--bare", str(self._mirror), at_mirror=False)
@@ -102,7 +102,7 @@ class Repository:
         argv = ["git", *(word for each in _SAFE for word in ("-c", each))]
         argv += [f"--git-dir={self._mirror}"] * at_mirror
         argv += [f"--work-tree={tree}"] if tree is not None else []
-        # git's own variables could point it elsewhere; nobody is there to be asked.
+        # git's own variables could point it elsewhere; there is no terminal for prompts.
         kept = {k: v for k, v in os.environ.items() if k not in _MISLEADING}
         env = kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
         env.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes")

@@ -1,4 +1,4 @@
-"""Writes the pipelines of a repository of specs: checks, plans, gated applies, nightly looks."""
+"""Generates CI pipelines for a repository of specs: checks, plans, gated applies, nightly drift."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INCLUDE = "include: [{local: .gitlab/gcluster.yml}]\n"
 
 
 class Pipelines(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """The requested options."""
 
     forge: Forge
     specs: str = "specs"
@@ -128,7 +128,7 @@ def _files(wanted: Pipelines, clouds: Iterable[str], providers: Iterable[str]) -
 
 
 def _filled(text: str, words: Mapping[str, str], blocks: Mapping[str, str]) -> str:
-    """Put words where @WORD@ stands, and blocks where @BLOCK@ or @BLOCK:RIGHT@ is a whole line."""
+    """Replace @WORD@ by text, and a whole line of @BLOCK@ or @BLOCK:RIGHT@ by a block."""
 
     def block(found: re.Match[str]) -> str:
         return blocks[found[1]].replace("@RIGHT@", found[2] or "")

@@ -1,4 +1,4 @@
-"""What a controller knows of the clusters that it follows: kept in its state, shown by status."""
+"""A controller's record of the clusters that it follows: kept in its state, shown by status."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ...status.conditions import Condition
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""
 PAUSED_KEY = "reconcile-paused.json"
-"""Key in a cluster's state: somebody wants it left as it is."""
+"""Key in a cluster's state: the cluster is paused."""
 
 Phase: TypeAlias = Literal[
     "synced", "down", "paused", "waiting", "orphaned", "locked", "refused", "invalid", "failed"
 ]
-"""synced: as merged. down: it was taken down, and nothing new was merged since. paused: somebody
-wants it left alone. waiting: for clusters before it, or for its pause after a failure. orphaned:
-its spec is gone, and it runs on. locked: somebody works on it. refused: by a guard, a limit or a
-policy. invalid: what was merged can't be read. failed: it was begun and didn't end well."""
+"""synced: as merged. down: it was taken down, and nothing new was merged since. paused: excluded by
+hand. waiting: for clusters before it, or for its pause after a failure. orphaned: its spec is gone,
+and it still runs. locked: another run works on it. refused: by a guard, a limit or a policy.
+invalid: what was merged can't be read. failed: it was begun and didn't end well."""
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster as its controller sees it."""
+    """One cluster, from its controller's view."""
 
     name: str
     spec: str
@@ -41,11 +41,11 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     """Since when it is in this phase for this reason."""
     commit: str = ""
-    """The newest commit that was looked at."""
+    """The newest commit that was processed."""
     applied: str = ""
     """The commit that it is as; "" where none was applied by the controller."""
     ends: str = ""
-    """That it ends by itself, and when, or why that can't be told; "": not soon."""
+    """When it expires, or why that can't be announced; "": not soon."""
     diagnostics: tuple[Diagnostic, ...] = ()
     failures: int = 0
     """In a row, of this very spec."""
@@ -86,7 +86,7 @@ class ControllerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody wants a cluster left as it is."""
+    """A pause: the cluster is left unchanged."""
 
     by: str
     since: datetime
@@ -104,23 +104,23 @@ def write_record(store: StateStore, record: ControllerRecord) -> None:
 
 
 def write_followed(store: StateStore, followed: Followed) -> None:
-    """Leave a cluster's part in its own state, where that exists and says something else."""
+    """Write a cluster's part to its own state, where that exists and differs."""
     if store.identity() is not None and store.read(KEY, Followed) != followed:
         store.put(KEY, msgspec.json.encode(followed))
 
 
 def read_followed(store: StateStore) -> Followed | None:
-    """Return what a controller says of a cluster; None: none follows it."""
+    """Return the controller's record of a cluster; None: it is not followed."""
     return store.read(KEY, Followed)
 
 
 def read_pause(store: StateStore) -> Paused | None:
-    """Return who wants the cluster left as it is; None: nobody."""
+    """Return the cluster's pause; None: it is not paused."""
     return store.read(PAUSED_KEY, Paused)
 
 
 def pause(cluster: Cluster, reason: str) -> Paused:
-    """Write down that somebody wants the cluster left as it is.
+    """Record a pause of the cluster.
 
     Raises:
         LifecycleError: no reason is given (exit code USAGE).
@@ -133,7 +133,7 @@ def pause(cluster: Cluster, reason: str) -> Paused:
 
 
 def go_on(cluster: Cluster) -> Paused | None:
-    """Let the cluster be changed again; return who had it paused, None: nobody."""
+    """Resume the cluster; return who had paused it, None: it was not paused."""
     paused = read_pause(cluster.store)
     if paused is not None:
         cluster.store.delete(PAUSED_KEY)

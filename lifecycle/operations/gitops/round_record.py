@@ -30,7 +30,7 @@ _EXITS: dict[Phase, Exit] = {
 
 
 class ControllerEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of what a controller says."""
+    """One line of a controller's output."""
 
     what: str
     """"repository", "cluster", "stage" or "end"."""
@@ -42,7 +42,7 @@ class ControllerEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundRecord:
-    """Notes what comes of each cluster; tells what changed; kept at the end of a round."""
+    """Records each cluster's result; reports changes; stored at the end of a round."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class RoundRecord:
         )
 
     def is_due(self, cluster: Cluster) -> bool:
-        """Say whether a cluster may be tried now: a new spec is at once."""
+        """Return whether a cluster may be tried now: a new spec is at once."""
         before = self._clusters.get(cluster.name)
         if before is None or before.next_try is None or before.tried != cluster.spec_hash:
             return True
@@ -140,7 +140,7 @@ class RoundRecord:
         self._seen.add(cluster.name)
 
     def is_well(self, name: str) -> bool:
-        """Say whether clusters of the next step may be changed, as far as this one is asked."""
+        """Return whether this cluster allows changes to clusters of the next step."""
         followed = self._clusters.get(name)
         return followed is not None and followed.phase in {"synced", "down"}
 
@@ -164,7 +164,7 @@ class RoundRecord:
             self._clusters[name] = msgspec.structs.replace(before, ends=words)
 
     def reporter(self, name: str) -> Reporter:
-        """Return what tells the stages of a run."""
+        """Return the reporter of a run's stages."""
 
         def report(progress: Progress) -> None:
             if isinstance(progress, StageFinished):

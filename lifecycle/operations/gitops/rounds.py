@@ -28,7 +28,7 @@ from .record import ControllerRecord, read_record
 from .round_record import ControllerEvent, RoundRecord
 
 DEFAULT_MOST_CHANGED = 5
-"""Clusters that one round may change where nobody says how many."""
+"""Default number of clusters that one round may change."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the specs in the repository."""
     most_changed: int = DEFAULT_MOST_CHANGED
     allow: frozenset[tuple[str, str]] = frozenset()
-    """(cluster, thing that a guard holds back): let happen in this round."""
+    """(cluster, what a guard blocks): allowed in this round."""
 
 
 class World(NamedTuple):
@@ -155,7 +155,7 @@ def _change(
 
 
 def _allowed(cluster: str, settings: Settings) -> frozenset[str]:
-    """Return what somebody lets happen to a cluster; it is tried then, and waits for no pause."""
+    """Return what was allowed for a cluster; it is tried then without a pause."""
     return frozenset(thing for name, thing in settings.allow if name == cluster)
 
 
@@ -166,7 +166,7 @@ def _apply(
     acted = bring_up(cluster, _allowed(cluster.name, settings), record.reporter(cluster.name))
     if acted.phase == "synced":
         record.note(cluster, head, acted, applied=True)
-    elif acted.phase == "locked":  # whoever has it is at work: no failure, and no growing pause
+    elif acted.phase == "locked":  # its holder is working: no failure, and no growing pause
         record.note(cluster, head, acted)
     else:
         record.failed(cluster, head, acted, world.chance())
@@ -187,9 +187,9 @@ def _over(names: Iterable[str], most: int) -> Diagnostic:
 def reap_expired(
     merged: Mapping[str, Cluster], head: Head, record: RoundRecord, names: Iterable[str]
 ) -> None:
-    """Announce, withdraw and remove what is due; what goes wrong with one is said of that one.
+    """Announce, withdraw and remove what is due; an error is reported for its cluster alone.
 
-    Before anything is applied: a cluster that was given more time must be free to be tested.
+    Before anything is applied: a cluster whose end was postponed must be free for tests.
     """
     for name in names:
         followed = record.known.get(name)
@@ -209,7 +209,7 @@ def reap_expired(
 
 
 class Removed(NamedTuple):
-    """Clusters that are to be taken down, because fleet.yaml says so."""
+    """Clusters that fleet.yaml marks for removal."""
 
     named: dict[str, Cluster]
     record: RoundRecord
@@ -230,7 +230,7 @@ class Removed(NamedTuple):
 
 
 def see_removed(fleet: Fleet, wanted: Collection[str], record: RoundRecord) -> Removed:
-    """Look at every cluster that was followed and has no spec any more."""
+    """Process every cluster that was followed and no longer has a spec."""
     named: dict[str, Cluster] = {}
     for name in [name for name in record.known if name not in wanted]:
         try:

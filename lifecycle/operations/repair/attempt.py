@@ -41,7 +41,7 @@ class RepairResult(msgspec.Struct, frozen=True, kw_only=True):
     admitted: tuple[str, ...] = ()
     """They serve."""
     given_up: dict[str, str] = {}
-    """Node -> why; nothing is tried on it before somebody names it."""
+    """Node -> why; nothing is tried on it unless it is named."""
     held: dict[str, str] = {}
     """Node -> why it was left alone; it stays in the queue."""
     queue: tuple[Repair, ...] = ()
@@ -70,13 +70,13 @@ class Attempt:
     """Makes tries on the nodes of one cluster, as the holder of its locks."""
 
     def __init__(self, run: Run, session: SshSession, report: Reporter) -> None:
-        """Hold what is needed; nothing is asked yet."""
+        """Set what is needed; nothing is queried yet."""
         self._run = run
         self._session = session
         self._report = report
 
     def make(self, action: RepairAction, nodes: Collection[str]) -> Outcome:
-        """Try one thing on some nodes, all at once."""
+        """Try one repair on some nodes, all at once."""
         run, session = self._run, self._session
         sites = open_sites(run.cluster, making=True)
         before = observe(run.cluster, sites, session)
@@ -164,7 +164,7 @@ class Attempt:
 
     @staticmethod
     def _scope(compiled: CompiledCluster, after: Observation, nodes: Collection[str]) -> Scope:
-        """Return these nodes with what only looks run again, and what the controllers must know."""
+        """Return nodes with read-only steps to run again, and the controllers' steps."""
         looks = {
             host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
             for group in compiled.groups
@@ -176,11 +176,11 @@ class Attempt:
 
 
 _MADE = CHANGING_PHASES - {"join"}
-"""Phases that are not run again: what they left is as the stamps say. Joining is seen again."""
+"""Phases that are not run again: their stamps are taken as true. Joining is checked again."""
 
 
 def _explained(failed: dict[str, str], refused: dict[str, str]) -> dict[str, str]:
-    """Add what a site said to nodes that it did not make."""
+    """Add a site's facts to nodes that it did not create."""
     message = "; ".join(dict.fromkeys(refused.values()))
     return {
         node: f"{why}: {message}" if message and "its site did not make it" in why else why
@@ -205,13 +205,13 @@ _BY_ITSELF = (
     "gres/",
     "not ready: ",
 )
-"""How reasons begin that a scheduler, a health check or gcluster gave (slurm 22.05-25.05; of
-Kubernetes what `NodeSeen.why` says of a node that nobody cordoned). All others are a person's, who
-knows why."""
+"""Prefixes of reasons that a scheduler, a health check or gcluster sets (slurm 22.05-25.05; for
+Kubernetes what `NodeSeen.why` returns of a node that is not cordoned). All others were set by an
+administrator."""
 
 
 def node_uses(service: Scheduler | None, nodes: Collection[str]) -> Mapping[str, NodeUse] | None:
-    """Return what the scheduler says of the nodes; {} where there is none, None: it is silent."""
+    """Return the scheduler's view of nodes; {} without a scheduler, None: no response."""
     if service is None:
         return {}
     try:
@@ -221,12 +221,12 @@ def node_uses(service: Scheduler | None, nodes: Collection[str]) -> Mapping[str,
 
 
 def blocking_reason(uses: Mapping[str, NodeUse] | None, node: str, *, replacing: bool) -> str:
-    """Say why a node must be left alone; "" when it may be worked on (pure).
+    """Return why a node must be left alone; "" when it may be repaired (pure).
 
     Args:
-        uses: what the scheduler says of nodes that it knows; None: it is silent.
+        uses: the scheduler's view of its nodes; None: it doesn't respond.
         node: the node in question.
-        replacing: the node would go away, and running jobs with it.
+        replacing: the node would be removed, and running jobs with it.
     """
     if uses is None:
         return "the scheduler does not answer: jobs may run there" if replacing else ""

@@ -1,7 +1,7 @@
 """`gcluster repair` of nodes that EKS runs: the stack recreates their instances.
 
-Nobody logs in there, so nothing can be tried on one as it is; and its name is the cloud's, so none
-waits in the queue of repairs: who is named is cordoned, drained, recreated and waited for.
+They have no SSH, so nothing can be repaired in place; and the cloud names them, so they are not in
+the repair queue: a named node is cordoned, drained, recreated and waited for.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ def repair_instances(
     replace: bool = True,
     clock: Clock | None = None,
 ) -> RepairResult:
-    """Make the instances of these nodes again, and wait for the nodes; safe to repeat.
+    """Recreate the instances of these nodes, and wait for the nodes; safe to repeat.
 
     Args:
         cluster: as it was last applied.
         words: nodes, by the API's names or by the spec's.
         report: receives what is waited for.
-        confirm: shown what will be done; when it answers no, nothing is touched.
+        confirm: receives what will be done; if it returns False, nothing is changed.
         replace: nodes may be recreated; nothing else can be tried on these.
-        clock: passes the time.
+        clock: time source.
 
     Raises:
-        LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909), not
-            to be recreated (GC1046).
-        ProviderError: the stack can't be asked.
+        LifecycleError: no such node (GC908), an API that doesn't respond (GC1043), declined
+            (GC909), not to be recreated (GC1046).
+        ProviderError: the stack can't be read.
     """
     if not replace:
         raise failure(
@@ -104,10 +104,10 @@ def repair_instances(
 
 
 def machines_of(cluster: Cluster, site: OpenSite, nodes: Iterable[ApiNode]) -> tuple[Machine, ...]:
-    """Return the instances of the stack that stand for one node each.
+    """Return the instances of the stack that are one node each.
 
     Raises:
-        ProviderError: the stack can't be asked.
+        ProviderError: the stack can't be read.
     """
     joined = {node.machine_id: node.name for node in nodes}
     bought = site.provider.purchases(cluster.spec, site.name)
@@ -123,7 +123,7 @@ def machines_of(cluster: Cluster, site: OpenSite, nodes: Iterable[ApiNode]) -> t
 def choose(
     words: Collection[str], machines: Iterable[Machine], cluster: str
 ) -> tuple[Machine, ...]:
-    """Return the machines that are meant (pure).
+    """Return the selected machines (pure).
 
     Raises:
         LifecycleError: GC908: there is none of that name.
@@ -209,7 +209,7 @@ def _awaited(
 ) -> dict[str, str]:
     """Wait for the nodes of the new machines; return name -> node of those that are ready.
 
-    The old node may look ready for a while: a new one is known by its machine's id.
+    The old node may be shown as ready for a while: a new one is identified by its machine's id.
     """
     until, old = clock.now() + WITHIN_S, {one.name: one.id for one in machines}
     while True:

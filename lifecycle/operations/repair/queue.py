@@ -1,8 +1,8 @@
-"""Who is in the repair queue, who enters and leaves it when `up` and `down` end, and the attempts.
+"""The repair queue: which nodes enter and leave it when `up` and `down` end, and the attempts.
 
-A pool with a `quorum` may go live without some of its nodes: those wait in the queue. What waits is
-worked on by `repair`, and by every `up` that has something to do. What was given up is set aside:
-no `up` touches it, its site makes and pays for it no more, until `repair` is told its name.
+A pool with a `quorum` may go live without some of its nodes: those wait in the queue. They are
+repaired by `repair`, and by every `up` that has something to do. A node that was given up is set
+aside: no `up` changes it and its machine is removed, until `repair` is called with its name.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def save_queue(
     failed: Mapping[str, str],
     below: Collection[str],
 ) -> None:
-    """Write down who came into the queue and who left it.
+    """Record which nodes entered and left the queue.
 
     Args:
         spec: which pools have a quorum.
         events: the cluster's log.
-        desired: all nodes that the spec asks for.
-        fit: those that serve.
-        failed: node -> why it doesn't.
+        desired: all nodes of the spec.
+        fit: those in service.
+        failed: node -> why it is not in service.
         below: pools that did not reach their quorum; what failed there stops `up` and is no repair.
     """
     entries = {entry.node: entry for entry in queue(events)}
@@ -114,7 +114,7 @@ def next_action(entry: Repair, *, replaceable: bool) -> RepairAction | None:
 
 
 def failure_reason(entry: Repair, *, replaceable: bool) -> str:
-    """Return the reason with which a node is given up: what was tried, and what it died of."""
+    """Return the reason with which a node is given up: the attempts, and the last error."""
     words = {"retry": "booted and converged again", "replace": "recreated"}
     tried = " and ".join(words[action] for action in entry.tried)
     alone = "" if replaceable else ", and its site can't make it again"

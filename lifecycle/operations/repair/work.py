@@ -1,6 +1,7 @@
-"""`gcluster repair`: works through the queue until each node serves or is given up with a reason.
+"""`gcluster repair`: processes the queue until each node is in service or given up.
 
-Each try is written down before it begins: a run that is killed goes on with the try that it was at.
+Each attempt is recorded before it begins: after a kill the next run continues with the same
+attempt.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ def repair(
 
     Args:
         cluster: as it was last applied.
-        words: host ranges; empty: all that waits. A node that was given up, or that is not in the
+        words: host ranges; empty: the whole queue. A node that was given up, or that is not in the
             queue, is worked on when it is named.
-        report: gets what is waited for.
-        confirm: shown what will be tried; when it answers no, nothing is touched.
+        report: receives what is waited for.
+        confirm: receives what will be tried; if it returns False, nothing is changed.
         replace: nodes may be recreated where their site can.
 
     Raises:
         LifecycleError: no such nodes (GC908), never applied (GC1102), declined (GC909), nodes that
             GKE or AKS runs (GC1046).
-        ProviderError: a tool is missing that sites are made with.
+        ProviderError: a tool of a site is missing.
     """
     if not cluster.was_applied:
         raise failure(
@@ -111,7 +112,7 @@ class _Repairing:
         self._found: list[Diagnostic] = []
 
     def work(self, attempt: Attempt) -> RepairResult:
-        """Try one thing after the other until each node serves, is held, or is given up."""
+        """Try one repair after the other until each node is in service, held, or given up."""
         self._begin()
         while turns := self._turns():
             action = min(turns, key=ORDER.index)
@@ -207,7 +208,7 @@ def _not_removed(cluster: Cluster, sites: Iterable[OpenSite]) -> frozenset[str]:
 
 
 def _remove_machines(cluster: Cluster, names: Collection[str]) -> tuple[Diagnostic, ...]:
-    """Have sites take back the machines of what was given up: nobody pays for them any more."""
+    """Remove the machines of nodes that were given up, so that they no longer cost."""
 
     def take_back(site: OpenSite) -> tuple[Diagnostic, ...]:
         try:
@@ -231,7 +232,7 @@ def _planned(cluster: Cluster, sites: Iterable[OpenSite]) -> ClusterInventory:
 def _chosen(
     cluster: Cluster, planned: ClusterInventory, words: Collection[str]
 ) -> tuple[Repair, ...]:
-    """Return the entries that are meant; a node that is in none gets one, not yet written."""
+    """Return the selected entries; a node without one gets one, not yet written."""
     entries = queue(cluster.events)
     if not words:
         return tuple(entry for entry in entries if entry.state == "waiting")

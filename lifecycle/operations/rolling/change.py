@@ -38,7 +38,7 @@ class RollingChange:
         why: str,
         clock: Clock | None = None,
     ) -> None:
-        """Hold what is needed; nothing is asked yet. `why` is shown by the scheduler."""
+        """Set what is needed; nothing is queried yet. `why` is the scheduler's reason."""
         self._spec = spec
         self._inventory = inventory
         self._report = report
@@ -88,7 +88,7 @@ class RollingChange:
             self._emit(f"{fold(mine)}: resumed, since it was not drained by hand")
 
     def out_of_service(self, stamps: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-        """Return the nodes that take no jobs though they are as the spec says -> why."""
+        """Return the nodes that take no jobs though they match the spec -> why."""
         serving = in_service(self._inventory, stamps)
         if self._service is None or not serving:
             return {}
@@ -129,11 +129,11 @@ def _impatient(spec: ClusterSpec) -> ClusterSpec:
 
 
 _JOINS = frozenset({"slurm.join", "kubernetes.join"})
-"""The steps whose stamp says that a node serves jobs, whether it is worn or not."""
+"""The steps whose stamp shows that a node has joined, outdated or not."""
 
 
 def has_joined(stamps: Mapping[str, str]) -> bool:
-    """Say of a node's stamps whether it has joined a scheduler."""
+    """Return whether a node's stamps show that it has joined a scheduler."""
     return not _JOINS.isdisjoint(stamps)
 
 

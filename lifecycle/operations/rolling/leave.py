@@ -1,4 +1,4 @@
-"""Nodes that leave the cluster for good: no new job starts there, and running ones end first."""
+"""Removal of nodes from the cluster: no new job starts there, and running ones end first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...scheduler.base import MARK, NodeUse, Scheduler, SchedulerSilent
 from .roll import POLL_S, Clock, Patient
 
 _NAMED = 10
-"""Jobs that are told one by one."""
+"""Most jobs that are listed one by one."""
 WHY = f"{MARK}leaves the cluster"
 """The reason that the scheduler shows for a node that is about to be removed."""
 
@@ -28,22 +28,22 @@ def empty(
     clock: Clock,
     going: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Drain nodes and wait for their jobs; return node -> jobs of those whose patience ran out.
+    """Drain nodes and wait for their jobs; return node -> jobs of those that timed out.
 
     Where any is returned, all nodes that were taken out for this are back in service. A node that
-    the scheduler doesn't know, or that doesn't answer it, holds nothing up.
+    is unknown to the scheduler, or down, is not waited for.
 
     Args:
-        policies: node -> how its pool waits for jobs, or puts them back in line.
+        policies: node -> how its pool waits for jobs, or requeues them.
         service: the scheduler.
-        requeue: puts jobs back in line whatever the pools say.
-        emit: receives in words what is waited for.
+        requeue: requeues jobs whatever the pools say.
+        emit: receives what is waited for, as text.
         clock: the time.
-        going: those of them whose names go too, so that no job may ask for them.
+        going: those whose names are removed too, so that no job may request them.
 
     Raises:
-        LifecycleError: jobs in line ask for a node that goes (GC1171).
-        SchedulerSilent: nobody knows what runs where.
+        LifecycleError: queued jobs request a node that is removed (GC1171). SchedulerSilent: what
+        runs where is unknown.
     """
     began = clock.now()
     uses = _answering(service.nodes(policies))
@@ -77,11 +77,11 @@ def _give_back(nodes: Collection[str], service: Scheduler) -> None:
 def _refuse_pinned(
     going: Collection[str], requeued: Collection[str], nodes: Collection[str], service: Scheduler
 ) -> None:
-    """Refuse to remove nodes that jobs in line ask for by name: the scheduler would end those.
+    """Refuse to remove nodes that queued jobs request by name: the scheduler would cancel those.
 
     Args:
-        going: nodes whose names go.
-        requeued: running jobs that are about to be put back in line.
+        going: nodes whose names are removed.
+        requeued: running jobs that are about to be requeued.
         nodes: all that were taken out.
         service: the scheduler.
 
@@ -114,22 +114,23 @@ def leave(
     staying: Collection[str] = (),
     clock: Clock | None = None,
 ) -> None:
-    """Take nodes out of service before their machines go; nobody's job goes with them.
+    """Take nodes out of service before their machines are removed, without killing jobs.
 
     Args:
         spec: says how each pool treats jobs; a pool that it drops waits as by default.
-        nodes: those that go.
+        nodes: those to remove.
         service: the scheduler.
-        report: gets what is waited for.
-        requeue: puts jobs back in line whatever the pools say.
-        allow: names such as `pool:train` whose nodes go though the scheduler gives no answer.
+        report: receives what is waited for.
+        requeue: requeues jobs whatever the pools say.
+        allow: names such as `pool:train` whose nodes are removed even if the scheduler doesn't
+            respond.
         staying: the other nodes of their pools: of these the idle ones are named.
         clock: the time.
 
     Raises:
-        LifecycleError: GC1171, a job outlasts the patience of its pool, asks for a node that goes
-            by name, or the scheduler gives no answer (exit code REFUSED). The nodes are in service
-            as before.
+        LifecycleError: GC1171, a job outlasts the timeout of its pool, requests a node to remove by
+            name, or the scheduler doesn't respond (exit code REFUSED). The nodes are in service as
+            before.
     """
     clock = clock or Clock()
     nodes = tuple(nodes)
@@ -174,7 +175,7 @@ def leave(
 def _idle_instead(
     spec: ClusterSpec, pools: Mapping[str, str], service: Scheduler, staying: Collection[str]
 ) -> str:
-    """Say which nodes of the same pools are idle, and how the spec has one of these go instead."""
+    """Return which nodes of the same pools are idle, and the spec line that removes one of them."""
     try:
         uses = _answering(service.nodes(staying))
     except SchedulerSilent:

@@ -1,6 +1,6 @@
-"""The driver of a rolling change: observe, drain, change, give back, until all nodes are done.
+"""The driver of a rolling change: observe, drain, change, resume, until all nodes are done.
 
-A scheduler may be away for a moment, since the same change may restart it: it is asked again.
+A scheduler may be unavailable briefly, since the same change may restart it: calls are retried.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Work = Callable[[Collection[str]], Mapping[str, str]]
 """Changes and verifies nodes; returns node -> why for those that failed."""
 
 POLL_S = 3.0
-"""Seconds between looks at nodes whose jobs have not ended."""
+"""Seconds between polls of nodes whose jobs have not ended."""
 REASON_CHARS = 80
-"""How much of a failure the scheduler is told as the reason of a drain."""
+"""Longest part of a failure that becomes the scheduler's reason of a drain."""
 
 
 class Rolled(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Rolled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clock(msgspec.Struct, frozen=True):
-    """Time as the driver sees it; tests put their own in."""
+    """Clock and sleep of the driver; tests replace them."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -56,16 +56,16 @@ def roll(
 ) -> Rolled:
     """Change the nodes of all windows; each pool keeps its own pace and limit.
 
-    A node is never worked on while a job is on it. One that failed stays out of service with the
-    reason; one that we took out and did not change goes back. Killed anywhere, it leaves nodes
-    out with our mark, and the next run begins with those.
+    A node is never changed while a job is on it. One that failed stays out of service with the
+    reason; one that we took out and did not change is resumed. Killed anywhere, it leaves nodes out
+    with our mark, and the next run begins with those.
 
     Args:
         windows: one a pool.
         service: the scheduler.
         work: changes nodes that are out of service and free.
         why: the reason that the scheduler shows for drained nodes.
-        emit: receives in words what is waited for.
+        emit: receives what is waited for, as text.
         clock: the time.
     """
     try:
@@ -118,7 +118,7 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
 
 
 def _give_back(service: Scheduler, nodes: Collection[str], before: Mapping[str, NodeUse]) -> None:
-    """Give back what we took out; whoever else took a node out keeps it."""
+    """Resume what we drained; nodes drained by others stay drained."""
     if mine := [node for node in nodes if node in before and before[node].is_ours]:
         service.resume(mine)
 
@@ -146,10 +146,10 @@ _T = TypeVar("_T")
 
 
 class Patient:
-    """Asks again for a while; every call of a scheduler may be repeated."""
+    """Retries for a while; every call of a scheduler may be repeated."""
 
     def __init__(self, service: Scheduler, clock: Clock) -> None:
-        """Hold the scheduler; nothing is asked yet."""
+        """Set the scheduler; nothing is queried yet."""
         self._service, self._clock = service, clock
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:

@@ -1,1 +1,1 @@
-"""What would stop a run, found and said before anything is made."""
+"""What would stop a run, found and reported before anything is created."""

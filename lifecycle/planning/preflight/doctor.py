@@ -24,12 +24,12 @@ _MEMORY_GIB = 1.5
 _INOTIFY = 256
 """Inotify instances: with 128, nodes past about 25 came up degraded."""
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Looked into besides PATH: root's programs, which users' shells often leave out."""
+"""Searched in addition to PATH: root's programs, which users' shells often leave out."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that is needed, whether it is there, and what makes it be there."""
+    """One prerequisite, whether it is met, and how to meet it."""
 
     name: str
     why: str
@@ -39,12 +39,12 @@ class Need:
     command: str = ""
     """What a person types where no package helps."""
     required: bool = True
-    """Whether `up` with a local site fails without it; else it is only said."""
+    """Whether `up` with a local site fails without it; else it is only reported."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine says about itself; tests make their own."""
+    """Facts of this machine; tests construct their own."""
 
     distribution: str
     """"debian-12", "ubuntu-24.04" ..."""
@@ -61,7 +61,7 @@ class Machine:
     free_memory_gib: float
     python: tuple[int, int]
     is_installed: bool
-    """Whether this is asked by an installed gcluster, not by a script before the installation."""
+    """Whether an installed gcluster checks, not a script before the installation."""
 
 
 PROGRAMS = (
@@ -170,7 +170,7 @@ def _resources(machine: Machine) -> list[Need]:
 
 
 def missing(machine: Machine | None = None) -> list[Need]:
-    """Return what is not there; without a machine, look at this one."""
+    """Return what is missing; without a machine, check this one."""
     return [need for need in needs(machine or this_machine()) if not need.present]
 
 
@@ -195,7 +195,7 @@ def install_command(packages: tuple[str, ...], *, root: bool) -> str:
 
 
 def this_machine() -> Machine:
-    """Look at this machine: files and limits are read, no program is run."""
+    """Inspect this machine: files and limits are read, no program is run."""
     path = os.pathsep.join((os.environ.get("PATH", ""), _SYSTEM_PATH, "/usr/lib/podman"))
     path += os.pathsep + os.pathsep.join((str(Path(sys.executable).parent), "/usr/libexec/podman"))
     return Machine(

@@ -1,4 +1,4 @@
-"""What would stop `up`, asked of every site at once before anything is made.
+"""What would stop `up`, queried from every site at once before anything is created.
 
 Also refused here: repositories that nodes need and that are unsigned.
 """
@@ -21,19 +21,19 @@ from .offline import unsigned
 
 
 def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:
-    """Ask the sites of a cluster that nobody is about to change.
+    """Query the sites of a cluster, without a change to follow.
 
-    A site that can't be asked at all, for want of its extra or its login, says so in a warning.
+    A site that can't be queried, for lack of its extra or its login, gives a warning.
     """
     return _ask(open_sites(cluster), _requested_or_given)
 
 
 def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
-    """Ask the sites, and report what they say.
+    """Query the sites, and report their findings.
 
     Raises:
-        LifecycleError: something stands in the way (exit code REFUSED).
-        ProviderError: a site can't be asked at all.
+        LifecycleError: something blocks `up` (exit code REFUSED).
+        ProviderError: a site can't be queried.
     """
     answers = _ask(sites, lambda site: site.provider.preflight(site.context))
     found = [diagnostic for site in answers for diagnostic in site.diagnostics]
@@ -70,10 +70,10 @@ def _requested_or_given(site: OpenSite) -> tuple[Diagnostic, ...]:
 
 
 def refuse_unsigned(compiled: CompiledCluster) -> None:
-    """Let a cluster pass whose repositories all have a key that is known by its fingerprint.
+    """Check that all repositories of a cluster have a key with a known fingerprint.
 
     Raises:
-        LifecycleError: one of them hasn't; says which source and for which pools.
+        LifecycleError: one of them hasn't; names the source and the pools.
     """
     found = unsigned(compiled)
     if found:

@@ -1,7 +1,7 @@
-"""What stands in the way of a spec whose every check passed, as far as spec and catalog tell it.
+"""What blocks a spec that passed all checks, from spec and catalog alone.
 
-The checks know no provider and no compiler. Here both are asked, without a machine or a network:
-what a provider can't make, and what nobody has pinned.
+The checks use no provider and no compiler. Here both are called, without a machine or a network:
+for what a provider can't create, and what isn't pinned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...cluster.outcome import Exit, LifecycleError
 
-if TYPE_CHECKING:  # `validate` asks here too, and compiles nothing for most specs
+if TYPE_CHECKING:  # `validate` uses this too, and compiles nothing for most specs
     from ....inventory.compile import CompiledCluster, Step
     from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 
@@ -28,7 +28,7 @@ _NAMED = 3
 
 
 class RefusedSpecError(LifecycleError):
-    """The spec asks for what can't be made; `loaded` carries the text for the excerpts."""
+    """The spec needs what can't be created; `loaded` carries the text for the excerpts."""
 
     def __init__(self, loaded: Loaded, *diagnostics: Diagnostic) -> None:
         """Hold the diagnostics and the text they point into."""
@@ -37,13 +37,13 @@ class RefusedSpecError(LifecycleError):
 
 
 def refuse_unmakeable(loaded: Loaded) -> None:
-    """Go on where the providers can make what the spec asks for.
+    """Check that the providers can create what the spec needs.
 
     Args:
         loaded: a spec without errors.
 
     Raises:
-        RefusedSpecError: a provider can't make what the spec asks for (exit code SPEC).
+        RefusedSpecError: a provider can't create what the spec needs (exit code SPEC).
     """
     if loaded.spec is None:
         return
@@ -53,7 +53,7 @@ def refuse_unmakeable(loaded: Loaded) -> None:
 
 
 def offline_findings(loaded: Loaded) -> tuple[Diagnostic, ...]:
-    """Return all that `validate` says of a spec beside its checks; () where it has errors."""
+    """Return all findings of `validate` except its checks; () where the spec has errors."""
     spec = loaded.spec
     if spec is None:
         return ()
@@ -139,7 +139,7 @@ def unsigned(
 
 
 def _undigested(compiled: CompiledCluster, severity: Severity) -> tuple[Diagnostic, ...]:
-    """Return a finding for each image that a role runs and of which nobody says the digest."""
+    """Return a finding for each image that a role runs and whose digest is unknown."""
     pools: dict[str, list[str]] = {}
     for group in compiled.groups:
         for image in sorted({i for step in group.steps for i in _images_without_digest(step)}):

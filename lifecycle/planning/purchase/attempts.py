@@ -1,7 +1,7 @@
 """Applies a site, taking the next purchase option of a pool where the cloud has no capacity.
 
-Each step is an event, written before the call that it is about: a run that is killed goes on with
-the option that it was asking for, and doesn't ask again where the cloud had said no.
+Each step is an event, written before the call that it is about: after a kill the next run continues
+with the option that was being tried, and doesn't retry those that the cloud refused.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider said to one try."""
+    """A provider's response to one attempt."""
 
     lacking: dict[str, dict[str, str]]
-    """Pool -> node -> the cloud's own words; the node "" is a capacity block."""
+    """Pool -> node -> the cloud's message; the node "" is a capacity block."""
     others: tuple[Diagnostic, ...] = ()
     """Errors that no other option helps against."""
 
@@ -55,12 +55,12 @@ class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
 def apply_site(
     cluster: Cluster, site: OpenSite, fallbacks: FallbackLists, emit: Callable[[Diagnostic], None]
 ) -> Applied:
-    """Make a site what the spec says, on the first options of its pools that have capacity.
+    """Apply the spec to a site, on the first options of its pools that have capacity.
 
-    `emit` is given what a person should know although it is no error.
+    `emit` receives notes that are no errors.
 
     Raises:
-        LifecycleError: GC955, a purchase was killed and it isn't known whether it was made.
+        LifecycleError: GC955, a purchase was killed and its result is unknown.
     """
     return _SitePurchase(cluster, site, fallbacks).progress(emit)
 
@@ -102,7 +102,7 @@ class _SitePurchase:
         return {pool: self._lists.decide(pool) for pool in self._pools}
 
     def _announce(self, decisions: dict[str, Decision]) -> None:
-        """Record what is about to be asked for, and what is not."""
+        """Record what is about to be requested, and what is not."""
         blocked = [
             purchase_unknown(pool, decision.option)
             for pool, decision in decisions.items()
@@ -155,7 +155,7 @@ class _SitePurchase:
             if words is not None and self._is_about(pool, decision, words):
                 self._refused(pool, decision, words)
             elif answer.others:
-                continue  # whether it came isn't known: the next run asks for the same
+                continue  # its result is unknown: the next run requests the same
             elif isinstance(decision, Attempt):
                 self._bought(pool, decision)
                 self._record(pool, "held", decision.option.key, decision.nodes, ends=True)
@@ -167,7 +167,7 @@ class _SitePurchase:
         return moved
 
     def _is_about(self, pool: str, decision: Decision, words: dict[str, str]) -> bool:
-        """Say whether a refusal is of what was asked for, or of nodes that stood."""
+        """Return whether a refusal is of requested nodes, or of existing ones."""
         return isinstance(decision, Attempt) or bool(
             words.keys() & self._lists.progress_by_pool[pool].held
         )
@@ -198,7 +198,7 @@ class _SitePurchase:
             self._record(pool, "bought", decision.option.key)
 
     def _end(self, decisions: dict[str, Decision]) -> list[Diagnostic]:
-        """Record which lists ended short; return what is said of them."""
+        """Record which lists ended short; return the findings."""
         found: list[Diagnostic] = []
         for pool, decision in decisions.items():
             progress = self._lists.progress_by_pool[pool]
@@ -249,7 +249,7 @@ class _SitePurchase:
 
 
 def attempts_text(tried: Iterable[FailedAttempt]) -> str:
-    """Return one line an option: what was tried, and the cloud's own words."""
+    """Return one line per option: what was tried, and the cloud's message."""
     return "\n".join(f"{step.option}: {step.outcome}: {step.reason}" for step in tried)
 
 

@@ -1,10 +1,10 @@
 """Which purchase option of its market a pool is bought on next: a decision from values alone.
 
 Options are tried in their order, each once. The nodes of a pool are on one option, unless the spec
-says `mixed: true`: then those that came stay, and only the missing ones go on. An option that costs
-more than the budget leaves is skipped, and so is a capacity block that nobody asked for by name.
-Where the list ends, what was just bought is given back, unless the pool's quorum is met. Machines
-that existed before are never given back for it: growing a pool replaces nothing.
+says `mixed: true`: then those that were created are kept, and only the missing ones are tried on
+the next option. An option above the remaining budget is skipped, and so is a capacity block that
+was not requested by name. Where the list ends, new purchases are released, unless the pool's quorum
+is met. Machines that existed before are never released: growing a pool replaces nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PoolFallback(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mixes(self) -> bool:
-        """Whether its nodes may be on several options: the spec says so and the cloud can."""
+        """Whether its nodes may be on several options: the spec allows it and the cloud can."""
         return self.mixed and not any(option.whole for option in self.options)
 
     def option(self, key: str) -> PurchaseOption | None:
@@ -47,7 +47,7 @@ class PoolFallback(msgspec.Struct, frozen=True, kw_only=True):
         return next((option for option in self.options if option.key == key), None)
 
     def suffices(self, count: int) -> bool:
-        """Say whether this many nodes are enough to go live."""
+        """Return whether this many nodes meet the quorum."""
         return count >= len(self.nodes) or (self.quorum is not None and count >= self.quorum)
 
     def usd_per_hour(self, on: dict[str, str], elastic: float = 1.0) -> float | None:
@@ -70,7 +70,7 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
     """What a ceiling of the budget leaves for one pool."""
 
     ceiling: str
-    """Where the spec says it: budget.max_usd_per_hour."""
+    """Its place in the spec: budget.max_usd_per_hour."""
     usd_per_hour: float
     elastic: float = 1.0
     """Share of the elastic nodes that counts."""
@@ -81,7 +81,7 @@ class Complete(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask for the nodes that are missing on this option."""
+    """Request the missing nodes on this option."""
 
     option: PurchaseOption
     nodes: tuple[str, ...]
@@ -144,9 +144,9 @@ def decide(
 
     Args:
         fallback: the pool.
-        progress: where it stands, `prune_to_spec` in this fallback.
-        headroom: what each ceiling leaves for it; empty: there is no ceiling.
-        buys: somebody asked for its capacity block by name.
+        progress: its state, after `prune_to_spec` for this fallback list.
+        headroom: what each ceiling leaves for it; empty: no ceiling.
+        buys: its capacity block was requested by name.
     """
     if progress.loose:
         return Release(nodes=_ordered(fallback, progress.loose))
@@ -194,7 +194,7 @@ def options_after(
 
 
 def _open_options(fallback: PoolFallback, progress: PurchaseProgress) -> list[PurchaseOption]:
-    """Return the options that may be asked: where nodes exist and don't mix, only theirs."""
+    """Return the options to try: where nodes exist and don't mix, only theirs."""
     attempts_text = {tried.option for tried in progress.tried}
     only = {progress.paid} if progress.paid else set[str]()
     if not only and not fallback.mixes:
@@ -212,7 +212,7 @@ def why_not(
     *,
     buys: bool,
 ) -> str:
-    """Return why an option is not asked for the nodes that are missing; "" where it is."""
+    """Return why an option is not tried for the missing nodes; "" where it is."""
     missing = [node for node in fallback.nodes if node not in progress.held]
     if option.buy_hours is not None and progress.paid != option.key and not buys:
         return (
@@ -254,7 +254,7 @@ class PurchaseProgress(msgspec.Struct, frozen=True, kw_only=True):
     loose: frozenset[str] = frozenset()
     """Made on an option that didn't give enough: to be taken back."""
     trying: str = ""
-    """Option that is being asked; what came of it isn't known yet."""
+    """Option that is being tried, with an unknown result yet."""
     tried: tuple[FailedAttempt, ...] = ()
     """In the attempt that is not over."""
     last: tuple[FailedAttempt, ...] = ()

@@ -37,7 +37,7 @@ from .decision import (
 
 
 class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for by a pool's name."""
+    """The user's choice for a pool, by its name."""
 
     buy: frozenset[str] = frozenset()
     """Pools whose capacity block may be bought."""
@@ -133,7 +133,7 @@ class FallbackLists:
         return self.fallbacks[pool].usd_per_hour(self._on[pool], 0.0)
 
     def has_moved(self, pool: str) -> bool:
-        """Say whether any node of a pool that was decided on is not on the first option."""
+        """Return whether any node of a decided pool is not on the first option."""
         fallback = self.fallbacks[pool]
         on = self._on[pool]
         return (

@@ -16,13 +16,13 @@ from .fallback_lists import OptionOverrides
 def choose_offerings(
     plan: Plan, sites: Iterable[OpenSite], wishes: OptionOverrides
 ) -> tuple[Plan, OptionOverrides]:
-    """Return the plan with the blocks that may be bought now, and the wishes with their ids.
+    """Return the plan with the blocks that may be bought now, and the overrides with their ids.
 
     Only pools that were named buy one. An option without any on offer stays in the list: it is
-    passed over when it is its turn.
+    skipped in its turn.
 
     Raises:
-        LifecycleError: the cloud can't be asked, or nothing says which block it shall be.
+        LifecycleError: the cloud can't be queried, or the choice of a block is ambiguous.
     """
     if not wishes.buy:
         return plan, wishes

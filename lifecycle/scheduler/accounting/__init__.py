@@ -1,1 +1,1 @@
-"""Accounts and maintenance windows as a running Slurm has them, and as the spec says."""
+"""Accounts and maintenance windows: those of a running Slurm compared with the spec."""

@@ -1,4 +1,4 @@
-"""What would change in Slurm's accounts and maintenance windows, as values with words (pure)."""
+"""Planned changes of Slurm's accounts and maintenance windows, as values with texts (pure)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     words: str
     exact: str = ""
-    """What it changes, where its command says more: when it is run."""
+    """What it changes, where the command has more details: when it is run."""
 
 
 class AccountingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What `up` would change in accounts and windows, for a plan that a person reads."""
 
     changes: tuple[str, ...] = ()
-    """In words, in the order they happen."""
+    """As text, in the order they happen."""
     held_back: tuple[str, ...] = ()
     """Removals that wait for jobs."""
     problem: str = ""
-    """Why nobody could be asked; then changes are unknown."""
+    """Why it could not be queried; then changes are unknown."""
     exact: tuple[str, ...] = ()
-    """The changes in full, each command or object with all that it says: an approved plan is held
-    to these, where words leave things out."""
+    """The changes in full, each command or object with all details: an approved plan is compared by
+    these, where texts leave details out."""
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     held_back: tuple[str, ...]
 
     def plan(self) -> AccountingPlan:
-        """Return it in words."""
+        """Return the text of it."""
         return AccountingPlan(
             changes=tuple(change.words for change in self.changes),
             held_back=self.held_back,
@@ -55,12 +55,12 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 def balance(
     spec: ClusterSpec, inventory: ClusterInventory, accounting: AccountingState, now: int
 ) -> Balance:
-    """Return what makes the books what the spec says; nothing where they are.
+    """Return the changes that bring Slurm's accounts to the spec; none where they match.
 
     Args:
         spec: a spec that passed its checks.
-        inventory: the hosts that it asks for.
-        accounting: as Slurm keeps them.
+        inventory: its hosts.
+        accounting: their state in Slurm.
         now: seconds since 1970, UTC.
     """
     found: list[AccountingChange] = []

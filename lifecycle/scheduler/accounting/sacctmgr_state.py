@@ -1,4 +1,4 @@
-"""What Slurm keeps of accounts, jobs' owners and maintenance windows, asked in one SSH exec."""
+"""State of accounts, job owners and maintenance windows in Slurm, read in one SSH exec."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LIMIT_S = 60
 
 
 class AccountingError(Exception):
-    """They can't be read or changed; the message says why, in words."""
+    """They can't be read or changed; the message says why."""
 
 
 class AccountingState(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,16 +73,16 @@ def exports() -> str:
 def query_accounting(
     session: SshSession, controller: Host, cluster: str, *, accounts: bool
 ) -> AccountingState:
-    """Ask a controller for the books.
+    """Read the accounting state from a controller.
 
     Args:
         session: how it is reached.
         controller: where slurmctld runs.
         cluster: name of the cluster.
-        accounts: whether there is a database to ask; else its part is that of an empty one.
+        accounts: whether there is a database; else its part is that of an empty one.
 
     Raises:
-        BooksError: it can't be reached, or Slurm doesn't answer as it is known to.
+        BooksError: it can't be reached, or Slurm's output is not as expected.
     """
     command = as_root(controller, ["sh", "-c", asking(cluster, accounts=accounts)])
     answer = session.run_many([controller], command, timeout_s=_LIMIT_S)[controller.name]

@@ -1,7 +1,7 @@
-"""Makes Slurm's accounts and maintenance windows what the spec says; safe to repeat and to kill.
+"""Applies the spec's accounts and maintenance windows to Slurm; safe to repeat and to kill.
 
-Every change is one command that stands for itself. A run that is killed between two of them leaves
-what came before; the next one asks what is there and goes on with the rest.
+Every change is one independent command. A run that is killed between two of them leaves the earlier
+ones applied; the next one reads the state and continues with the rest.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _LIMIT_PER_CHANGE_S = 5
 
 
 _STOPPED = re.compile(r"\bunit (slurmctld|slurmdbd|mariadb): \S+,(?:inactive|failed)")
-"""In what stands for the stamp of a step whose unit somebody stopped (`CHANGED_HERE`)."""
+"""In the placeholder stamp of a step whose unit was stopped by others (`CHANGED_HERE`)."""
 
 
 def accounting_plan(
     spec: ClusterSpec, observation: Observation, session: SshSession, now: int
 ) -> AccountingPlan | None:
-    """Say what `up` would change in accounts and windows; None where no Slurm of ours keeps any.
+    """Return what `up` would change in accounts and windows; None where no Slurm of ours has any.
 
-    A controller that isn't set up yet keeps what a new one does, where the database is to come
-    too. What can't be asked is said to be unknown: guessed, all accounts would look new.
+    A controller that isn't set up yet counts as new, where its database is new too. What can't be
+    queried is reported as unknown: otherwise all accounts would be shown as new.
     """
     controller = _controller(spec, observation)
     if controller is None:
@@ -63,7 +63,7 @@ def accounting_plan(
 
 
 def _unaskable(spec: ClusterSpec, observation: Observation, controller: Host, *, kept: bool) -> str:
-    """Say why nobody can know what the database holds; "": it can be asked, or is not there yet."""
+    """Return why the database's content is unknown; "": it is readable, or doesn't exist yet."""
     silent = observation.unreachable
     if controller.name in silent:
         return f"{controller.name} can't be reached: {silent[controller.name]}"
@@ -88,9 +88,9 @@ def settle(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Diagnostic, ...]:
-    """Change accounts and windows on the controller; return what waits, and what went wrong.
+    """Change accounts and windows on the controller; return what waits, and what failed.
 
-    An error (GC925) says which change failed; all before it hold.
+    An error (GC925) says which change failed; all before it are applied.
     """
     spec, desired = cluster.spec, observation.desired
     controller = _controller(spec, observation)
@@ -112,7 +112,7 @@ def settle(
 
 
 def _keeps_any(spec: ClusterSpec) -> bool:
-    """Whether the spec asks for accounts or windows; else there may be old ones to remove."""
+    """Whether the spec has accounts or windows; else there may be old ones to remove."""
     slurm = spec.scheduler
     return keeps_accounts(spec) or (isinstance(slurm, SlurmScheduler) and bool(slurm.maintenance))
 
@@ -124,7 +124,7 @@ def _change(
     read: Callable[[], Balance],
     report: Reporter,
 ) -> None:
-    """Run the changes and look whether they hold; raises BooksError."""
+    """Run the changes and check their result; raises BooksError."""
     began = time.monotonic()
     report(StageStarted(name="accounts", total=len(changes)))
     _run(session, controller, changes)
@@ -137,9 +137,9 @@ def _change(
 
 
 def _controller(spec: ClusterSpec, observation: Observation) -> Host | None:
-    """Return the host to ask; None where there is nothing to keep, or nobody keeps it.
+    """Return the host to query; None where there are no accounts, or no controller.
 
-    Each of several controllers answers for the one that works: the first that serves and answers.
+    Any of several controllers can be queried for the active one: the first that responds.
     """
     if not isinstance(spec.scheduler, SlurmScheduler):
         return None
@@ -152,7 +152,7 @@ def _controller(spec: ClusterSpec, observation: Observation) -> Host | None:
     )
 
 
-def _answered(  # noqa: PLR0917  # who is asked, for how long, by which time
+def _answered(  # noqa: PLR0917  # target, time limit and clock
     session: SshSession,
     controller: Host,
     spec: ClusterSpec,

@@ -1,1 +1,1 @@
-"""Judges what a log says: each concept a file, each check yields what speaks against a pass."""
+"""Evaluates a parsed log: one concept per file, each check yields reasons against a pass."""

@@ -16,11 +16,11 @@ CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
     *NUMBERS,
     *TRANSPORT,
 )
-"""Each yields what speaks against a pass."""
+"""Each yields reasons against a pass."""
 
 
 def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
-    """Return the verdict, with every reason that speaks against a pass."""
+    """Return the verdict, with every reason against a pass."""
     rails = RailFindings(log, expected)
     reasons = (
         *(reason for check in CHECKS for reason in check(log, expected)),

@@ -147,7 +147,7 @@ NUMBERS = (_unreadable, _truncated, _wrong_result, _unchecked, _too_small_sweep,
 
 
 def _expected_sizes(log: AllReduceLog, expected: Expectation) -> tuple[int, ...]:
-    """Return the sizes of the sweep: those asked for, or those the log says were; () unknown."""
+    """Return the sizes of the sweep: those requested, or those in the log; () unknown."""
     least, most, factor, step = expected.min_bytes, expected.max_bytes, expected.factor, 0
     if least is None or most is None:
         options = log.options
@@ -156,7 +156,7 @@ def _expected_sizes(log: AllReduceLog, expected: Expectation) -> tuple[int, ...]
         least = options.min_bytes if least is None else least
         most = min(filter(None, (most or options.max_bytes, log.reduced_to)))
         factor, step = factor or options.factor, options.step_bytes
-    least = min(least, most)  # as nccl-tests does where less memory is left than was asked for
+    least = min(least, most)  # as nccl-tests does where less memory is left than was requested
     if least <= 0:
         return ()
     element = next((row.size // row.count for row in log.rows if row.count), ELEMENT_BYTES)
@@ -184,7 +184,7 @@ def _checked(row: Row, collective: Collective) -> tuple[Half, ...]:
 
 
 def _slack(expected: Expectation) -> int:
-    """Return the bytes that a size may be short of what was asked for: ranks get whole parts."""
+    """Return the bytes that a size may be short of the requested one: ranks get whole parts."""
     return _PART_BYTES * expected.ranks if expected.collective in IN_PARTS else 0
 
 

@@ -101,7 +101,7 @@ def _by_host(rails: tuple[Rail, ...], wanted: Rails) -> dict[str, dict[str, Rail
 def _silent_hosts(
     by_host: Mapping[str, Mapping[str, Rail]], log: AllReduceLog, expected: Expectation
 ) -> list[str]:
-    """Return the hosts of which too few ports could be counted to say anything."""
+    """Return the hosts of which too few ports could be read for a result."""
     count = expected.rails.count if expected.rails else 0
     hosts = expected.nodes or sorted({rank.host for rank in log.ranks})
     listed = {host.partition(".")[0]: rails for host, rails in by_host.items()} | dict(by_host)
@@ -143,7 +143,7 @@ def _dead(rail: Rail | None, least: float) -> str:
 
 
 def rail_reasons(findings: RailFindings) -> Iterator[Reason]:
-    """Yield what speaks against a pass: each rail by its node and name."""
+    """Yield reasons against a pass: each rail by its node and name."""
     for number, ((host, name), (code, what)) in enumerate(findings.bad.items()):
         if number == _SHOWN:
             more = len(findings.bad) - _SHOWN
@@ -153,7 +153,7 @@ def rail_reasons(findings: RailFindings) -> Iterator[Reason]:
 
 
 def rail_remarks(findings: RailFindings) -> Iterator[Warned]:
-    """Say that nothing is known of the rails by themselves, and why."""
+    """Report that nothing is known of the single rails, and why."""
     if findings.uncounted:
         text = f"what each rail carried is not proven: {findings.uncounted}"
         yield Warned(code="rails-not-counted", message=text)

@@ -20,7 +20,7 @@ _ENDED_WITH_7 = re.compile(
     r"|\bmpirun detected|\bPrimary job|BAD TERMINATION",
     re.IGNORECASE,
 )
-"""How launchers tell it; mpirun and Hydra say the status only in a later line."""
+"""Messages of launchers about it; mpirun and Hydra print the status only in a later line."""
 _IN_ONE_DOMAIN = "nvlink"
 
 
@@ -54,7 +54,7 @@ def _missing_rank(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 
 def _hosts(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     ranks_of = Counter(rank.host for rank in log.ranks)
-    # A rank may tell its host with the domain; a cloud's node may have a dot in its own name.
+    # A rank may print its host with the domain; a cloud's node may have a dot in its own name.
     seen = {name for host in ranks_of for name in (host, host.partition(".")[0])}
     silent = set(expected.nodes) - seen
     if log.ranks and silent:
@@ -101,7 +101,7 @@ RANKS = (_aborted, _missing_rank)
 
 
 def ring_remarks(log: AllReduceLog, expected: Expectation) -> Iterator[Warned]:
-    """Say what of the ring was taken from the table's list of ranks alone."""
+    """Report what of the ring was taken from the table's list of ranks alone."""
     wire = expected.wire
     if wire is None or wire.simulated or expected.node_count in {None, 1} or not log.ranks:
         return

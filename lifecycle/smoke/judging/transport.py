@@ -1,4 +1,4 @@
-"""Whether the fabric that was asked for carried the messages: proven by channel lines alone."""
+"""Whether the requested fabric carried the messages: proven by channel lines alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TRANSPORT = (_transport,)
 
 
 def _payload(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
-    """Judge what our own payload says; its ranks may share one machine's memory on one node."""
+    """Evaluate our own payload's lines; on one machine its ranks may share memory."""
     if not log.transports:
         yield _none("no line shows the transport")
     alone = (expected.node_count or expected.ranks) == 1
@@ -89,7 +89,7 @@ def _inside(log: AllReduceLog, wire: Wire) -> Iterator[Reason]:
 
 
 def transport_remarks(log: AllReduceLog, expected: Expectation) -> Iterator[Warned]:
-    """Say what slows a fabric down without being another one."""
+    """Report what slows a fabric down without being another one."""
     wire = expected.wire
     if wire is None or (wire.simulated and not log.nccl.paths):
         return

@@ -37,7 +37,7 @@ Remark: TypeAlias = Literal[
     "other-gpu",
     "nccl-warning",
 ]
-"""What is said and fails nothing."""
+"""A note that fails nothing."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +54,10 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     nvls: bool = False
     """Whether the switch between a node's GPUs can reduce: NVLink 4 and later."""
     domain_ranks: int = 0
-    """GPUs of an NVLink domain of several nodes, in which P2P/MNNVL may carry messages beside the
-    fabric; 0: NVLink ends at the node."""
+    """GPUs of an NVLink domain of several nodes, in which P2P/MNNVL may carry messages in addition
+    to the fabric; 0: NVLink ends at the node."""
     simulated: bool = False
-    """Whether the GPUs are simulated: the payload's own line then says what carried it."""
+    """Whether the GPUs are simulated: the payload's own line then names the transport."""
 
 
 class Rails(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
     domain_nodes: int = 1
     """Nodes that NVLink joins: what a message sends out of their domain they share among them."""
     uncounted: str = ""
-    """Why no counter can tell what each carries; "": there are some."""
+    """Why no counter shows what each carries; "": there are some."""
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +83,11 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     ranks: int
     collective: Collective = "all_reduce"
     min_bytes: int | None = None
-    """Smallest message asked for; None: what the log itself says was asked for."""
+    """Smallest requested message; None: as the log says."""
     max_bytes: int | None = None
-    """Largest message asked for; None: as above."""
+    """Largest requested message; None: as above."""
     factor: int | None = None
-    """Each message is so many times the one before; None: as the log says, or doubling."""
+    """Factor between message sizes; None: as the log says, or 2."""
     reach_bytes: int = 0
     """The sweep must have a message of this size at least: bandwidth is judged from there on."""
     groups: int = 1
@@ -95,7 +95,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     """Hosts that must each have a rank; empty: any hosts will do."""
     node_count: int | None = None
-    """Number of hosts, all with equally many ranks; None: not asked."""
+    """Number of hosts, all with equally many ranks; None: not checked."""
     gpu: str = ""
     """GPU model that the floor is for: "H100"."""
     wire: Wire | None = None
@@ -105,11 +105,11 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int | None = None
     """Timed runs of each size and half; None: as the log says."""
     floor: float | None = None
-    """Least bus bandwidth in GB/s (10^9 bytes) at the largest size; None: none is asked."""
+    """Least bus bandwidth in GB/s (10^9 bytes) at the largest size; None: none is required."""
     floor_reason: str = ""
     """What an automatic floor is made of, or why there is none; "" when it was written or none."""
     exit_status: int = 0
-    """How the launcher ended; 0 for a saved log, which doesn't tell."""
+    """Exit status of the launcher; 0 for a saved log, which doesn't have it."""
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Warned(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person should know though it failed nothing."""
+    """Notes for the user that failed nothing."""
 
     code: Remark
     message: str
@@ -143,7 +143,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     transport: str
     """What carried the messages, as observed: "ethernet btl=tcp"; "" when nothing was."""
     simulated: bool
-    """Whether the payload says that its GPUs are simulated."""
+    """Whether the payload reports that its GPUs are simulated."""
     floor_reason: str = ""
     """What an automatic floor is made of, or why there is none: "no floor: ..."."""
     warnings: tuple[Warned, ...] = ()

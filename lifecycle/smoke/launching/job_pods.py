@@ -1,4 +1,4 @@
-"""An Indexed Job and its pods as the API tells of them: started, ended, and what is in the way."""
+"""An Indexed Job and its pods in the API: started, ended, and what blocks them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class JobPod(msgspec.Struct, frozen=True, kw_only=True):
     exit_status: int | None
     """Of its ranks; None while they run or never did."""
     reason: str
-    """Why it waits or ended, in Kubernetes' words."""
+    """Why it waits or ended, as Kubernetes reports it."""
 
 
 class JobPods(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     """"Complete" or "Failed"; "" while it runs."""
     why: str = ""
-    """Its own words for a failure, or why it makes no pods."""
+    """Its own message of a failure, or why it creates no pods."""
 
     @property
     def has_started(self) -> bool:
@@ -76,7 +76,7 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hindrance(self) -> str:
-        """Return in words why it has not started."""
+        """Return why it has not started."""
         waiting = [f"{pod.name}: {pod.reason or pod.phase}" for pod in self.pods if not _runs(pod)]
         more = [f"and {len(waiting) - _SHOWN} more"] if len(waiting) > _SHOWN else []
         lacking = self.wanted - len(self.pods)
@@ -95,10 +95,10 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
         return {f"{self.job}-{pod.index}": pod.node for pod in self.pods if pod.node}
 
     def failure_of_another(self, before: JobPods) -> str:
-        """Return in words why the job failed, unless its first pod did: that one's log says it.
+        """Return why the job failed, unless its first pod did, whose log has the reason.
 
         Args:
-            before: the job when it had started; of what failed since, only the job still tells.
+            before: the job when it had started; later failures are only in the job.
         """
         if self.result != "Failed":
             return ""
@@ -110,7 +110,7 @@ class JobPods(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def see_job(kubectl: Kubectl, name: str, wanted: int) -> JobPods:
-    """Look at a job and its pods.
+    """Read a job and its pods.
 
     Raises:
         ApiRefused, ApiSilent: see `Kubectl.text`.
@@ -170,7 +170,7 @@ FIELDS = {
     "ended": f"{{{_STATE}.terminated.reason}}",
     "message": "{.status.message}",
 }
-"""Of the job the first ones, of its pods the others: all are asked for at once."""
+"""Most lines: of the job the first, of its pods the second; all are queried at once."""
 
 
 def _pod(row: Mapping[str, str]) -> JobPod:
@@ -195,7 +195,7 @@ def _line(pod: JobPod) -> str:
 
 
 HOST_ALIAS = "allreduce"
-"""Name that allreduce.sh looks for in known_hosts, whatever pod it asks."""
+"""Name that allreduce.sh expects in known_hosts, for every pod."""
 
 
 def keys_of_a_run(name: str) -> Object:

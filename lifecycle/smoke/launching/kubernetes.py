@@ -1,8 +1,7 @@
-"""Kubernetes as what starts the AllReduce: an Indexed Job with a pod on each node, then nothing.
+"""Kubernetes as launcher of the AllReduce: an Indexed Job with one pod per node.
 
-The Job is made first and owns what stands beside it, and ends and removes itself should nobody be
-left to do so. The log is that of its first pod, where mpirun runs; in it pods have their nodes'
-names, by which everybody else knows them.
+The Job is created first and owns the other objects, and it ends and removes itself if gcluster is
+killed. The log is that of its first pod, where mpirun runs; in it pods have their nodes' names.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from .launcher import Ended
 
 POLL_S = 1.0
 NODES_S = 10.0
-"""Seconds between two looks at the nodes of pods that don't start."""
+"""Seconds between two polls of the nodes of pods that don't start."""
 END_S = 30.0
 """Seconds between the end of the log and that of the Job, at most."""
 _IN_SYSTEM = f"--namespace={SYSTEM_NAMESPACE}"
@@ -57,7 +56,7 @@ _LONGEST = 52
 
 
 class KubernetesLauncher:
-    """The API, asked by kubectl on a control plane."""
+    """The API, through kubectl on a control plane."""
 
     def __init__(self, kubectl: Kubectl, facts: KubernetesFacts, report: Reporter) -> None:
         """Hold the way to the API, and what pods must be to run on these nodes."""
@@ -87,7 +86,7 @@ class KubernetesLauncher:
         """Return whether its pods have their node's adapters."""
         run = run_of(self._facts, launch)
         if run.own_programs:
-            return False  # nobody logs in to the nodes to look for them
+            return False  # there is no SSH to the nodes to search for them
         return bool(run.access.resources)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
@@ -124,7 +123,7 @@ class KubernetesLauncher:
         return self._kubectl.text(*words, *options, stdin=text)
 
     def _followed(self, run: AllReduceRun, take: Callable[[str], None], until: float) -> Ended:
-        """Wait for the pods, hand over the log, and say how it ended."""
+        """Wait for the pods, pass on the log, and return how it ended."""
         seen, away = self._start(run, until)
         if not seen.has_started:
             warned = see_warnings(self._kubectl, run.name)
@@ -176,7 +175,7 @@ class KubernetesLauncher:
         )
 
     def _wait(self, run: AllReduceRun, until: float, holds: Callable[[JobPods], bool]) -> JobPods:
-        """Look until something holds, the job can't go on, or the time is over."""
+        """Poll until a condition holds, the job can't continue, or the time is over."""
         while True:
             seen = see_job(self._kubectl, run.name, run.nodes)
             if holds(seen) or seen.has_ended or time.monotonic() >= until:
@@ -197,7 +196,7 @@ class KubernetesLauncher:
             self._report(Finding(diagnostic=left))
 
     def _remove(self, selector: str) -> None:
-        """Remove runs; where no kubelet says that their pods ended, the API's word is enough."""
+        """Remove runs; where no kubelet reports their pods' end, the API's deletion is enough."""
         options = ("--ignore-not-found", "--cascade=foreground", "--wait", "--timeout=60s")
         words = ("delete", _KINDS, _IN_SYSTEM, selector, *options)
         try:
@@ -209,14 +208,14 @@ class KubernetesLauncher:
 
 
 def dns_label(name: str) -> str:
-    """Return a job's name as Kubernetes takes it; its end is what tells it from others."""
+    """Return a job's name in Kubernetes' form; its end makes it unique."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[-_LONGEST:].strip("-")
 
 
 def renamed(
     job_name: str, nodes: dict[str, str], take: Callable[[str], None]
 ) -> Callable[[str], None]:
-    """Return what hands lines on with nodes' names where pods' stood."""
+    """Return a function that passes lines on with pods' names replaced by nodes' names."""
     pod = re.compile(rf"\b{re.escape(job_name)}-\d+(?:\.{re.escape(job_name)})?(?![\w.-])")
 
     def handed(line: str) -> None:
@@ -237,7 +236,7 @@ def kubernetes_runs(facts: KubernetesFacts) -> tuple[AllReduceRun, ...]:
 
 
 def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
-    """Return what a launch is on Kubernetes; its pools are alike as far as pods can tell."""
+    """Return a launch in Kubernetes' form; its pools are identical as far as pods can see."""
     pool_of = {host.name: host.pool for host in facts.inventory.hosts}
     pools = sorted({pool_of[name] for name in launch.nodes})
     named = {host.name for pool in pools for host in facts.compute[pool]} != set(launch.nodes)

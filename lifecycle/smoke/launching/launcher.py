@@ -1,7 +1,7 @@
-"""What the gate asks of a scheduler: which nodes are idle, and one AllReduce run to its end.
+"""The gate's interface to a scheduler: which nodes are idle, and one AllReduce run to its end.
 
-The scheduler only starts ranks and hands over what they print; nothing here says which one it is,
-and nothing of the reading, the floors or the verdict knows.
+The scheduler only starts ranks and passes on their output; parsing, floors and verdict are
+independent of it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     """Exit status of what started the ranks; not 0 where it came to no end."""
     problem: str = ""
-    """Why it was given up, in words; "" when it ended by itself."""
+    """Why it was aborted; "" when it ended by itself."""
     started: bool = True
     """False: ranks never ran, so nothing is at fault with their nodes."""
     messages: tuple[str, ...] = ()
-    """What the scheduler said of it, for whoever reads the log; the verdict doesn't."""
+    """The scheduler's messages, for readers of the log; the verdict ignores them."""
 
 
 class Launcher(Protocol):
@@ -34,7 +34,7 @@ class Launcher(Protocol):
     def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
         """Return the hosts that no job is on, and the names of the others.
 
-        All of them when the scheduler doesn't answer or none is idle: the AllReduce then waits in
+        All of them when the scheduler doesn't respond or none is idle: the AllReduce then waits in
         the queue, and its verdict says so.
         """
         ...

@@ -17,10 +17,10 @@ from ..launch import Launch
 from .launcher import Ended
 
 LONGEST_MINUTES = 15
-"""Slurm ends a job after this or what it is given, should nobody be left to cancel it."""
+"""Slurm ends a job after this or its time limit, in case gcluster is killed and can't cancel it."""
 _LIMIT_S = 30
 _ATTEMPTS, RETRY_S = 5, 2.0
-"""How often a log that brings no new line is asked for, and the seconds between two times."""
+"""How often a log without new lines is polled, and the seconds between two polls."""
 END_EARLIER = (
     f"root={AS_ROOT}; $root rm -rf /tmp/gcluster-smoke-*; "
     f"ids=$(squeue --user=\"{SMOKE_UID},$(id -u)\" --noheader --format='%i %j' | "
@@ -37,15 +37,15 @@ class SlurmLauncher:
     """The controller's own commands, run there by SSH."""
 
     def __init__(self, session: SshSession, controller: Host) -> None:
-        """Hold the way to the controller; nothing is asked yet."""
+        """Set the connection to the controller; nothing is queried yet."""
         self._session = session
         self._controller = controller
 
     def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
         """Return the hosts that are idle, and the names of the others; see `Launcher`.
 
-        AllReduces of earlier runs are ended first: who asks holds the cluster's lock, so their runs
-        are gone, or a controller that was killed remembers one that has ended.
+        AllReduces of earlier runs are ended first: the caller holds the cluster's lock, so those
+        runs have ended, or a killed controller still lists an ended one.
         """
         self._session.run(self._controller, END_EARLIER, timeout_s=_LIMIT_S)
         return choose_idle(ask_controller(self._session, self._controller), compute)
@@ -53,7 +53,7 @@ class SlurmLauncher:
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
         """Run one AllReduce as a job step of its own; see `Launcher`.
 
-        A connection that breaks doesn't end it: the log goes on from the line after the last one.
+        A connection that breaks doesn't end it: reading continues after the last line.
         """
         ended, state, lines = False, "", _Lines(take)
         until, attempts = time.monotonic() + limit_s, 0
@@ -97,7 +97,7 @@ class SlurmLauncher:
 
 
 class _Lines:
-    """Hands on whole lines and counts them; a part of one is kept back, for it may come again."""
+    """Passes on complete lines and counts them; a partial line is kept until it is complete."""
 
     def __init__(self, take: Callable[[str], None]) -> None:
         self._take, self._part = take, ""
@@ -111,14 +111,14 @@ class _Lines:
         self._take(line)
 
     def end(self) -> None:
-        """Hand on the last line, which may lack its end."""
+        """Pass on the last line, which may lack its newline."""
         if self._part:
             self._take(self._part)
 
 
 def _folder(launch: Launch) -> str:
-    """Return where its log is; it stays after its end, so that asking again starts nothing."""
-    return f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where somebody else made it
+    """Return the path of its log, which is kept after its end, so that a retry starts nothing."""
+    return f"/tmp/{launch.job}"  # noqa: S108  # private, and refused where another user created it
 
 
 def followed(launch: Launch, limit_s: float, first: int) -> str:

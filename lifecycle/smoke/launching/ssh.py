@@ -41,15 +41,15 @@ class SshLauncher:
     """The nodes, each reached by SSH."""
 
     def __init__(self, session: SshSession, compute: Collection[Host]) -> None:
-        """Hold the connections; nothing is asked yet."""
+        """Set the connections; nothing is queried yet."""
         self._session = session
         self._hosts = {host.name: host for host in compute}
 
     def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
-        """Return the hosts on which people run nothing, and the names of the others.
+        """Return the hosts without users' processes, and the names of the others.
 
-        What earlier runs left is ended first: who asks holds the cluster's lock. A host that gives
-        no answer, or is out of service, isn't idle.
+        Processes of earlier runs are ended first: the caller holds the cluster's lock. A host that
+        is unreachable, or out of service, isn't idle.
         """
         self._end(compute)
         uses = Processes(self._session, compute).every_node()

@@ -1,1 +1,1 @@
-"""Reads the log of an AllReduce, line by line: what it says, as values, and nothing judged."""
+"""Parses the log of an AllReduce line by line into values, without evaluation."""

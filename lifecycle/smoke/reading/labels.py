@@ -45,8 +45,8 @@ _OWN = r"""Rank\s|nThread|nccl-tests\s|size\s|error:|gcluster\s|Reducing\s|Colle
 _OTHER_LABEL = re.compile(
     rf"[^#]{{0,200}}?(?:^|[\s:>|\])])(?=\#\s*(?:{_OWN})|{_NUMBERS_AND_NAMES})", re.VERBOSE
 )
-"""Any label at all: what stands before a comment of nccl-tests or a row. It ends in a blank or a
-sign, and a row tells where it begins: it alone has two numbers before the name of a type."""
+"""Any label: the prefix of a comment of nccl-tests or of a row. It ends in a blank or a sign, and a
+row's start is recognisable: it alone has two numbers before the name of a type."""
 
 
 def decoded(line: str) -> str:
@@ -73,8 +73,8 @@ def without_other_label(text: str) -> str:
 class LinesByRank:
     """Joins the pieces of each rank's lines that mpirun has tagged and written in between others.
 
-    A piece that no newline ends is continued by the next piece of the same rank, whether that
-    stands in the same line of the log or in a later one.
+    A piece that no newline ends is continued by the next piece of the same rank, whether that is in
+    the same line of the log or in a later one.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What an AllReduce log says, as values; nothing here judges it."""
+"""The content of an AllReduce log, as values; nothing here evaluates it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the payload says it was carried by."""
+    """The transport that the payload reports."""
 
     kind: str
     """ethernet, memory, none, unknown ..."""
@@ -64,16 +64,16 @@ class Rail(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     """Device and port: "mlx5_0/1", "rdmap16s27/1", "eth0/0"."""
     layer: str
-    """As its link_layer says: InfiniBand, Ethernet, Unspecified (EFA); socket: of an interface."""
+    """From its link_layer: InfiniBand, Ethernet, Unspecified (EFA); socket: of an interface."""
     gbps: float | None
-    """Speed of the link in Gb/s; None: it says none."""
+    """Speed of the link in Gb/s; None: not in the log."""
     sent: int | None
     """Bytes; None: no counter of it can be read, or it was set back."""
     received: int | None
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program says it was asked for; sizes in bytes."""
+    """The parameters that the program prints; sizes in bytes."""
 
     min_bytes: int
     max_bytes: int
@@ -82,9 +82,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     step_bytes: int = 0
     """0: sizes grow by a factor."""
     validated: bool | None
-    """None: the line doesn't say."""
+    """None: not in the line."""
     iterations: int | None = None
-    """Timed runs of a size, in each half; None: the line doesn't say."""
+    """Timed runs of a size, in each half; None: not in the line."""
 
 
 class Footer(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,13 +96,13 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
     average: float | None = None
     """Mean bus bandwidth over all halves of all rows, in GB/s; None: the line is missing."""
     average_ok: bool = True
-    """False: the log says FAILED, for whoever ran it asked for more (NCCL_TESTS_MIN_BW)."""
+    """False: the log has FAILED, since a higher bandwidth was required (NCCL_TESTS_MIN_BW)."""
     concluded: bool = False
     """Whether the line is there with which later versions end."""
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of path that NCCL's channels take, and between whom."""
+    """One kind of path that NCCL's channels take, and its ends."""
 
     via: str
     """As the channel line names it: NET/IB, NET/AWS Libfabric, P2P/CUMEM, SHM/direct."""
@@ -113,21 +113,21 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Communicator(msgspec.Struct, frozen=True, kw_only=True):
-    """How many take part, as a rank's own init line says."""
+    """Number of ranks, from a rank's init line."""
 
     ranks: int
     nodes: int | None
-    """None: the line doesn't say. An NVLink domain of several machines counts as one."""
+    """None: not in the line. An NVLink domain of several machines counts as one."""
 
 
 class NcclFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What NCCL says with NCCL_DEBUG=INFO."""
+    """What NCCL prints with NCCL_DEBUG=INFO."""
 
     paths: tuple[Path, ...] = ()
     communicators: tuple[Communicator, ...] = ()
     """Each once: more than one means that not all ranks are in the same."""
     introduced: int = 0
-    """Ranks that said which communicator they are in."""
+    """Ranks that printed their communicator."""
     providers: tuple[str, ...] = ()
     """libfabric's providers: efa, tcp."""
     link_layers: tuple[str, ...] = ()
@@ -154,14 +154,14 @@ class AllReduceLog(msgspec.Struct, frozen=True, kw_only=True):
     rails: tuple[Rail, ...] = ()
     """Ports of all nodes, where the first rank of each counted them."""
     groups: int = 0
-    """Number of groups that the ranks were split into, where the list of ranks says it."""
+    """Number of groups that the ranks were split into, where the list of ranks has it."""
     collective: str = ""
-    """Name of the program where it says it: all_reduce_perf."""
+    """Name of the program where it is printed: all_reduce_perf."""
     overflow: bool = False
     """Whether there was more of something than is kept."""
     reduced_to: int | None = None
-    """Largest message in bytes that fitted into memory, when it was less than asked for."""
+    """Largest message in bytes that fitted into memory, when it was less than requested."""
     errors: tuple[str, ...] = ()
-    """Lines that say that something failed."""
+    """Lines that report a failure."""
     damaged: tuple[str, ...] = ()
     """Lines that belong to the table and can't be read."""

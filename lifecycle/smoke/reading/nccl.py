@@ -35,7 +35,7 @@ _TROUBLE = re.compile(
 )
 
 _WORDS = ("comm 0x", "rovider", "NET/IB", "NVLS multicast", "NCCL WARN", "NET plugin")
-"""One of these is in every other line that is read here; to look for them is quick."""
+"""One of these is in every other relevant line; searching for them is fast."""
 
 
 class NcclReader:
@@ -52,7 +52,7 @@ class NcclReader:
         self._lines: dict[str, None] = {}
 
     def feed(self, line: str) -> None:
-        """Take a line that holds "NCCL", with or without what stands before it."""
+        """Parse a line that contains "NCCL", with or without a prefix."""
         if " via " in line:
             self._channel(line)
         elif not any(word in line for word in _WORDS):

@@ -20,7 +20,7 @@ from .rails import RailReader
 from .table import RowReader, is_row, layout_of
 
 MOST_ERRORS = 20
-"""Lines about failures that are kept: one fault can make every rank say so."""
+"""Most failure lines that are kept: one fault can make every rank print one."""
 MOST_RANKS, MOST_ROWS, MOST_TABLES = 100_000, 10_000, 100
 """More than any run has; what goes beyond is counted as overflow, and memory stays bounded."""
 
@@ -40,7 +40,7 @@ _REDUCED = re.compile(r"#\s*Reducing maxBytes to (\d+)")
 _STARTING = re.compile(r"#\s*Collective test starting:?\s*(\S*)")
 _TRANSPORT = re.compile(r"# gcluster transport: (\S+)( \(simulated\))?(?: (.*))?")
 _ROW_INSIDE = re.compile(r"\d\s+\d+\s+[a-z]\w*\s+[a-z]+\s+-?\d")
-"""A row into which somebody else's line was written; rows are set in columns, with many blanks."""
+"""A row with another process's line inside; rows are set in columns, with many blanks."""
 _ERROR = re.compile(
     r"""Test\ (?:NCCL|CUDA|HIP|timeout|failure)
     |   :\ Test\ failure

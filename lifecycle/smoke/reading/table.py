@@ -26,11 +26,11 @@ class Damaged(ValueError):  # noqa: N818  # the line is, the program isn't
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns a table has, by the names in its head.
+    """The columns of a table, by the names in its head.
 
     Each version has others: `root` since nccl-tests 2.12, a count of wrong values (`#wrong`) in
     place of a largest `error` since then, four more after each half with -I 1 since 2.18.4, and
-    forks add their own. What isn't known is one word of a row, and passed over.
+    forks add their own. An unknown column is one field of a row, and skipped.
     """
 
     columns: tuple[str, ...]
@@ -39,7 +39,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def width(self) -> int:
-        """Number of words in a row; a timestamp is two, the day and the time of day."""
+        """Number of fields in a row; a timestamp is two, date and time."""
         return len(self.columns) + self.columns.count("timestamp")
 
 
@@ -156,7 +156,7 @@ def _split(text: str) -> list[str]:
 
 
 def _own_part(line: str) -> str:
-    """Return a row's part of a line into which somebody else's message was written.
+    """Return a row's part of a line into which another message was written.
 
     It follows the root column without a blank: "sum      -1gpu003:655:671 [0] NCCL INFO ...".
     """

@@ -1,1 +1,1 @@
-"""What was done to a cluster: by whom, why and with what, and where that is sent."""
+"""The audit trail: what was done to a cluster, by whom, why and with what, and its export."""

@@ -1,7 +1,7 @@
 """What a cluster was brought up with: gcluster's version, its roles, and the versions of software.
 
-It is kept with each `up` that ended well, so that a newer gcluster or another software lock can be
-told by what they change, before they change it.
+It is stored with each successful `up`, so that the changes of a newer gcluster or another software
+lock can be shown before they are applied.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _digest(role: str) -> str:
 def upgrade_lines(before: Built | None, after: Built) -> tuple[UpgradeLine, ...]:
     """Return what another gcluster, or another software lock, changes of what was applied.
 
-    A role or version that is new, or no longer asked for, isn't listed: the spec's fields say so.
+    A role or version that is new, or no longer needed, isn't listed: the spec's fields show that.
     """
     return tuple(_lines(before, after))
 

@@ -41,7 +41,7 @@ def history(cluster: Cluster) -> tuple[RunRecord, ...]:
 
 
 def show(cluster: Cluster, run: str) -> RunView:
-    """Return one run; the begin of its id is enough where it says which.
+    """Return one run; a unique prefix of its id is enough.
 
     Raises:
         LifecycleError: no run, or several, have that id (exit code USAGE).

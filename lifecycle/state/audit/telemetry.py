@@ -1,6 +1,6 @@
-"""Runs as OpenTelemetry spans: one a run, each event of the log an event of it. The extra `otel`.
+"""Runs as OpenTelemetry spans: a span per run, with each event of the log. The extra `otel`.
 
-Asked for by the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT ...), which the exporter reads
+Enabled by the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT ...), which the exporter reads
 itself; without them nothing of OpenTelemetry is imported.
 """
 

@@ -1,7 +1,7 @@
-"""The audit trail: every change as one line of JSON, with who made it, what for, and how it ended.
+"""The audit trail: every change as one line of JSON, with its author, reason and result.
 
-The events of the state are the trail; this is how they are told to others: `gcluster history
---events`, a file that is written along (GCLUSTER_AUDIT), and OpenTelemetry.
+The events of the state are the trail; this module exports them: `gcluster history --events`, a file
+that is written along (GCLUSTER_AUDIT), and OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def audit_lines(cluster: Cluster) -> Iterator[bytes]:
 
 @contextmanager
 def exported(cluster: Cluster) -> Iterator[None]:
-    """Tell each event that is written while the body runs to those who asked for it.
+    """Export each event that is written while the body runs to the enabled outputs.
 
     Raises:
-        LifecycleError: the file can't be written (GC1150), or OpenTelemetry is asked for and isn't
+        LifecycleError: the file can't be written (GC1150), or OpenTelemetry is enabled and isn't
             installed (GC1151). Afterwards nothing here ends a run: the state has the events.
     """
     trail = Trail(cluster.name)

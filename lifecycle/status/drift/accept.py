@@ -1,7 +1,7 @@
-"""`gcluster drift --accept`: entries and accounts that no role wrote, taken for what they are now.
+"""`gcluster drift --accept`: records entries and accounts that no role wrote as accepted.
 
-They were there for a reason that gcluster doesn't know: a site's own sudo rules, another tool's
-account. From then on their change is drift, and not that they are there.
+They exist for a reason unknown to gcluster: a site's own sudo rules, another tool's account. From
+then on their change is drift, and not their existence.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LIMIT_S = 30
 
 
 def accept_drift(cluster: Cluster, words: Collection[str]) -> tuple[Drift, ...]:
-    """Seal entries and accounts as they are now; return what was accepted.
+    """Seal entries and accounts in their current form; return what was accepted.
 
     Args:
         cluster: as it was last applied.
         words: "NODE:NAME" as `drift` names them, where NODE may be a host range.
 
     Raises:
-        LifecycleError: GC908, nothing of that name has changed there; or a node didn't do it.
+        LifecycleError: GC908, nothing of that name has changed there; or it failed on a node.
     """
     found = find_drift(cluster).drifts
     chosen = tuple(dict.fromkeys(drift for word in words for drift in _chosen(word, found)))
@@ -89,7 +89,7 @@ def _seal(session: SshSession, host: Host, drifts: Collection[Drift]) -> None:
 
 
 def reseal_command(kind: str, name: str) -> str:
-    """Return the shell line that has each seal of such things say what there is of this one now."""
+    """Return the shell line that updates each seal of such entries to their current form."""
     path = name.replace("\\040", " ")
     asked = Traces(watched=(shlex.quote(path),)) if kind == "entry" else Traces(accounts=True)
     # Of variables awk would read escapes, such as that of a space.

@@ -1,7 +1,7 @@
-"""What nodes say of what their steps left there: for `drift`, and for the plans of `up`.
+"""Reads what steps left on nodes, for `drift` and for the plans of `up`.
 
-One SSH exec a node, all at once. `up` does again what somebody changed since, before the steps that
-would wait for it: a stopped service, another key.
+One SSH exec a node, all at once. `up` repeats steps whose results were changed since, before the
+steps that would wait for them: a stopped service, another key.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def wanted_steps(
 def ask_nodes(
     session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted], words: str = ""
 ) -> list[tuple[Host, NodeReport | Unreachable]]:
-    """Ask each host what it carries and what is there of it.
+    """Read each host's stamps and what exists of the steps' results.
 
     Args:
-        session: how they are reached.
+        session: SSH to them.
         hosts: those with an address.
-        wanted: host -> what it is to run.
-        words: what controllers are asked of their scheduler besides; "": nothing.
+        wanted: host -> its steps.
+        words: the shell lines that query the scheduler on controllers; "": none.
     """
     if not hosts:
         return []
@@ -85,7 +85,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     by_node: dict[str, tuple[Drift, ...]] = {}
     """Node -> what was changed there, of those that answered."""
     is_known: bool = True
-    """False: the nodes converge themselves, and only their controller was asked."""
+    """False: the nodes converge themselves, and only their controller was queried."""
 
     @property
     def fixed_by_steps(self) -> tuple[Drift, ...]:
@@ -106,7 +106,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 def see_changes(
     cluster: Cluster, observation: Observation, compiled: CompiledCluster, session: SshSession
 ) -> Changes:
-    """Ask the nodes that answered what is otherwise there than their steps left it."""
+    """Compare what exists on the nodes that responded with what their steps left."""
     if pulls(cluster.spec, observation.desired):
         return Changes(observation=observation, is_known=False)
     wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
@@ -125,12 +125,12 @@ def see_changes(
 def see_deviations(
     cluster: Cluster, nodes: ClusterInventory, session: SshSession
 ) -> dict[str, tuple[str, ...]]:
-    """Ask the compute nodes that are about to be tested how they deviate, as `deviations` has it.
+    """Read the deviations of the compute nodes that are about to be tested, as `deviations` has it.
 
     Args:
         cluster: as it was applied.
         nodes: those to be tested, and their controllers.
-        session: asks them.
+        session: SSH to them.
     """
     compiled = compile_cluster(
         cluster.spec, nodes, cluster.catalog, cluster.bundle, cluster.kubernetes
@@ -142,7 +142,7 @@ def see_deviations(
 
 
 def deviations(by_node: Mapping[str, Collection[Drift]]) -> dict[str, tuple[str, ...]]:
-    """Return node -> in words how it deviates from what its steps left; () for one that doesn't."""
+    """Return node -> texts of how it deviates from what its steps left; () for one that doesn't."""
     return {node: tuple(sorted(map(described, drifts))) for node, drifts in by_node.items()}
 
 
@@ -176,7 +176,7 @@ def _disbelieved(carried: Mapping[str, str], drifts: Iterable[Drift]) -> dict[st
 
 
 def described(drift: Drift) -> str:
-    """Return what differs, in words: "unit slurmctld: enabled,inactive"."""
+    """Return the difference as text: "unit slurmctld: enabled,inactive"."""
     return f"{drift.kind} {drift.name}: {drift.now}"
 
 

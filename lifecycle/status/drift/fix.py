@@ -1,8 +1,8 @@
-"""`gcluster drift --fix`: a plan of the drifted parts alone, and what does it.
+"""`gcluster drift --fix`: plans the drifted parts alone, and restores them.
 
-The spec is the one that was applied: what only the file says stays a change, for `up`. Steps that
-left what was changed are run again, then what looks at them; sites are applied where they differ;
-objects and labels of Kubernetes are applied, and none is removed.
+The spec is the applied one: changes of the file remain for `up`. Steps whose results were changed
+are run again, then the steps that verify them; sites are applied where they differ; objects and
+labels of Kubernetes are applied, and none is removed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FixResult(msgspec.Struct, frozen=True, kw_only=True):
 
     before: DriftReport
     after: DriftReport | None
-    """As it was looked at once more; None: there was nothing to fix."""
+    """The result of a second check; None: there was nothing to fix."""
     failed: dict[str, str]
     """Host -> why it was not fixed."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -70,14 +70,14 @@ def fix_drift(
     requeue_jobs: bool = False,
     allow: frozenset[str] = frozenset(),
 ) -> FixResult:
-    """Look for drift, show the plan of what fixes it, and do that; safe to repeat, safe to kill.
+    """Find drift, show the plan that fixes it, and run that; safe to repeat, safe to kill.
 
     Args:
         cluster: as it was last applied.
         report: receives the progress.
-        confirm: shown the plan; when it answers no, nothing is touched.
-        requeue_jobs: put jobs on nodes that must be drained back in line.
-        allow: what a guard holds back.
+        confirm: receives the plan; if it returns False, nothing is changed.
+        requeue_jobs: requeue jobs on nodes that must be drained.
+        allow: what a guard blocks.
 
     Raises:
         LifecycleError: never applied, refused, locked, or declined.
@@ -167,7 +167,7 @@ def _fix(
 
 
 def restored_objects(fixable: Iterable[Drift]) -> AccountingPlan | None:
-    """Return what is put back in the API of Kubernetes, in words; None: nothing (pure)."""
+    """Return what is restored in Kubernetes' API, as text; None: nothing (pure)."""
     lines = [
         f"label {drift.where}" if drift.kind == "label" else f"apply {drift.where}: {drift.name}"
         for drift in fixable
@@ -197,10 +197,10 @@ def _scope(cluster: Cluster, fixable: Iterable[Drift], observation: Observation)
 def _with_recreated(
     cluster: Cluster, scope: Scope, before: Observation, after: Observation
 ) -> Scope:
-    """Add the nodes that their site makes or starts, and the controllers, who must know them.
+    """Add the nodes that their site creates or starts, and the controllers, which configure them.
 
-    A machine that a cloud's engine found to be gone is another one afterwards. What waits in the
-    repair queue is not looked after here.
+    A machine that a cloud's engine found missing is another one afterwards. Nodes in the repair
+    queue are not handled here.
     """
     was = {host.name: host.address for host in before.existing.hosts}
     changed = {name for (_, name), c in before.changes().items() if c.effect != "keep"}

@@ -1,12 +1,12 @@
 """Drift of Kubernetes: nodes out of service, objects and add-ons that `up` applied there.
 
-Objects are compared by whether they exist and who wrote to them since: whoever changes a field
-that `up` set is named in the object with the time. What they were compiled to is not compared: a
-newer gcluster compiles otherwise, and that is a change for `plan`.
+Objects are compared by whether they exist and who wrote to them since: an object's managed fields
+name who changed a field that `up` set, with the time. The compiled form is not compared: a newer
+gcluster compiles differently, and that is a change for `plan`.
 
-An add-on's records in the cluster say what was applied and which fields were ours, so nothing is
+An add-on's records in the cluster have what was applied and which fields were ours, so nothing is
 fetched or rendered to check it. It is restored from what was applied, one object and no other,
-where that is still kept (`kubernetes.addons.applied`).
+where that is still stored (`kubernetes.addons.applied`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class KubernetesDrift:
         )
 
     def local_command(self, kubeconfig: str) -> str:
-        """Return the words for a machine that reaches the API by a kubeconfig of its own."""
+        """Return the shell lines for a machine with its own kubeconfig for the API."""
         way = f"--kubeconfig={shlex.quote(kubeconfig)}"
         return self.words.replace(_ON_A_CONTROL_PLANE, way)
 
@@ -215,9 +215,9 @@ def _labels(node: str, marks: Marks) -> Drift:
 
 
 def _written(key: ObjectKey, made: Object, writers: str) -> Iterator[Drift]:
-    """Yield who took over a field that `up` had set; what others added is theirs.
+    """Yield field managers that took over a field of `up`; fields that others added are theirs.
 
-    Whoever gives a field another value owns it from then on, by server-side apply's own book
+    A manager that sets another value owns the field from then on, by server-side apply
     (https://kubernetes.io/docs/reference/using-api/server-side-apply/, 2026-11).
     """
     for writer in decode_json(writers or "[]", list[_Writer]):
@@ -254,7 +254,7 @@ _SERVED = "--verbs=list,delete --output=name"
 
 
 def more_kinds(kubectl: str, groups: Collection[str]) -> str:
-    """Return shell words that set `more` to the kinds of API groups that the server has, or ""."""
+    """Return shell lines that set `more` to the kinds of the server's API groups, or ""."""
     pattern = "|".join(sorted(group.replace(".", r"\.") for group in groups))
     found = f"{kubectl} api-resources {_SERVED} | grep -E {shlex.quote(f'[.]({pattern})$')}"
     return f"more=$({found} | sed 's/^/,/' | tr -d '\\n')"

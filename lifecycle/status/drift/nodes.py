@@ -1,7 +1,7 @@
-"""Drift of nodes: what each is asked in one SSH exec, how its answer is read and judged (pure).
+"""Drift of nodes: the query of each node in one SSH exec, its parser and its evaluation (pure).
 
-What a step left is in its seal. Where several steps left the same thing the newest seal counts. A
-thing that no seal describes can't be compared, and that is said.
+What a step left is in its seal. Where several steps left the same item the newest seal counts. An
+item without a seal can't be compared, which is reported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)
 _SEAL = re.compile(r"([\w.]+):(\w+) (.*) (\S+)")
 _LINE = re.compile(r"(\w+) (.*) (\S+)")
 _END = "=== end"
-# Of the last changes of packages: when, by which command, and who asked for it with sudo.
+# Of the last changes of packages: when, by which command, and sudo's user.
 _PACKAGES = (
     "grep -hE '^(Start-Date|Commandline|Requested-By|Install|Upgrade|Downgrade|Remove|Purge):'"
     " /var/log/apt/history.log | tail -n 60 | cut -c1-2000"
@@ -33,7 +33,7 @@ _PACKAGES = (
 _SUDO = "journalctl -q --no-pager -o short-unix -t sudo -n 40 | grep COMMAND= | cut -c1-300"
 
 SEALED_ONCE = frozenset({"entry", "account"})
-"""Kinds of things that no role writes, and whose first seal counts."""
+"""Kinds of items that no role writes, and whose first seal counts."""
 Item = tuple[str, str]
 """(kind, name)."""
 
@@ -49,16 +49,16 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that a log of the node tells of."""
+    """A change from a log of the node."""
 
     at: str
-    """As the log says it."""
+    """As in the log."""
     who: str
     what: str
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node said."""
+    """The output of a node's query."""
 
     stamps: dict[str, str]
     seals: dict[str, Seal]
@@ -72,11 +72,11 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[tuple[int, str, str], ...]
     """(when, who, command line) of the last uses of sudo."""
     scheduler: str
-    """What the scheduler's own words printed; "" where it was not asked."""
+    """The output of the scheduler's shell lines; "" where they were not run."""
 
 
 def observe_script(traces: Traces, scheduler: str) -> str:
-    """Return the program, for root's sh: all that is asked of one node."""
+    """Return the program, for root's sh, that queries one node."""
     paths = " ".join(f"'{path}'" for path in (*traces.paths, *traces.blocks))
     parts = [
         "PATH=$PATH:/usr/sbin:/sbin; exec 2>/dev/null",
@@ -243,7 +243,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport)
 def _stamps(
     host: str, wanted: Mapping[str, str], report: NodeReport
 ) -> tuple[list[Drift], list[Behind]]:
-    """Tell stamps that somebody touched from steps that are merely not done yet."""
+    """Distinguish stamps that were changed by hand from steps that are merely not done yet."""
     drifts: list[Drift] = []
     behind: list[Behind] = []
     for step, digest in wanted.items():
@@ -273,7 +273,7 @@ def _stamps(
 
 
 def _again(step: str, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Return the step and what looks at it afterwards: joining and verifying of its role."""
+    """Return the step and those that verify it: joining and verifying of its role."""
     role = step.partition(".")[0]
     later = tuple(f"{role}.{phase}" for phase in ("join", "verify"))
     return (step, *(name for name in later if name in set(wanted) and name != step))
@@ -297,14 +297,14 @@ def _items(traces: Traces, seal: Seal, now: Mapping[Item, str]) -> Iterator[Item
 
 
 def _is_watched(kind: str, name: str, traces: Traces) -> bool:
-    """Say whether a step looks after an entry, or an account, that its seal has not."""
+    """Return whether a step manages an entry, or an account, that its seal lacks."""
     if kind == "account":
         return traces.accounts
     return any(fnmatchcase(name, pattern) for pattern in traces.watched)
 
 
 def _is_ours(item: Item, people: Collection[str], written: Collection[str]) -> bool:
-    """Say whether some role writes what is watched: its own seal tells what it should be."""
+    """Return whether a role writes what is watched: its own seal has the expected value."""
     kind, name = item
     if kind == "account":
         return name.rpartition(":")[2] in people
@@ -318,7 +318,7 @@ def _compared(
     if was == now or (kind == "unit" and _still_runs(was, now)):
         return None
     if kind in SEALED_ONCE and now is None:
-        return None  # nobody gets in by what is gone
+        return None  # a removed entry lets no one log in
     if kind == "mode" and (was is None or now is None):
         return None  # reported of the file itself
     shown = kind not in _SECRET
@@ -363,7 +363,7 @@ def _stranger(drift: Drift) -> str:
 
 
 def _still_runs(was: str | None, now: str | None) -> bool:
-    """Say whether a unit is as it was: enabled alike, and running where it ran for good."""
+    """Return whether a unit is in its sealed state: enabled alike, and running if it ran."""
     if was is None or now is None:
         return False
     (enabled, state), (enabled_now, state_now) = was.split(",", 1), now.split(",", 1)
@@ -371,7 +371,7 @@ def _still_runs(was: str | None, now: str | None) -> bool:
 
 
 def _with_author(drift: Drift, seal: Seal, report: NodeReport) -> Drift:
-    """Add when and by whom, as far as the node's own logs say."""
+    """Add when and by whom, as far as the node's logs show."""
     change = msgspec.structs.replace
     if drift.kind == "package":
         touched = [c for c in report.packages if drift.name in c.what]
@@ -388,7 +388,7 @@ def _with_author(drift: Drift, seal: Seal, report: NodeReport) -> Drift:
 
 
 def _health(host: str, report: NodeReport) -> Iterator[Drift]:
-    """Yield what the node's own look found unfit: its report is at most some minutes old."""
+    """Yield what the node's health check found: its report is at most some minutes old."""
     if report.health.get("verdict") == "unfit":
         reason = str(report.health.get("reason", "unfit"))
         yield Drift(

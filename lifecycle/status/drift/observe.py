@@ -1,4 +1,4 @@
-"""`gcluster drift`: asks all planes at once, one SSH exec a node, and changes nothing.
+"""`gcluster drift`: queries all planes at once, one SSH exec per node, and changes nothing.
 
 Whether the fabric is still as fast as it was certified is read from the AllReduces in the log.
 """
@@ -34,12 +34,12 @@ from .values import PLANES, Behind, Drift, DriftReport
 
 
 def find_drift(cluster: Cluster) -> DriftReport:
-    """Compare what is there with what was applied; takes no lock and changes nothing.
+    """Compare what exists with what was applied; takes no lock and changes nothing.
 
-    Of the state only the certificate ends, where a member deviates since it was tested.
+    Of the state only the certificate is invalidated, where a member deviates since its test.
 
     Args:
-        cluster: as it was last applied: what only the file says is a change, and no drift.
+        cluster: as it was last applied: what only the file has is a change, and no drift.
 
     Raises:
         LifecycleError: GC1102, nothing was ever applied.
@@ -86,7 +86,7 @@ def _outcome_fields(compared: object) -> dict[str, object]:
 
 
 class _Hosts:
-    """The hosts that can be asked, and what each should be."""
+    """The reachable hosts, and the expected steps of each."""
 
     def __init__(
         self, cluster: Cluster, sites: tuple[OpenSite, ...], compared: Mapping[str, object]
@@ -130,7 +130,7 @@ class _Hosts:
         """Hosts that gave an answer to `observe`."""
 
     def observe(self, session: SshSession) -> DriftReport:
-        """Ask every host, and judge the answers."""
+        """Query every host, and evaluate the responses."""
         drift = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, drift)
         reports = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
@@ -171,7 +171,7 @@ class _Hosts:
         return [*noted, *ask_nodes(session, real, self._wanted, drift.words)]
 
     def _managed(self, drift: SchedulerDrift, session: SshSession) -> dict[str, str]:
-        """Ask the control plane that a cloud runs, from here; {} where there is none."""
+        """Query the control plane that a cloud runs, from here; {} where there is none."""
         from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
@@ -203,7 +203,7 @@ def _existing(site: OpenSite) -> tuple[Host, ...]:
     try:
         return site.provider.hosts(site.context)
     except ProviderError:
-        return ()  # the comparison has said why
+        return ()  # the comparison has the reason
 
 
 def _joins(wanted: Wanted) -> Collection[str]:
@@ -244,11 +244,11 @@ per cent, and a rail of eight that is gone by more."""
 
 
 def bandwidth_drift(cluster: str, events: Iterable[Event]) -> tuple[Drift, ...]:
-    """Compare the newest AllReduce with the one that the cluster went live with.
+    """Compare the newest AllReduce with the one at the end of `up`.
 
-    What it went live with is the last that passed before the spec counted as applied. Nothing is
-    said where there is no later one, or none was measured in the unit of the certificate; and of
-    simulated GPUs only that the newest failed, for their bandwidth is that of a machine with work.
+    That is the last one that passed before the spec counted as applied. Nothing is reported where
+    there is no later one, or none was measured in the unit of the certificate; and of simulated
+    GPUs only that the newest failed, since their bandwidth depends on the machine's load.
     """
     certified: SmokeFinished | None = None
     passed: SmokeFinished | None = None

@@ -1,7 +1,7 @@
-"""What a scheduler is asked for drift, and how its answer is judged.
+"""Drift of a scheduler: the query, and the evaluation of its output.
 
-Behind an interface: `drift` runs the words of whoever schedules on a controller, within the one SSH
-exec that it gets anyway, and hands over what they printed.
+Behind an interface: `drift` runs the scheduler's shell lines on a controller, within its one SSH
+exec, and passes on their output.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class SchedulerDrift(Protocol):
         """Return what differs (pure).
 
         Args:
-            printed: controller that answered -> what its words printed.
+            printed: controller that responded -> the output of its shell lines.
             nodes: node that should run jobs -> steps by which `--fix` brings it back.
         """
         ...
 
 
 def scheduler_drift(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> SchedulerDrift:
-    """Return how the spec's scheduler is looked at; `hosts` are all that the spec asks for."""
+    """Return the drift check of the spec's scheduler; `hosts` are all of the spec."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmDrift(spec.name)
     from ...kubernetes.objects import desired_objects  # noqa: PLC0415  # its own

@@ -26,15 +26,15 @@ class SiteObservation(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[ResourceChange, ...] = ()
     """What `up` would do there."""
     since: tuple[ResourceChange, ...] = ()
-    """What became of things behind the back of the site's own book."""
+    """Resources that changed outside of the site's own records."""
     listed: tuple[Leftover, ...] = ()
     booked: frozenset[str] = frozenset()
     problem: str = ""
-    """Why it could not be asked; "" when it was."""
+    """Why it could not be queried; "" when it was."""
 
 
 def compare(site: OpenSite) -> tuple[ResourceChange, ...] | ProviderError:
-    """Ask a site what `up` would do there."""
+    """Query a site for what `up` would do there."""
     try:
         return site.provider.preview(site.context)
     except ProviderError as error:
@@ -42,7 +42,7 @@ def compare(site: OpenSite) -> tuple[ResourceChange, ...] | ProviderError:
 
 
 def list_site(site: OpenSite) -> SiteObservation:
-    """Ask a site for all that carries its tag, and what became of what it noted."""
+    """Query a site for all resources with its tag, and for changes of those it recorded."""
     provider, context = site.provider, site.context
     try:
         since = provider.detect_drift(context)
@@ -56,7 +56,7 @@ def list_site(site: OpenSite) -> SiteObservation:
 def site_drifts(
     cluster: Cluster, site: str, look: SiteObservation, without: Collection[str]
 ) -> list[Drift]:
-    """Return what differs at a site, each thing once (`without`: nodes in the repair queue)."""
+    """Return what differs at a site, each item once (`without`: nodes in the repair queue)."""
     found: dict[tuple[str, str], Drift] = {}
 
     def take(kind: str, name: str, now: str, *, fixable: bool, hint: str = "") -> None:

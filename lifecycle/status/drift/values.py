@@ -1,4 +1,4 @@
-"""Drift as values: what differs, where, since when and by whom as far as that is known."""
+"""Drift as values: what differs, where, and since when and by whom where known."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def stamp_of(seconds: float) -> str:
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not as `up` left it."""
+    """One item that differs from what `up` left."""
 
     plane: Plane
     where: str
     """Host, or site."""
     kind: str
     """"stamp", "file", "key", "mode", "block", "package", "mount", "sysctl", "kernel", "unit",
-    "link", "user" (a person's account), "entry" (a file that decides who gets in and that no role
-    wrote), "account" (of nobody in the spec), "health", "bandwidth", "state", "partition",
-    "object", "label", or the kind of a resource of a site."""
+    "link", "user" (a person's account), "entry" (a file that decides who can log in and that no
+    role wrote), "account" (not in the spec), "health", "bandwidth", "state", "partition", "object",
+    "label", or the kind of a resource of a site."""
     name: str
     """Path, package, setting, resource."""
     was: str = ""
@@ -66,7 +66,7 @@ class SchedulerFindings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Behind(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that has not been done as it is compiled now, and that nobody has touched."""
+    """A step that has not been done as it is compiled now, without a manual change."""
 
     host: str
     step: str
@@ -81,13 +81,13 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[Behind, ...] = ()
     """Left by an `up` that was not finished, by a restart, or by another version of gcluster."""
     silent: dict[str, str] = {}
-    """Host, site or scheduler -> why it could not be asked."""
+    """Host, site or scheduler -> why it could not be queried."""
     unsealed: dict[str, int] = {}
     """Host -> steps of which nothing was noted when they were done: they can't be compared."""
     repairs: tuple[Repair, ...] = ()
-    """Nodes that the cluster does without: nothing is said of them here."""
+    """Nodes that the cluster runs without: no drift is reported of them."""
     hosts: int = 0
-    """How many were looked at."""
+    """Number of checked items."""
     seconds: float = 0.0
 
     @property
@@ -97,7 +97,7 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> Exit:
-        """PENDING where something differs; FAILED where somebody gave no answer."""
+        """PENDING where something differs; FAILED where something could not be queried."""
         if self.drifts:
             return Exit.PENDING
         return Exit.FAILED if self.silent else Exit.OK

@@ -1,1 +1,1 @@
-"""What nodes say of themselves: programs and devices, parts, counters of their ports."""
+"""Facts of nodes: programs and devices, parts, counters of their ports."""

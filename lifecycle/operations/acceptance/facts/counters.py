@@ -43,7 +43,7 @@ CONGESTION = re.compile(
     r"np_cnp_sent|rp_cnp_handled|np_ecn_marked\w*|(rx|tx)_prio\d_pause"
     r"|rx_dropped|tx_dropped|rx_discards_phy"
 )
-"""Counters that say how congestion was met: they may move, and how far is told."""
+"""Counters of congestion: they may increase, and the increase is reported."""
 _WORD_BYTES = 4
 """port_rcv_data counts in 32-bit words (same document)."""
 BER = 1e-12
@@ -93,7 +93,7 @@ def counters_of(text: str) -> dict[str, int]:
 
 
 def growth(before: Mapping[str, int], after: Mapping[str, int]) -> Growth:
-    """Return what moved between two looks; a counter that fell was reset, and counts from 0."""
+    """Return the increases between two readings; a counter that fell was reset to 0."""
     moved = {
         name: count - before.get(name, 0) if count >= before.get(name, 0) else count
         for name, count in after.items()

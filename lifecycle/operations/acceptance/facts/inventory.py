@@ -1,4 +1,4 @@
-"""What nodes are made of: serial numbers, firmware and cables, as the nodes themselves say it."""
+"""Hardware inventory of nodes: serial numbers, firmware and cables, as the nodes report them."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ _NO_SERIAL = frozenset({"", "0", "none", "n/a", "[n/a]", "not specified", "to be
 
 
 class NodeParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node said of its parts."""
+    """The parts that one node reported."""
 
     parts: dict[str, dict[str, str]] = {}
     """"gpu 0" -> {"serial": ..., "vbios": ...}; "dmi" is the machine itself."""
     silent: str = ""
-    """Why it could not be asked; "": it was."""
+    """Why it could not be queried; "": it was."""
 
 
 def read_parts(session: SshSession, hosts: Sequence[Host]) -> dict[str, NodeParts]:
-    """Ask all nodes at once what they are made of. What a node can't say is left out."""
+    """Query the parts of all nodes at once. What a node can't report is left out."""
     answers = session.run_many(hosts, _ASK, timeout_s=_LIMIT_S)
     return {
         name: NodeParts(silent=answer.reason)
@@ -83,14 +83,14 @@ def parts_of(text: str) -> dict[str, dict[str, str]]:
 def differing_firmware(
     parts: Mapping[str, NodeParts], alike: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Say which nodes have other firmware than most of their kind; () none has.
+    """Return the nodes whose firmware differs from most of their kind; () none does.
 
     Args:
         parts: node -> its parts.
         alike: groups of nodes of one machine type.
 
     Returns:
-        Pairs of what differs, in words, and the nodes.
+        Pairs of a text of the difference, and the nodes.
     """
     found: list[tuple[str, tuple[str, ...]]] = []
     for group in alike:
@@ -120,7 +120,7 @@ def _model(facts: Mapping[str, str]) -> str:
 
 
 def shared_serials(parts: Mapping[str, NodeParts]) -> tuple[str, ...]:
-    """Say which serial numbers several parts claim: an inventory with such can't be right."""
+    """Return serial numbers that several parts report: such an inventory can't be right."""
     owners: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for node, made_of in parts.items():
         for part, facts in made_of.parts.items():

@@ -1,4 +1,4 @@
-"""What the nodes have that tests need: programs, GPUs, RDMA devices. Asked by SSH, all at once."""
+"""What nodes have that tests need: programs, GPUs, RDMA devices; read over SSH, all at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH = (
     "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build:$PATH"
     ":/usr/local/bin"
 )
-"""Where programs are looked for, here and in jobs: as shell text, in double quotes."""
+"""Search path of programs, here and in jobs: as shell text, in double quotes."""
 _LIMIT_S = 60
 
 
@@ -31,7 +31,7 @@ class NodeHas(msgspec.Struct, frozen=True, kw_only=True):
     rdma: tuple[str, ...] = ()
     """Link layers of its RDMA ports: InfiniBand, Ethernet."""
     silent: str = ""
-    """Why it could not be asked; "": it was."""
+    """Why it could not be queried; "": it was."""
 
 
 def probe(
@@ -80,7 +80,7 @@ def choose_way(
         if not lacks:
             return way
         reasons.append(lacks)
-    # Of the way for the GPUs that there are it says what is missing, not that they are others.
+    # For the variant of the existing GPUs it reports what is missing, not that the GPUs are others.
     return min(reasons, key=lambda lacks: (lacks.startswith(_OTHER_GPU), reasons.index(lacks)))
 
 

@@ -1,1 +1,1 @@
-"""How the output of each acceptance test is read: figures, and what speaks against the node."""
+"""Parsers for the output of each acceptance test: figures and failures."""

@@ -13,7 +13,7 @@ _HEAD = re.compile(r"-I-\s+Stage\s+Warnings\s+Errors")
 def read_perftest(text: str) -> dict[str, float]:
     """Return column -> value of the last row of a table of perftest: "BW average[Gb/sec]".
 
-    Columns are told apart by two blanks or a unit's bracket; {}: there is no row.
+    Columns are separated by two blanks or a unit's bracket; {}: there is no row.
     """
     columns: list[str] = []
     found: dict[str, float] = {}
@@ -28,7 +28,7 @@ def read_perftest(text: str) -> dict[str, float]:
 
 
 def read_ibdiagnet(text: str) -> Reading:
-    """Read the summary of ibdiagnet 2: a stage with errors fails, warnings are told."""
+    """Parse the summary of ibdiagnet 2: a stage with errors fails, warnings are reported."""
     _, head, table = text.partition("Summary")
     if not head or not _HEAD.search(table):
         return reading([], ["ibdiagnet printed no summary"])

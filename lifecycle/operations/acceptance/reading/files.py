@@ -1,4 +1,4 @@
-"""Reads what IOR, mdtest, fio and elbencho say of storage."""
+"""Parses the output of the storage benchmarks IOR, mdtest, fio and elbencho."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_mdtest(text: str) -> Reading:
         if match is None or match[1] != "File" or match[2] not in _RATES:
             continue
         _, _, mean, _ = map(float, match[3].split())
-        if mean:  # 0: this phase was not asked for
+        if mean:  # 0: this phase was not requested
             figures.append(Figure(metric=_RATES[match[2]], value=mean))
     return reading(figures, [])
 

@@ -1,4 +1,4 @@
-"""Reads what the vendors' tools say of the GPUs of one node."""
+"""Parses the output of the vendors' tools about the GPUs of one node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .result import Figure, Reading, reading
 
 _NO_FAULT = frozenset({"pass", "skip", "skipped", "not run"})
-"""States of a check of DCGM that are no failure; one that was skipped is told."""
+"""States of a DCGM check that are no failure; a skipped check is reported."""
 _BURN = re.compile(r"[\d.]+%\s+proc'd: (.+?)\s+errors: (.+?)(?:\s+temps?: (.+))?$")
 _GFLOPS = re.compile(r"\(([\d.]+) Gflop/s\)")
 _OF_GPU = re.compile(r"\s*GPU (\d+): (OK|FAULTY)")
@@ -78,7 +78,7 @@ def _why(result: dict[str, Any]) -> str:
 
 
 def read_rvs(text: str) -> Reading:
-    """Read the log of RVS: a result of an action says TRUE or FALSE for a GPU."""
+    """Parse the log of RVS: the result of an action is TRUE or FALSE for a GPU."""
     speeds: dict[str, list[float]] = defaultdict(list)
     failures = []
     for line in text.splitlines():
@@ -127,7 +127,7 @@ def _cells(metric: str, matrix: list[list[str]]) -> Iterator[Figure]:
 
 
 def read_gpu_burn(text: str) -> Reading:
-    """Read gpu_burn, and nvidia-smi beside it: lines `smi, INDEX, WATT, MHz, °C`."""
+    """Parse gpu_burn's output, with nvidia-smi's lines `smi, INDEX, WATT, MHz, °C` in it."""
     speeds: dict[int, list[float]] = defaultdict(list)
     sensors: dict[int, list[tuple[float, ...]]] = defaultdict(list)
     failures, ended = [], set()

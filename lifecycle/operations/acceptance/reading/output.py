@@ -1,4 +1,4 @@
-"""Takes the output of one job apart: by node, by run of a soak, and says how it ended."""
+"""Splits the output of one job by node and by run of a soak, and finds how it ended."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ READERS: Mapping[ReaderName, Callable[[str], Reading]] = {
     "elbencho": read_elbencho,
     "wiring": partial(read_wiring, planned={}),
 }
-"""What takes the text alone; collectives are judged beside what they must prove, cables beside
-their plan."""
+"""Parsers that take the text alone; collectives also need the expected data, cables the plan."""
 
 
 def read_output(  # noqa: PLR0917  # all that readers go by
@@ -46,15 +45,15 @@ def read_output(  # noqa: PLR0917  # all that readers go by
     expected: Expectation,
     wiring: Mapping[str, Mapping[str, Cable]] = EMPTY,
 ) -> list[Reading]:
-    """Return what a job says of each of its targets.
+    """Return a job's result for each of its targets.
 
     Args:
         test: what was run.
-        reader: of the way that was gone.
+        reader: of the variant that was run.
         targets: nodes, where each worked by itself; else one.
         output: of the job.
         expected: what a collective must prove.
-        wiring: node -> device -> where the plan has its cable.
+        wiring: node -> device -> its cable's far end in the plan.
     """
     if test.scope == "node":
         answer = by_node(output.text, targets)
@@ -76,7 +75,7 @@ def read_output(  # noqa: PLR0917  # all that readers go by
 def _of_node(
     reader: Callable[[str], Reading], text: str, status: int | None, output: Output
 ) -> Reading:
-    """Return what one node of many said; one that didn't come to its end has failed."""
+    """Return the result of one node of many; one without an end mark has failed."""
     read = reader(text)
     if status is None:
         why = output.problem or "it did not come to its end"

@@ -15,7 +15,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one output says."""
+    """The parsed result of one output."""
 
     figures: tuple[Figure, ...] = ()
     failures: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MOST = 20
-"""Failures that are kept of one output: one fault can make every line say so."""
+"""Most failures kept per output: one fault can repeat in every line."""
 
 
 def reading(

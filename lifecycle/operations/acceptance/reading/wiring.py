@@ -1,4 +1,4 @@
-"""The wiring plan, and what nodes say of the switches that their ports hang on."""
+"""Compares the wiring plan with the switches that nodes report at their ports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_plan(path: Path) -> dict[str, dict[str, Cable]]:
     """Return host -> device -> the far end, of a CSV file whose first line names the columns.
 
     Raises:
-        LifecycleError: GC1196, with the line: it can't be read, or says a cable twice.
+        LifecycleError: GC1196, with the line: it can't be read, or has a cable twice.
     """
     found: dict[str, dict[str, Cable]] = {}
     try:

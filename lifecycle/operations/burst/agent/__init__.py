@@ -1,10 +1,10 @@
-"""The burst agent: it makes the nodes that a scheduler asks for, and gives back what it lets go.
+"""The burst agent: creates the nodes that a scheduler requests, and removes those it releases.
 
-- `scheduler`: what it asks of a scheduler, without any scheduler's types; Slurm is behind it in
+- `scheduler`: the scheduler interface, without any scheduler's types; Slurm implements it in
   `lifecycle.operations.burst.slurm`.
-- `ledger`: where each rented node stands, by the events. A step is on record before the call
-  that takes it, so that a run that is killed anywhere is gone on with.
-- `decide`: what to do next, from the record and what the scheduler says: pure.
+- `ledger`: the state of each rented node, from the events. A step is recorded before its call, so
+  that a run that is killed anywhere can be resumed.
+- `decide`: what to do next, from the ledger and the scheduler's view: pure.
 - `money`: what is rented and was spent, for the policy. `prices`: what providers ask for now.
 - `spill`: who moves, by the policy.
 - `calls`: grow, join and shrink; `work`: by the provider. `loop`: round after round.

@@ -1,4 +1,4 @@
-"""What is rented and was spent, as the policy wants it; and which ways to buy the money allows."""
+"""Rented nodes and spending, for the policy; and which purchase options the budget allows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def decision_context(
 
     Args:
         rule: the spill.
-        always: nodes of its pool that are always there.
+        always: nodes of its pool that always exist.
         fold: the ledger.
         seen: the scheduler's view.
-        promise_of: partition whose promise is handed on; "": none is.
+        promise_of: partition whose promise is passed on; "": none.
     """
     return Situation(
         now=seen.now,
@@ -47,7 +47,7 @@ def affordable_options(
 ) -> tuple[tuple[str, ...], str]:
     """Return the options that every ceiling allows for new nodes, else ((), why not).
 
-    This is asked before each buy, also for jobs that nobody moved.
+    It is checked before each purchase, also for jobs that were not moved.
     """
     purchase_options = pool.purchase_options
     for rule in (_priced(each, pool) for each in rules):
@@ -67,7 +67,7 @@ def affordable_options(
 
 
 def _priced(rule: Rule, pool: ElasticPool) -> Rule:
-    """Return a rule with the pool's own prices: the provider may ask for more than the catalog."""
+    """Return a rule with current prices: the provider may charge more than the catalog."""
     if rule.target.is_free and not any(pool.prices.values()):
         return rule
     known = {option.key: option for option in rule.target.purchase_options}
@@ -107,7 +107,7 @@ def _nodes(rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen) -> 
 
 
 def _pending_jobs(rule: Rule, fold: BurstFold, seen: Seen) -> Iterator[Rented]:
-    """Yield what jobs may bring that were moved and whose nodes nobody has asked for yet."""
+    """Yield the possible cost of jobs that were moved and whose nodes are not requested yet."""
     for each in seen.jobs:
         move = fold.moved.get(each.job.id)
         if move is None or move.to == move.home or each.nodes or each.partition != move.to:
@@ -126,24 +126,24 @@ pricing history"), and lists of prices by the month."""
 
 
 class Prices:
-    """Answers by pool. Filled beside the rounds, so that a slow price list holds up nothing."""
+    """Prices by pool. Filled in the background, so that a slow price list delays nothing."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know nothing yet."""
+        """Start without prices."""
         self._clock = clock
         self._prices: dict[str, tuple[float, dict[str, float]]] = {}
 
     def is_fresh(self, pool: str) -> bool:
-        """Say whether a pool's prices were asked for lately."""
+        """Return whether a pool's prices were queried recently."""
         cached = self._prices.get(pool)
         return cached is not None and self._clock() - cached[0] < FRESH_S
 
     def learn(self, pool: str, usd_per_hour: dict[str, float]) -> None:
-        """Keep option -> USD per hour of one node, as the provider says it now."""
+        """Store option -> USD per hour of one node, from the provider's current prices."""
         self._prices[pool] = (self._clock(), usd_per_hour)
 
     def of(self, pool: ElasticPool) -> ElasticPool:
-        """Return a pool with the dearer of what the catalog has and what its provider said."""
+        """Return a pool with the higher of the catalog's and the provider's price."""
         _, prices = self._prices.get(pool.pool, (0.0, {}))
         dearer = {k: max(usd, pool.prices.get(k, 0.0)) for k, usd in prices.items() if usd > 0}
         return msgspec.structs.replace(pool, prices={**pool.prices, **dearer})

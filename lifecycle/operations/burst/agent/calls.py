@@ -69,7 +69,7 @@ class CallPool:
 
 
 class AgentEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of what the agent says."""
+    """One line of the agent's output."""
 
     what: str
     """A step of nodes (asked, made, refused, joined, leaving, gone); moved or not-moved; gave-up,

@@ -15,16 +15,16 @@ from .ledger import BurstFold, NodeRecord
 from .scheduler import MARK, JobSeen, NodeSeen, Seen
 
 RETRY_S = 600.0
-"""Seconds for which a way to buy that gave nothing isn't asked again. Clouds tell to try again
-after minutes (AWS: InsufficientInstanceCapacity)."""
+"""Seconds before a purchase option without capacity is tried again. Clouds advise to retry after
+minutes (AWS: InsufficientInstanceCapacity)."""
 HELD_S = 120.0
-"""Seconds until nodes may be asked for again that a ceiling did not allow."""
+"""Seconds until nodes that a ceiling did not allow may be requested again."""
 OVERDUE_S = 60.0
 """Seconds beyond the idle time after which nodes are let go that the scheduler kept."""
 
 OF_NOBODY = ("ResumeTimeout reached", "Not responding")
-"""Reasons that the scheduler gives nodes by itself. Once nothing is left of such a node, there is
-nothing to look after: its name may be used again. What people write stays."""
+"""Reasons that the scheduler sets itself. Once nothing is left of such a node, its name may be used
+again. Reasons that users set are kept."""
 
 
 class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask for nodes in one call; the first of these options that the money allows."""
+    """Request nodes in one call; on the first of these options that the budget allows."""
 
     pool: ElasticPool
     nodes: tuple[str, ...]
@@ -54,11 +54,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     """Longest limit of the jobs that are to run there; None: one has none."""
     alone: bool
-    """They are of one job: if they can't be had, asking for fewer at once won't help."""
+    """They are of one job: if they are not available, requesting fewer at once won't help."""
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
-    """Go on with nodes from where the ledger says they stand: asked, made or leaving."""
+    """Continue with nodes from their state in the ledger: asked, made or leaving."""
 
     records: tuple[NodeRecord, ...]
 
@@ -70,21 +70,21 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leave(msgspec.Struct, frozen=True, kw_only=True):
-    """Give nodes back; the reason is "" where nobody needs them."""
+    """Remove nodes; the reason is "" where they are no longer needed."""
 
     records: tuple[NodeRecord, ...]
     reason: str = ""
 
 
 class GiveUp(msgspec.Struct, frozen=True, kw_only=True):
-    """Tell the scheduler that nodes won't come."""
+    """Report to the scheduler that nodes won't come."""
 
     nodes: tuple[str, ...]
     reason: str
 
 
 class Forget(msgspec.Struct, frozen=True, kw_only=True):
-    """Tell the scheduler that nodes may be asked for again."""
+    """Report to the scheduler that nodes may be requested again."""
 
     nodes: tuple[str, ...]
 
@@ -119,7 +119,7 @@ def acts(
 def _state_actions(  # noqa: C901  # a case for each step, none nested
     pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str]
 ) -> Iterator[Act]:
-    """Yield what follows from where nodes stand."""
+    """Yield the actions that follow from the nodes' states."""
     on: list[NodeRecord] = []
     joined: list[NodeRecord] = []
     leaves: dict[str, list[NodeRecord]] = {}
@@ -130,8 +130,9 @@ def _state_actions(  # noqa: C901  # a case for each step, none nested
         if record.node in busy or record.node not in names:
             continue
         if record.step in {"leaving", "asked"}:
-            # Also where nobody wants an asked one any more: a call that was killed may have made a
-            # machine without a name. Made again under its token it is found, and then given back.
+            # Also requested nodes that are no longer wanted: a killed call may have created a
+            # machine without a name. Repeating the call with its token finds it, and it is then
+            # removed.
             on.append(record)
         elif (node := seen.nodes.get(record.node)) is None:
             continue  # who vanished from the scheduler is left alone
@@ -153,7 +154,7 @@ def _state_actions(  # noqa: C901  # a case for each step, none nested
 
 
 def _leaves(record: NodeRecord, node: NodeSeen) -> str | None:
-    """Return why a node that was made is given back, "" where nobody needs it; None: it isn't."""
+    """Return why a created node is removed, "" where it is not needed; None: it is kept."""
     if node.state == "down":
         return _died(record, node)
     again = node.state == "coming" and record.step == "joined"
@@ -180,7 +181,7 @@ def _requested(
     busy: Collection[str],
     jobs_on: Mapping[str, Sequence[JobSeen]],
 ) -> Iterator[Act]:
-    """Yield the asks for nodes that the scheduler wants and nobody makes."""
+    """Yield the requests for nodes that the scheduler wants and no call creates yet."""
     wanted = [
         name
         for name in pool.nodes
@@ -237,7 +238,7 @@ def _is_open(pool: ElasticPool, fold: BurstFold, node: str, option: str, now: fl
 
 
 def is_closed(pool: ElasticPool, fold: BurstFold, now: float) -> bool:
-    """Say whether every way to buy nodes of a pool gave nothing lately: no job is sent there."""
+    """Return whether every purchase option of a pool failed recently: no job is sent there."""
     refused = [fold.refused.get((pool.pool, option)) for option in pool.purchase_options]
     return all(each is not None and now - each[0] < RETRY_S for each in refused)
 
@@ -254,7 +255,7 @@ def _why_none(pool: ElasticPool, fold: BurstFold) -> str:
 
 
 def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
-    """Yield what nodes may be asked for again, and which were idle for too long."""
+    """Yield what nodes may be requested again, and which were idle for too long."""
     again: list[str] = []
     idle: list[str] = []
     for name in pool.nodes:

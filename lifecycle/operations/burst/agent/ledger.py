@@ -1,4 +1,4 @@
-"""Where each rented node stands, which jobs were moved, and what it cost: a fold of the events."""
+"""State of each rented node, moved jobs, and cost: a fold of the events."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..policy import Backfill
 from ..policy.rule import DAY_S, by_day
 
 NO_OPTION = "-"
-"""Stands for the option of a refusal that no cloud was asked for: a ceiling did not allow it."""
+"""Placeholder option of a refusal without a cloud's call: a ceiling did not allow it."""
 LIVE = frozenset({"asked", "made", "joined", "leaving"})
 """Steps after which something of a node may exist."""
 
 
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One rented node, from the first ask on."""
+    """One rented node, from the first request on."""
 
     node: str
     site: str
@@ -32,13 +32,15 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     option: str
     usd_per_hour: float
     asked: float
-    """When it was asked for, seconds since 1970."""
+    """When it was requested, seconds since 1970."""
     until: float | None
     reason: str = ""
     failed: bool = False
     """It is leaving because it never came."""
     alone: bool = False
-    """Asked: for one job. Refused: together with other jobs' nodes, so it goes by itself next."""
+    """Requested: for one job. Refused: together with other jobs' nodes, so it is requested
+    separately next.
+    """
 
     @property
     def is_live(self) -> bool:
@@ -54,7 +56,7 @@ class BurstFold(EventFold):
         super().__init__()
         self.nodes: dict[str, NodeRecord] = {}
         self.refused: dict[tuple[str, str], tuple[float, str]] = {}
-        """(pool, option) -> when it gave nothing, and the words."""
+        """(pool, option) -> when it failed, and the message."""
         self.never_came: dict[tuple[str, str], float] = {}
         """(node, option) -> when it was given back without having come."""
         self.held: dict[str, float] = {}
@@ -128,7 +130,7 @@ class BurstFold(EventFold):
         )
 
     def _remove_all(self, at: float) -> None:
-        """`down` removes every node, and looks for what is left."""
+        """`down` removes every node, and searches for leftovers."""
         for record in self.nodes.values():
             if record.is_live:
                 self._bill(record, record.asked, at)
@@ -170,13 +172,13 @@ class BurstLedger:
             return self._fold
 
     def nodes(self) -> dict[str, NodeRecord]:
-        """Return a copy of where each node stands."""
+        """Return a copy of each node's state."""
         with self._lock:
             self._fold.apply(self._log.known(since=self._fold.seq))
             return dict(self._fold.nodes)
 
     def ask(self, step: BurstStepped) -> None:
-        """Write that nodes are about to be asked for."""
+        """Record that nodes are about to be requested."""
         self._log.append(step)
 
     def step(

@@ -1,7 +1,7 @@
-"""Round after round: look, decide, and have calls made beside it, so that none waits for another.
+"""The agent's loop: poll, decide, and run calls concurrently, so that none waits for another.
 
-The order within each step is what survives a kill: on record first, then the call, then what came
-of it. A call whose end isn't on record is made again, under the same names and the same token.
+The order within each step is what survives a kill: first the record, then the call, then its
+result. A call without a recorded result is repeated, with the same names and the same token.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from .work import ProviderWork
 MOVE_AGAIN_S = 120.0
 """Seconds until a job is moved again whose move the scheduler refused."""
 LOGGED_AT_ONCE = 400
-"""Jobs that are told something in one round: each is a change of the scheduler's records."""
+"""Jobs that get a message in one round: each is a change of the scheduler's records."""
 SOON_S = 2.0
-"""Seconds between two looks while nodes are on their way: what they wait for is seconds long."""
+"""Seconds between two polls while nodes are being created: these steps take seconds."""
 
 
 class Agent:
-    """What goes on between a scheduler and the providers of its rented nodes."""
+    """The loop between a scheduler and the providers of its rented nodes."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Agent:
         say: Callable[[AgentEvent], None],
         token: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """Hold the parts; nothing is asked yet."""
+        """Set the parts; nothing is queried yet."""
         self._pools = tuple(pools)
         self._spills = tuple(spills)
         self._always = frozenset(always)
@@ -85,10 +85,10 @@ class Agent:
         self._on_the_way = False
 
     def round(self) -> bool:
-        """Look once and act; say whether anything was done. Calls that take long go on beside.
+        """Poll once and act; return whether anything was done. Long calls run in the background.
 
         Raises:
-            LifecycleError: the lock was lost: nothing more may be written.
+            LifecycleError: the lock was lost: nothing may be written any more.
         """
         try:
             return self._round()
@@ -97,10 +97,10 @@ class Agent:
             return False
 
     def once(self, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
-        """Have one round, and wait for the calls that it began; say whether it did anything.
+        """Run one round, and wait for the calls that it began; return whether it did anything.
 
         Raises:
-            SchedulerSilent: it doesn't answer, and there is no other round in which it may.
+            SchedulerSilent: it doesn't respond, and no other round follows.
             LifecycleError: as `round`.
         """
         did = self._round()
@@ -134,7 +134,7 @@ class Agent:
         return did
 
     def _unless_refused(self, act: Callable[[], None]) -> None:
-        """Do one thing; where the scheduler refuses it, say so, and leave it to the next round."""
+        """Do one action; where the scheduler refuses it, report that, and retry next round."""
         try:
             act()
         except SchedulerRefused as error:
@@ -148,7 +148,7 @@ class Agent:
         began = time.monotonic()
         try:
             self._scheduler.wait(seconds)
-        except SchedulerSilent:  # the next look tells
+        except SchedulerSilent:  # the next poll shows it
             time.sleep(max(0.0, seconds - (time.monotonic() - began)))
 
     def _do(self, act: Act, seen: Seen) -> None:
@@ -178,7 +178,7 @@ class Agent:
                 self._scheduler.release(nodes)
 
     def _ask(self, ask: Ask, seen: Seen) -> None:
-        """Put an ask on record and make it, or say to the jobs why not."""
+        """Record a request and make it, or report to the jobs why not."""
         rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
         if not self._knows_prices(ask, rules):
             return
@@ -212,7 +212,7 @@ class Agent:
         self._making.go_on(tuple(nodes[name] for name in ask.nodes))
 
     def _knows_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
-        """Say whether the money can be judged; have the provider asked where it can't yet."""
+        """Return whether the budget can be judged; query the provider's prices where not."""
         pool = ask.pool
         if not any(rule.ceilings for rule in rules) or self._prices.is_fresh(pool.pool):
             return True
@@ -266,7 +266,7 @@ class Agent:
         self._say(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
 
     def _log_reasons(self, sentences: dict[str, str]) -> None:
-        """Tell jobs what is new to them; of very many, those first that know nothing yet."""
+        """Update the messages of jobs; of very many, first those without one."""
         new = [job for job, text in sentences.items() if self._logged.get(job) != text]
         new.sort(key=self._logged.__contains__)
         logged = {job: sentences[job] for job in new[:LOGGED_AT_ONCE]}
@@ -280,7 +280,7 @@ _STATE_CODES = frozenset({"GC900", "GC901", "GC902", "GC903", "GC904"})
 
 
 def is_fault(error: BaseException) -> bool:
-    """Say whether a call's error ends the agent; what it stopped is otherwise tried again."""
+    """Return whether a call's error ends the agent; otherwise what it stopped is tried again."""
     if isinstance(error, LifecycleError):
         return any(found.code in _STATE_CODES for found in error.diagnostics)
     return not isinstance(error, ProviderError | SchedulerSilent)

@@ -1,4 +1,4 @@
-"""What becomes of nodes beside the rounds: made, placed, joined, removed; on record after each."""
+"""Operations on nodes in the background: create, place, join, remove; each recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .work import ProviderWork
 
 
 class NodeOperations:
-    """Has the calls made for nodes. What it knows beside the ledger is asked again after a kill."""
+    """Runs the operations on nodes. What it knows beyond the ledger is queried after a kill."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class NodeOperations:
         call_pool: CallPool,
         say: Callable[[AgentEvent], None],
     ) -> None:
-        """Hold the parts; nothing is asked yet."""
+        """Set the parts; nothing is queried yet."""
         self._scheduler = scheduler
         self._work = work
         self._ledger = ledger
@@ -35,7 +35,7 @@ class NodeOperations:
         self._joined_ok: set[tuple[str, str]] = set()
 
     def go_on(self, records: tuple[NodeRecord, ...]) -> None:
-        """Have the call made that takes nodes on from where the ledger says they stand."""
+        """Start the call that continues nodes from their state in the ledger."""
         work = {"asked": self._grow, "made": self._join, "leaving": self._shrink}
         converged = {(record.node, record.burst) for record in records} <= self._joined_ok
         if records[0].step == "made" and converged:
@@ -43,7 +43,7 @@ class NodeOperations:
         self._begin(records, work[records[0].step])
 
     def place(self, seen: Seen) -> None:
-        """Tell the scheduler again where nodes are that it would look for elsewhere."""
+        """Update the scheduler's addresses of nodes where they differ."""
         fold = self._ledger.read()
         wrong = self._places.wrong(fold, seen)
         if wrong:
@@ -61,7 +61,7 @@ class NodeOperations:
         *,
         alone: bool | None = None,
     ) -> None:
-        """Put a step of nodes on record, and say it."""
+        """Record a step of nodes, and report it."""
         self._ledger.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
         names = folded([record.node for record in records])
         pool, option = (next(iter(records)).pool, next(iter(records)).option)
@@ -113,21 +113,21 @@ class NodeOperations:
 
 
 class Places:
-    """What the providers said, of each machine that was asked."""
+    """What the providers returned for each machine that was queried."""
 
     def __init__(self) -> None:
-        """Know nothing yet: an agent that was started again asks again."""
+        """Start empty: a restarted agent queries again."""
         self._addresses: dict[str, tuple[str, str]] = {}
-        """Node -> (burst, address); calls that run beside the rounds add to it."""
+        """Node -> (burst, address); background calls add to it."""
 
     def learn(self, records: Collection[NodeRecord], addresses: Mapping[str, str]) -> None:
-        """Keep what a provider said of nodes that it made."""
+        """Store what a provider returned for nodes that it created."""
         for record in records:
             if record.node in addresses:
                 self._addresses[record.node] = (record.burst, addresses[record.node])
 
     def unknown(self, fold: BurstFold) -> tuple[NodeRecord, ...]:
-        """Return the nodes that take jobs and that no provider was asked about."""
+        """Return the nodes that take jobs and whose provider was not queried."""
         return tuple(
             record
             for record in fold.nodes.values()
@@ -136,7 +136,7 @@ class Places:
         )
 
     def wrong(self, fold: BurstFold, seen: Seen) -> dict[str, str]:
-        """Return node -> its address, of those that the scheduler would look for elsewhere."""
+        """Return node -> its address, of those whose address in the scheduler differs."""
         found: dict[str, str] = {}
         for name, (burst, address) in list(self._addresses.items()):
             record, node = fold.nodes.get(name), seen.nodes.get(name)

@@ -1,4 +1,4 @@
-"""The agent of a cluster that is up: opened, locked, and run until somebody ends it."""
+"""The agent of a running cluster: opens and locks it, and runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from .work import ProviderWork
 def run_agent(
     target: str, *, once: bool, interval_s: float, say: Callable[[AgentEvent], None]
 ) -> bool:
-    """Run rounds until the process is ended, or the cluster's spec was applied again.
+    """Run rounds until the process ends, or another spec of the cluster is applied.
 
     Args:
         target: path of a spec, or name of a cluster.
-        once: have one round, and wait for the calls that it begins.
-        interval_s: seconds between two looks at the scheduler.
-        say: receives all that happens, in words.
+        once: run one round, and wait for the calls that it begins.
+        interval_s: seconds between two polls of the scheduler.
+        say: receives all events as text.
 
     Returns:
-        Whether the spec changed: whoever started the agent starts it again.
+        Whether the spec changed: the caller must restart the agent.
 
     Raises:
-        LifecycleError: the cluster isn't up, has nothing that comes and goes, or another agent is
-            at work (exit code LOCKED). With `once` also: the scheduler doesn't answer.
+        LifecycleError: the cluster isn't up, has no elastic pool, or another agent runs (exit code
+            LOCKED). With `once` also: the scheduler doesn't respond.
     """
     cluster = open_cluster(target, running=True)
     refuse_without_pools(cluster)
@@ -98,11 +98,11 @@ def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[CallPool]:
 
 
 def refuse_without_pools(cluster: Cluster) -> None:
-    """Refuse a cluster that was never brought up, or has no pool whose nodes come and go.
+    """Refuse a cluster that was never brought up, or has no elastic pool.
 
     Raises:
-        LifecycleError: GC908 or GC941; GC1031 where Kubernetes schedules: nothing there asks for
-            nodes that aren't there.
+        LifecycleError: GC908 or GC941; GC1031 under Kubernetes, which doesn't request nodes that
+            don't exist.
     """
     require_slurm(
         cluster.spec,
@@ -122,12 +122,12 @@ def refuse_without_pools(cluster: Cluster) -> None:
 
 
 def silent(error: SchedulerSilent) -> LifecycleError:
-    """Return the error for a scheduler that does not answer whoever asks it once."""
+    """Return the error for a scheduler that doesn't respond to a single query."""
     return failure("GC921", f"the scheduler doesn't answer: {error}")
 
 
 def scheduler_of(cluster: Cluster, session: SshSession) -> SlurmController:
-    """Return the cluster's scheduler, asked on its controller; raises LifecycleError."""
+    """Return the cluster's scheduler, queried on its controller; raises LifecycleError."""
     hosts = existing_hosts(cluster)
     controllers = hosts.with_role("controller")
     if not controllers:

@@ -1,7 +1,7 @@
-"""What the burst agent asks of a scheduler, and what it tells it.
+"""The burst agent's interface to a scheduler: queries and updates.
 
-The scheduler's own view of a node decides, and requests only say that it is worth to look now: one
-that got lost delays nothing for longer than a round.
+The scheduler's own view of a node decides; requests only trigger a poll, so a lost one delays
+nothing for longer than a round.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 from ..policy import PendingJob  # msgspec reads it
 
 NodeState: TypeAlias = Literal["off", "coming", "here", "down"]
-"""off: let go, or never asked for. coming: wanted, and it hasn't answered. here: it takes jobs.
-down: it was given up, or has died."""
+"""off: released, or never requested. coming: wanted, but not registered yet. here: it takes jobs.
+down: it was given up, or has failed."""
 
 MARK = "gcluster burst: "
 """How reasons begin that the agent gives."""
@@ -40,7 +40,7 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
     fit: bool = True
     """Whether jobs may start on it."""
     address: str = ""
-    """Where the scheduler would look for it; "": it doesn't say."""
+    """The address that the scheduler uses; "": unknown."""
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at the scheduler. Nodes that it doesn't tell about are left out, and left alone."""
+    """One poll of the scheduler. Nodes that it doesn't report are left out, and left alone."""
 
     now: float
     """By the scheduler's clock, which all its times are of."""
@@ -66,9 +66,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[JobSeen, ...] = ()
 
 
-class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
+class SchedulerSilent(Exception):  # noqa: N818  # named for what happened, as Unreachable
     """The scheduler did not answer; nothing is decided without it."""
 
 
 class SchedulerRefused(SchedulerSilent):
-    """It answered and refused one thing that it was told: whatever else there is goes on."""
+    """It refused one update; other updates continue."""

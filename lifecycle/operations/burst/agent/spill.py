@@ -1,4 +1,4 @@
-"""Who moves to rented nodes and who comes home, by the policy; and what each job is told."""
+"""Which jobs move to rented nodes and which move back, by the policy; and each job's message."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def closed_reason(
 
 
 def arrived(seen: Seen) -> dict[str, str]:
-    """Return what jobs are told whose nodes have all come and that haven't begun yet."""
+    """Return the messages of jobs whose nodes have all joined and that haven't begun yet."""
     return {
         each.job.id: "its nodes have come"
         for each in seen.jobs
@@ -98,7 +98,7 @@ def _is_here(seen: Seen, node: str) -> bool:
 
 
 def sentence(decision: Decision, rule: Rule) -> str:
-    """Return what a job is told: one line, the first reason against, or that it goes and why."""
+    """Return a job's message: one line, the first reason against, or that it moves and why."""
     if decision.spills:
         return f"spills to {rule.target.pool}: {decision.reasons[1].text}"
     against = decision.against
@@ -112,7 +112,7 @@ def _waiting(seen: Seen, partition: str) -> list[JobSeen]:
 
 
 def _as_moved(each: JobSeen, fold: BurstFold) -> PendingJob:
-    """Return the job with what the ledger knows of it: whether and when it came home."""
+    """Return the job with the ledger's data: whether and when it moved back."""
     job = each.job
     if job.id not in fold.returned:
         return job

@@ -72,7 +72,7 @@ def _plain(text: str) -> str:
 
 
 def _word(text: str) -> str:
-    """Return one word of a command line, in which $ begins a variable (systemd.service(5))."""
+    """Return one argument of a command line, in which $ begins a variable (systemd.service(5))."""
     return shlex.quote(_plain(text).replace("$", "$$"))
 
 

@@ -33,9 +33,9 @@ class CreateResult(msgspec.Struct, frozen=True, kw_only=True):
 
     exist: frozenset[str] = frozenset()
     refusal: str = ""
-    """Why others don't, in the cloud's words."""
+    """Why others can't be created, with the cloud's message."""
     unsure: bool = False
-    """Something may exist that wasn't seen: the same call is to be made again."""
+    """Something may exist that wasn't seen: the same call must be repeated."""
 
 
 class ProviderWork:
@@ -44,7 +44,7 @@ class ProviderWork:
     def __init__(
         self, cluster: Cluster, sites: Collection[OpenSite], session: SshSession, run_dir: Path
     ) -> None:
-        """Ask nothing yet."""
+        """Start without a query."""
         self._cluster = cluster
         self._sites = {site.name: site for site in sites}
         self._session = session
@@ -74,7 +74,7 @@ class ProviderWork:
         return CreateResult(exist=exist, refusal="" if exist >= set(nodes) else refusal)
 
     def shrink(self, site: str, nodes: Collection[str]) -> bool:
-        """Remove the nodes, and look whether any is left; say whether nothing is."""
+        """Remove the nodes, and check for leftovers; return whether there are none."""
         here = self._sites[site]
         spec = with_room_for(self._cluster.spec, nodes)
         here = msgspec.structs.replace(
@@ -93,7 +93,7 @@ class ProviderWork:
         return {host.name: host.address for host in answered if host.name in nodes}
 
     def price(self, site: str, pool: str, option: str) -> float | None:
-        """Return the dearest of what the provider asks for a node now; None: it can't say."""
+        """Return the highest of the provider's current prices for a node; None: unknown."""
         here = self._sites[site]
         spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, option)
         try:

@@ -1,9 +1,9 @@
 """The spill policy: pure, without a clock, and free of any scheduler's types.
 
-- `Rule` (`rule_of(spec, catalog, partition)`): what the spec says of a partition's spill.
+- `Rule` (`rule_of(spec, catalog, partition)`): the spec's rules for a partition's spill.
 - `PendingJob`, `Rented`, `Situation`: what waits, what is rented and what was spent, as values.
 - `decide(rule, job, standing)`: one job; `decide_all(rule, jobs, standing)`: a queue, fairly.
-- `going_back(moved, home)`, `to_release(rule, rented, now)`: the way back.
+- `going_back(moved, home)`, `to_release(rule, rented, now)`: moving back and releasing.
 
 Times are seconds since the epoch (UTC), lengths seconds, money USD.
 """

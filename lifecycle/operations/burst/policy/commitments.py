@@ -52,7 +52,7 @@ class Commitments:
 
     @classmethod
     def of(cls, situation: Situation) -> Commitments:
-        """Open the books as they stand.
+        """Build the accounts from the current state.
 
         An idle node that should be gone by now is still paid for, and no job gets it.
         """
@@ -128,7 +128,7 @@ def over_day(
 ) -> Iterator[tuple[Ceiling, int, float]]:
     """Yield (ceiling, day, USD of it) for the first day of each ceiling that rents bring over it.
 
-    Only days that the rents lie in are looked at.
+    Only days within the rents are checked.
     """
     extra: dict[int, float] = {}
     for rent in added:
@@ -148,7 +148,7 @@ def over_day(
 def earliest(rule: Rule, commitments: Commitments, wanted: Rent) -> float:
     """Return when a rent has its room at the latest; it must fit where nothing else is rented.
 
-    Other rents end at their latest times and no new ones come. From then on the days are looked at,
+    Other rents end at their latest times and no new ones come. From then on the days are checked,
     each from its beginning, when all of the new day is still to be spent.
     """
     at = wanted.begins

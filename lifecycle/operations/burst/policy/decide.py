@@ -1,10 +1,10 @@
 """Which jobs spill: one by itself, or a queue in fair order.
 
-The order is by age, and nobody is passed for ever. The oldest job that only lacks room is promised
-room: it gets it at the latest when everything that is rented has ended at its limit, and a promise
-is never moved to later. Younger jobs may go before it, as long as the promised time holds. So a big
-job neither stops the small ones behind it nor starves, and a job that can't ever spill (another
-GPU, another account, above a ceiling by itself) is promised nothing and stops nobody.
+The order is by age, and no job starves. The oldest job that only lacks room gets a reservation: it
+starts at the latest when everything that is rented has ended at its limit, and the reserved time is
+never moved to later. Younger jobs may start before it, if they don't delay that time. So a big job
+neither blocks the small ones behind it nor starves, and a job that can't ever spill (another GPU,
+another account, above a ceiling by itself) gets no reservation and blocks none.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .rule import Rule
 from .situation import ROOM, Backfill, PendingJob, Reason, Rented, Situation
 
 DEPTH = 100
-"""Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,
+"""Jobs that are checked in one round behind one that waits for room (as Slurm's bf_max_job_test,
 whose default is 500: a burst pool is smaller than a site)."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a job spills, and all that was looked at."""
+    """Whether a job spills, with all checks."""
 
     job: str
     spills: bool
     reasons: tuple[Reason, ...]
-    """In the order of WORDS; those that hold speak for it."""
+    """In the order of WORDS; those that are met count for it."""
     not_before: float | None = None
     """Of a job that stays: when waiting alone would change that, or its promise; None: not so."""
     new_nodes: int = 0
@@ -45,7 +45,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     until: float | None = None
     """When its nodes are given back at the latest."""
     stage: tuple[str, ...] = ()
-    """Storage to stage before its nodes are asked for."""
+    """Storage to stage before its nodes are requested."""
 
     @property
     def against(self) -> Reason | None:
@@ -73,12 +73,12 @@ def age_order(job: PendingJob) -> tuple[float, str]:
 
 
 def decide(rule: Rule, job: PendingJob, situation: Situation) -> Decision:
-    """Decide about one job as if no other waited: what was promised to one is not looked at.
+    """Decide about one job as if no other waited: reservations are ignored.
 
     Args:
         rule: the spill of the job's partition.
         job: waits there.
-        situation: the moment.
+        situation: the current state.
     """
     decision, _place = _judge(rule, job, situation, Commitments.of(situation), None)
     return decision
@@ -87,13 +87,13 @@ def decide(rule: Rule, job: PendingJob, situation: Situation) -> Decision:
 def decide_all(
     rule: Rule, jobs: Iterable[PendingJob], situation: Situation, *, depth: int = DEPTH
 ) -> Round:
-    """Decide about a queue: who was promised room, then the oldest first.
+    """Decide about a queue: the job with a reservation, then the oldest first.
 
     Args:
         rule: the spill of the jobs' partition.
         jobs: the partition's pending jobs, in any order.
-        situation: the moment, with the promise of the last round.
-        depth: jobs that are looked at behind one that waits for room.
+        situation: the current state, with the reservation of the last round.
+        depth: jobs that are checked behind one that waits for room.
     """
     promised = None if situation.promise is None else situation.promise.job
     ordered = sorted(jobs, key=lambda job: (job.id != promised, *age_order(job)))
@@ -119,7 +119,7 @@ def decide_all(
 
 
 def lacks_room(reasons: Iterable[Reason]) -> bool:
-    """Say whether room is all that a job lacks."""
+    """Return whether a job lacks only room."""
     against = {reason.word for reason in reasons if not reason.holds}
     return bool(against) and against <= ROOM
 
@@ -201,8 +201,8 @@ def _not_looked_at(job: PendingJob, depth: int) -> Decision:
 
 
 def _rough(seconds: float) -> str:
-    """Return a length as a person says it: "31 min", "3.5 h"."""
-    if seconds < 60:  # noqa: PLR2004  # a minute; what jobs are told changes no faster
+    """Return a duration as text: "31 min", "3.5 h"."""
+    if seconds < 60:  # noqa: PLR2004  # a minute; jobs' messages change no faster
         return "less than a minute"
     if seconds < 2 * 3600:
         return f"{int(seconds // 60)} min"
@@ -229,8 +229,9 @@ def going_back(moved: Iterable[PendingJob], home: Home) -> tuple[str, ...]:
         moved: jobs that have spilled and have not started: their data is staged, their nodes boot.
         home: the partition's own nodes.
 
-    One goes back when it could start at home at once and is older than what waits there, so that
-    it passes nobody. It goes back once: if it has to spill again it stays where it is then.
+    One moves back when it could start on the partition's own nodes at once and is older than the
+    jobs that wait there, so that it overtakes none. It moves back once: after a second spill it
+    stays.
     """
     free, going = home.free_nodes, []
     for job in sorted(moved, key=age_order):

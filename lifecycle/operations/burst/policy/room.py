@@ -52,7 +52,7 @@ class RoomRequest(NamedTuple):
 def find(
     rule: Rule, commitments: Commitments, now: float, wanted: RoomRequest, kept: ReservedRoom | None
 ) -> Place | tuple[Reason, ...]:
-    """Return where a job fits now, or what speaks against each way.
+    """Return where a job fits now, or the reason against each option.
 
     Idle nodes are taken first, the cheapest of them; where they would cost more than a ceiling
     allows, new ones instead. New ones are bought at the highest price that holds every ceiling, so
@@ -121,7 +121,7 @@ def _against(
 def _takes_from(
     rule: Rule, commitments: Commitments, place: Place, whole: Rent, kept: ReservedRoom
 ) -> bool:
-    """Say whether an older job could no longer start when it was promised to."""
+    """Return whether an older job could no longer start at its reserved time."""
     at, older = kept.rent.begins, kept.rent
     busy, rate = commitments.after(at)
     if whole.until > at:

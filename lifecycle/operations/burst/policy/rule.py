@@ -1,4 +1,4 @@
-"""What a spec says of one partition's spill, resolved: limits, who may, and the pool it goes to."""
+"""The spec's rules for one partition's spill, resolved: limits, permitted users, target pool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     """What rented nodes may cost."""
 
     where: str
-    """Where the spec says it."""
+    """Its place in the spec."""
     usd: float
     """What is left of it for this pool."""
     per: Literal["hour", "day"]
@@ -58,7 +58,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Versions that differ from the partition's nodes: "driver 580 and 570"."""
     data: dict[str, DataLocation] = {}
     start_up: float = 0.0
-    """Longest from asking for a node until it takes jobs, in seconds."""
+    """Longest time from the request of a node until it takes jobs, in seconds."""
     idle: float = 0.0
     """How long a node is kept after its last job, in seconds."""
 
@@ -86,7 +86,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts that may spend, with all that are part of them; None: all."""
     qos: frozenset[str] | None = None
     needs: tuple[str, ...] = ()
-    """Storage that a job is taken to need which doesn't say."""
+    """Assumed storage of a job that declares none."""
 
     def longest(self, limit: float | None) -> float:
         """Return how long a node of a job with this limit may be rented, in seconds."""

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Rented(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One node of the pool that is there, or was asked for."""
+    """One node of the pool that exists or was requested."""
 
     node: str
     usd_per_hour: float = 0.0
@@ -41,7 +41,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     staging_s: dict[str, float] = {}
     """How long it takes to stage a storage's data, where that is known; else its limit counts."""
     promise: Backfill | None = None
-    """What the last round said, to be handed to the next."""
+    """The reservation of the last round, passed to the next."""
 
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -57,20 +57,20 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     nodes: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
     gpus_per_node: Annotated[int, msgspec.Meta(ge=0)] = 0
     gpu_model: str | None = None
-    """The model that it asks for; None: that of its partition."""
+    """The GPU model that it requests; None: that of its partition."""
     features: frozenset[str] = frozenset()
-    """What it asks of nodes by name (Slurm's constraints, Kubernetes' node labels)."""
+    """Node features that it requires (Slurm's constraints, Kubernetes' node labels)."""
     time_limit: _Seconds | None = None
     """Longest it may run, in seconds; None: it has no limit."""
     account: str | None = None
     qos: str | None = None
     user: str | None = None
     data: tuple[str, ...] | None = None
-    """Storage of the spec that it needs; None: it doesn't say."""
+    """Storage of the spec that it needs; None: not declared."""
     held: str = ""
-    """What it waits for other than nodes, in the scheduler's words; "": for nodes alone."""
+    """What it waits for other than nodes, as the scheduler names it; "": for nodes alone."""
     may_leave: bool = True
-    """False: whoever submitted it wants it to stay."""
+    """False: its user wants it to stay."""
     returned: bool = False
     """It has spilled before and went back home."""
 
@@ -94,26 +94,26 @@ WORDS: dict[str, str] = {
     "day": "what was spent, what runs and this job stay below the ceiling of each day it may run",
     "turn": "it takes nothing from the job that was promised the next room",
 }
-"""Each word in the order of the checks, and what holds where it speaks for the move."""
+"""Each check's key in order, with the condition under which it counts for the move."""
 
 ROOM = frozenset({"nodes", "hour", "day"})
 """What changes when other jobs end: a job that only these hold back waits for its turn."""
 
 PASSING = ROOM | {"held", "wait", "turn"}
-"""What time changes. Any other word stands until the job, the spec or the catalog changes."""
+"""Checks that depend on time. All others hold until the job, the spec or the catalog changes."""
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     word: str
     """A key of WORDS."""
     holds: bool
-    """Whether it speaks for the move."""
+    """Whether it counts for the move."""
     text: str
     """The sentence, without its full stop."""
 
     @property
     def lasts(self) -> bool:
-        """Whether it speaks against the move until the job, the spec or the catalog changes."""
+        """Whether it counts against the move until the job, the spec or the catalog changes."""
         return not self.holds and self.word not in PASSING

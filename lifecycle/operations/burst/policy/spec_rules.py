@@ -108,9 +108,9 @@ def _purchase_options(pool: Pool, cost: PoolCost) -> Iterator[PurchaseOption]:
 def _ceilings(
     spec: ClusterSpec, catalog: Catalog, partition: str, spill: Spill
 ) -> Iterator[Ceiling]:
-    """Yield the spill's own ceilings, and what the budget leaves beside the other pools.
+    """Yield the spill's own ceilings, and what the other pools leave of the budget.
 
-    A budget is left out where the price of another pool isn't known: nothing can be said then.
+    A budget is left out where the price of another pool is unknown.
     """
     where = f"scheduler.partitions.{partition}.spill"
     if spill.max_usd_per_hour is not None:

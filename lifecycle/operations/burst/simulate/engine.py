@@ -1,9 +1,9 @@
 """Replays a scenario, event by event: a heap of what happens next, and work only where it changes.
 
-Everything at one moment happens first, ends before beginnings; then home starts what it can, jobs
-that wait for a rented node come back where home has room, and the policy looks at those that have
-waited long enough. A rented node takes `boot_s` until it runs jobs, is reused while idle, and is
-bought on the first option that the policy leaves open.
+Everything at one time is processed first, ends before starts; then the partition's own nodes start
+what they can, jobs that wait for a rented node move back where there is room, and the policy checks
+those that have waited long enough. A rented node takes `boot_s` until it runs jobs, is reused while
+idle, and is bought on the first option that the policy leaves open.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Engine:
         }
 
     def run(self) -> None:
-        """Replay everything; `outcomes` says what became of each job."""
+        """Replay everything; `outcomes` has the result of each job."""
         events = self._events
         while events:
             now = events[0][0]

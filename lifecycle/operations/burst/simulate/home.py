@@ -3,7 +3,7 @@
 The oldest job starts as soon as it fits. While it doesn't, the time at which it will is known from
 the limits of what runs, and a younger job starts before it where it doesn't delay that: it ends
 before then, or takes nodes that the oldest leaves over (Lifka 1995, "The ANL/IBM SP scheduling
-system"). Nodes are alike and whole; priorities, accounts and topology are not looked at.
+system"). Nodes are identical and allocated whole; priorities, accounts and topology are ignored.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _FOREVER = 1e18
 
 
 class Waiting:
-    """A tree over all jobs of a trace that knows the least nodes and time limit of each part."""
+    """A tree over all jobs of a trace with the least nodes and time limit of each part."""
 
     def __init__(self, jobs: int) -> None:
         """Make room for so many jobs; none waits."""

@@ -26,7 +26,7 @@ class Outcomes:
         self.ended = [0.0] * jobs
         self.where = [Outcome.WAITS] * jobs
         self.refused: Counter[str] = Counter()
-        """Jobs that could run nowhere, by the word of the reason."""
+        """Jobs that could run nowhere, by reason."""
 
     def start(self, job: int, now: float, where: Outcome) -> None:
         """Note that a job runs."""
@@ -43,11 +43,11 @@ class Outcomes:
             self.refused[word] += 1
 
     def waits(self, job: int) -> bool:
-        """Say whether a job has not started and may."""
+        """Return whether a job has not started and still may."""
         return self.where[job] == Outcome.WAITS
 
     def is_over(self, job: int) -> bool:
-        """Say whether a job has ended, or never will run."""
+        """Return whether a job has ended, or never will run."""
         return self.where[job] == Outcome.REFUSED or self.ended[job] > 0
 
     def wait(self, job: int) -> float:

@@ -52,11 +52,11 @@ class CloudUse(msgspec.Struct, frozen=True, kw_only=True):
     peak_usd_per_day: float | None
     """Of the dearest day (UTC)."""
     stayed: dict[str, int]
-    """Jobs that had waited long enough and ran at home, by what last spoke against the move."""
+    """Jobs that had waited long enough and ran at home, by the last reason against the move."""
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True):
-    """A replay with the policy, beside the same trace without it."""
+    """A replay with the policy, and the same trace without it."""
 
     trace: str
     partition: str
@@ -72,16 +72,16 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudUse | None
     """None: the partition's jobs don't spill."""
     refused: dict[str, int]
-    """Jobs that could run nowhere, by what speaks against the move; "home": too large for it."""
+    """Jobs that could run nowhere, by the reason against the move; "home": too large for it."""
     left_out: dict[str, int]
     """Lines of the trace that are not replayed, by why."""
     processor: str
     processors_per_node: int
     boot_s: float
     cut: int
-    """Jobs that ran longer than they had asked for: they end at their limit here."""
+    """Jobs that ran longer than they had requested: they end at their limit here."""
     unlimited: int
-    """Jobs whose limit the trace doesn't know: their run time stands in."""
+    """Jobs without a limit in the trace: their run time is used."""
 
 
 def simulate(scenario: Scenario, trace: str, left_out: dict[str, int]) -> Simulation:

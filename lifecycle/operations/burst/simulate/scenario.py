@@ -15,14 +15,14 @@ from ..policy import PendingJob, Rule, rule_of
 from .swf import Trace, TraceJob
 
 Processor: TypeAlias = Literal["gpu", "cpu", "node"]
-"""What a trace's processor stands for."""
+"""The resource that a trace's processor represents."""
 BOOT_S = 300.0
-"""How long a rented node takes until it runs jobs, where nobody says (5 min)."""
+"""Default time until a rented node runs jobs (5 min)."""
 _EVERYONE = "*"
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
-    """What neither the spec nor the trace says."""
+    """Values that neither the spec nor the trace gives."""
 
     processor: Processor | None = None
     """None: a GPU where the partition's nodes have some, else a CPU."""
@@ -53,16 +53,16 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[float]
     """Seconds; none is longer than its limit."""
     limits: list[float]
-    """Seconds; the run time itself where the trace knows no limit."""
+    """Seconds; the run time itself where the trace has no limit."""
     nodes: list[int]
     trace_jobs: list[TraceJob]
     cut: int
-    """Jobs that ran longer than they had asked for: they end at their limit here."""
+    """Jobs that ran longer than they had requested: they end at their limit here."""
     unlimited: int
-    """Jobs whose limit the trace doesn't know."""
+    """Jobs without a limit in the trace."""
 
     def pending(self, job: int, eligible: float, *, returned: bool) -> PendingJob:
-        """Tell a job as the policy wants it."""
+        """Return a job as the policy takes it."""
         known = self.trace_jobs[job]
         gpus = self.gpus_per_node
         if gpus and self.processor == "gpu":
@@ -97,9 +97,9 @@ def scenario_of(
         spec: a spec that passed its checks.
         catalog: has the machine types and their prices.
         trace: what is replayed.
-        partition: one of the spec's; the nodes of its pools are taken to be alike, with as many
-            GPUs and CPUs as the smallest has.
-        assumed: what neither says.
+        partition: one of the spec's; the nodes of its pools are assumed to be identical, with as
+            many GPUs and CPUs as the smallest has.
+        assumed: values that neither gives.
     """
     pools = [spec.pools[name] for name in spec.scheduler.partitions[partition].pools]
     home = sum(pool_cost(pool, spec.sites[pool.site], catalog).count for pool in pools)

@@ -1,7 +1,7 @@
 """The cloud's side of a replay: the policy's rounds, and the nodes of jobs that have moved.
 
-The rounds are those of `policy.decide_all`, with what doesn't change kept: a job's lasting reasons
-are looked at once, and the books are carried on instead of being opened again.
+The rounds are those of `policy.decide_all`, with caching: a job's lasting reasons are checked once,
+and the accounts are updated instead of rebuilt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALWAYS = 1e15
 
 
 class _Candidate(NamedTuple):
-    """A job that nothing lasting speaks against."""
+    """A job without a lasting reason against the move."""
 
     staging: Staging
     wanted: RoomRequest
@@ -60,7 +60,7 @@ class Spilling:
         """Whether a job waits for the next day's money."""
         self.returned = 0
         self.stayed: Counter[str] = Counter()
-        """Jobs that had waited long enough and ran at home, by what last spoke against the move."""
+        """Jobs that had waited long enough and ran at home, by the last reason against the move."""
         self.job_node_s = 0.0
         """Seconds that rented nodes ran jobs for, all together."""
         self.lacks_price = False
@@ -85,7 +85,7 @@ class Spilling:
             self._commitments.add(node, Rent(0.0, _ALWAYS, 1, 0.0, idle=True))
 
     def due(self, job: int, eligible: float) -> None:
-        """Let a job that has waited long enough be looked at."""
+        """Queue a job that has waited long enough for a decision."""
         self._pending[job] = self._scenario.pending(job, eligible, returned=False)
         heappush(self._due, (eligible, job))
         self.is_stale = True
@@ -122,7 +122,7 @@ class Spilling:
         return moved
 
     def _may_ever(self, job: int) -> bool:
-        """Say whether nothing lasting speaks against a job; what does is kept."""
+        """Return whether a job has no lasting reason against the move; such a reason is kept."""
         if job in self._candidates:
             return True
         move, staging_s = self._pending[job], self._scenario.staging_s
@@ -155,7 +155,7 @@ class Spilling:
         return ReservedRoom(self._pending[job].id, rent)
 
     def _is_full(self) -> bool:
-        """Say whether not one node more can be had: then nobody needs to be looked at."""
+        """Return whether not one more node is available: then no job needs a check."""
         commitments, rule = self._commitments, self.rule
         if commitments.busy >= rule.target.most:
             return True
@@ -239,12 +239,12 @@ class Spilling:
             self.is_stale = True
 
     def finally_refused(self) -> Iterator[tuple[int, str]]:
-        """Yield (job, word) of those that can't ever move, once each."""
+        """Yield (job, reason) of those that can't ever move, once each."""
         while self._refused:
             yield self._refused.pop()
 
     def still_waiting(self) -> Iterator[tuple[int, str]]:
-        """Yield (job, word) of those that still wait to move when nothing happens any more."""
+        """Yield (job, reason) of those that still wait to move when no events are left."""
         for job in self._pending:
             yield job, self._why.get(job, "turn")
 
@@ -272,7 +272,7 @@ class Cloud:
         self._days: defaultdict[int, float] = defaultdict(float)
 
     def rent(self, count: int, now: float, usd_per_hour: float, ready: float) -> list[int]:
-        """Plan to ask for nodes at a time from which they are paid for; they count from today."""
+        """Schedule a request for nodes at the time from which they are paid for."""
         numbers = list(range(self._next, self._next + count))
         self._next += count
         for number in numbers:
@@ -294,7 +294,7 @@ class Cloud:
             self._days[day] += usd
 
     def is_asked_for(self, number: int, now: float) -> bool:
-        """Say whether a node is paid for by now."""
+        """Return whether a node is already paid for."""
         return self._nodes[number].since <= now
 
     def ready(self, number: int) -> float:

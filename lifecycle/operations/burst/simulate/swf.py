@@ -2,9 +2,8 @@
 
 The format: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html (read 2026-11): comments begin
 with a semicolon, header comments are `; Key: value`; a job is a line of 18 numbers, sorted by
-submit time; -1 stands for what is not known. Times are seconds since the trace began and may be
-fractions. Status 0 failed, 1 completed, 5 cancelled; 2, 3 and 4 mark parts of a job that has a line
-of its own as a whole.
+submit time; -1 means unknown. Times are seconds since the trace began and may be fractions. Status
+0 failed, 1 completed, 5 cancelled; 2, 3 and 4 mark parts of a job that also has a line as a whole.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class TraceJob(NamedTuple):
     run: float
     processors: int
     requested: float | None
-    """Run time that was asked for, in seconds; None: not known."""
+    """Requested run time, in seconds; None: unknown."""
     user: int
     group: int
     queue: int
@@ -69,7 +68,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def begins(self) -> float:
-        """When the trace begins, in seconds since the epoch; 0 where it doesn't say."""
+        """Start of the trace, in seconds since the epoch; 0 where not given."""
         parts = self.header.get("UnixStartTime", "").split()
         return float(parts[0]) if parts and parts[0].isdigit() else 0.0
 

@@ -1,4 +1,4 @@
-"""Slurm's controller as the burst agent sees it: polled by SSH, told by scontrol as root."""
+"""Slurm's controller for the burst agent: polled over SSH, updated by scontrol as root."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class SlurmController:
     def __init__(
         self, session: SshSession, controllers: Sequence[Host], gpu_models: Mapping[str, str]
     ) -> None:
-        """Hold the way there; nothing is asked yet.
+        """Set the connection; nothing is queried yet.
 
         Args:
             session: pins the hosts' keys.
-            controllers: where slurmctld runs or may take over; each answers for the one that works.
+            controllers: where slurmctld runs or may take over; each can be used for the active one.
             gpu_models: GPU type as Slurm has it -> as the spec has it.
         """
         self._session = session
@@ -73,7 +73,7 @@ class SlurmController:
             self._run(shlex.join(["rm", "-f", *files]))
 
     def place(self, addresses: Mapping[str, str]) -> None:
-        """Tell the nodes' addresses."""
+        """Set the nodes' addresses."""
         self._act(
             ["update", f"NodeName={name}", f"NodeAddr={address}", f"NodeHostName={name}"]
             for name, address in sorted(addresses.items())
@@ -84,11 +84,11 @@ class SlurmController:
         self._act([["update", f"NodeName={fold(nodes)}", "State=DOWN", f"Reason={_line(reason)}"]])
 
     def forget(self, nodes: Collection[str]) -> None:
-        """Make the nodes powered down and eligible again, whatever they were on the way to.
+        """Make the nodes powered down and eligible again, whatever their current transition.
 
         A node that is still powering up is powered down first. Seen with Slurm 24.11.5: DOWN while
         POWERING_UP keeps that flag; POWER_DOWN_FORCE and RESUME make it IDLE and POWERING_DOWN, so
-        that it may be asked for after SuspendTimeout; RESUME alone cures ResumeTimeout's `down~`,
+        that it may be requested after SuspendTimeout; RESUME alone clears ResumeTimeout's `down~`,
         and ends POWERING_DOWN at once.
         """
         self._run_each(map(_forget, sorted(nodes)))
@@ -136,9 +136,9 @@ class SlurmController:
             raise refused
 
     def _run(self, script: str, *, limit_s: float = _LIMIT_S) -> str:
-        """Run shell lines as root, given on standard input: a line has no room for a long queue.
+        """Run shell lines as root, from stdin: a command line is too short for a long queue.
 
-        The first controller that can be reached is asked, and from then on that one first.
+        The first reachable controller is used, and from then on it is tried first.
         """
         silent = []
         for here in self._controllers:
@@ -176,7 +176,7 @@ def _forget(name: str) -> list[str]:
 def _not_powering_down(node: str) -> list[str]:
     """Return the shell lines that make a node that powers down a powered down one.
 
-    RESUME would also end a drain: who drained it wants it to stay away.
+    RESUME would also end a drain, which an administrator has set.
     """
     return [
         f"if {_has(node, 'POWERING_DOWN')} && ! {_has(node, 'DRAIN')}; then",
@@ -186,5 +186,5 @@ def _not_powering_down(node: str) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Return a reason as one line without what Slurm's words are split at."""
+    """Return a reason as one line without the characters at which Slurm's output is split."""
     return " ".join(text.replace('"', "'").split())[:_LONGEST]

@@ -1,7 +1,7 @@
-"""What a controller prints for one look, as values.
+"""Parses what a controller prints in one poll.
 
-What users write (a job's comment) stands at the end of its line, and each line begins with a word
-that was made up for this look: nobody can write a line that looks like another.
+What users write (a job's comment) is at the end of its line, and each line begins with a random
+mark of this poll, so that no user can forge a line.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TASKS = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?$")
 
 
 def asking(spool: str, mark: str) -> str:
-    """Return the shell lines that print one look; `mark` begins each line that counts."""
+    """Return the shell lines of one poll; `mark` begins each line of its output."""
     jobs = "|".join((mark, *_COLUMNS))
     more = ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())
     return f"""\
@@ -76,19 +76,19 @@ done
 
 
 class CutShortError(ValueError):
-    """The answer was cut short, or isn't what was asked for."""
+    """The output is truncated, or of another command."""
 
 
 def read(text: str, mark: str, gpu_models: Mapping[str, str]) -> Seen:
-    """Return what a look printed.
+    """Parse the output of one poll.
 
     Args:
-        text: the answer to `asking`.
-        mark: the word of this look.
+        text: the output of `asking`.
+        mark: the mark of this poll.
         gpu_models: GPU type as Slurm has it (h100) -> as the spec has it.
 
     Raises:
-        CutShortError: the answer is not whole.
+        CutShortError: the output is incomplete.
     """
     parts = _parts(text, mark)
     if "end" not in parts or "now" not in parts:
@@ -214,7 +214,7 @@ def _job(
 
 
 def _features(text: str) -> frozenset[str]:
-    """Return the features that all nodes must have; an expression that isn't "and" asks for all."""
+    """Return the features that all nodes must have; an expression without "and" counts as all."""
     return frozenset(re.findall(r"[A-Za-z0-9_.:-]+", "" if text == _NOTHING else text))
 
 

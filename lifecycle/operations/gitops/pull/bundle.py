@@ -118,7 +118,7 @@ def _roles(named: set[str]) -> list[str]:
     return sorted(role for role in found if role_path(role).is_dir())
 
 
-def manifest(  # what a manifest says
+def manifest(  # what a manifest has
     cluster: str,
     bundle: PoolBundle,
     runtime: tuple[str, str],
@@ -200,7 +200,7 @@ def signers(key: bytes, signer: str, namespace: str = NAMESPACE) -> bytes:
 
 _NOT_CARRIED = frozenset({"__pycache__"})
 _NOT_PORTABLE = frozenset({".pyc", ".so", ".pyd"})
-"""Compiled for this machine's Python; the packages in question have pure Python beside them."""
+"""Compiled for this machine's Python; these packages also have pure Python versions."""
 
 
 def files_below(root: Path, at: str) -> dict[str, tuple[bytes, bool]]:
@@ -265,7 +265,7 @@ def runtime(cache: Path) -> bytes:
     files: dict[str, tuple[bytes, bool]] = {}
     for package, name in _PACKAGES.items():
         files |= files_below(_folder(package), package)
-        # Ansible asks importlib.metadata for versions, and that is where it looks.
+        # Ansible reads versions through importlib.metadata, which searches there.
         about = (distribution(name).read_text("METADATA") or "").encode()
         folder = f"{name.replace('-', '_').lower()}-{version(name)}.dist-info"
         files[f"{folder}/METADATA"] = (about, False)

@@ -26,18 +26,18 @@ SERIAL_KEY = "converge/serial"
 """In the state: the number of what was last published. A node takes no smaller one again."""
 
 _FIRST_CONTACT = frozenset({"base", "package_sources", "package_mirror"})
-"""Roles that a node needs before it can look after itself, beside those with a secret."""
+"""Roles that a node needs before it can converge itself, in addition to those with a secret."""
 
 
 def pushed_and_pulled(
     pending: Pending, inventory: ClusterInventory, stamps: Mapping[str, Mapping[str, str]]
 ) -> tuple[Pending, frozenset[str]]:
-    """Return what is pushed over SSH, and the nodes that have more to do by themselves.
+    """Return what is pushed over SSH, and the nodes that have further steps to run themselves.
 
     Controllers and logins are pushed to. A compute node that serves jobs gets only what a bundle
     can't bring: steps with a secret, and the rest of a role whose step with a secret it never had,
-    for that builds on the rest. One that has never joined also gets what it needs before it can
-    look after itself.
+    which depends on the rest. One that has never joined also gets what it needs before it can
+    converge itself.
     """
     compute = {host.name for host in inventory.hosts if host.role == "compute"}
     secret: dict[str, set[str]] = {}
@@ -82,7 +82,7 @@ class PullWork:
         self._session = session
         self._report = report
 
-    def converge(  # noqa: PLR0917  # as converge.run.converge, which it stands for
+    def converge(  # noqa: PLR0917  # as converge.run.converge, which it replaces
         self,
         pending: Pending,
         inventory: ClusterInventory,

@@ -1,4 +1,4 @@
-"""`up` while nodes converge themselves: looks at the reports until each has ended."""
+"""`up` while nodes converge themselves: polls their reports until each has ended."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ....nodes.ssh import Unreachable
 from .reports import NOTHING, Report, Reports
 
 POLL_S = 2.0
-"""Seconds between two looks; each is one SSH exec on the controller."""
+"""Seconds between two polls; each is one SSH exec on the controller."""
 SILENT_S = 300.0
-"""Seconds after which a node that has not looked at what was published is called silent: it looks
+"""Seconds after which a node that has not fetched the published bundle counts as silent: it polls
 every minute."""
 CHANGING_S = 3600.0
-"""Seconds that a node may take for its steps, beside its wait for running jobs."""
+"""Seconds that a node may take for its steps, in addition to its wait for running jobs."""
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """How it ended, node by node; who is in none of them is as the spec says."""
+    """The result, node by node; a node in no field matches the spec."""
 
     failures: dict[str, StepFailure]
     held: dict[str, str]
-    """Node -> why it serves on unchanged; its change goes on when it is free."""
+    """Node -> why it continues unchanged; its change is made when it is free."""
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """The world as the follower sees it; tests put their own in."""
+    """Clock and sleep of the follower; tests replace them."""
 
     observe: Callable[[], Reports | Unreachable]
     now: Callable[[], float] = time.monotonic
@@ -54,11 +54,11 @@ def follow(  # noqa: PLR0917  # what is followed, and how
 
     Args:
         hosts: node -> host, those with something to do.
-        spec: says how long jobs are waited for.
+        spec: has the time to wait for jobs.
         serial: what they are to reach.
         published: when, in seconds since 1970 by the controller's clock.
         observe: reads the reports.
-        report: hears when another has ended, or what is waited for.
+        report: called when another node has ended, or with what is waited for.
     """
     return Follow(hosts, spec, serial, published, Ask(observe), report).through()
 
@@ -75,7 +75,7 @@ class Follow:
         ask: Ask,
         report: Reporter,
     ) -> None:
-        """Begin; nothing is asked yet."""
+        """Start; nothing is queried yet."""
         self._hosts = hosts
         self._spec = spec
         self._serial = serial
@@ -89,11 +89,11 @@ class Follow:
         self._why: dict[str, str] = {}
         """Node -> what it waits for."""
         self._silent = ""
-        """Why no waiting node gets its turn; "" where the collector can ask for it."""
+        """Why no waiting node gets its turn; "" where the collector can drain nodes."""
         self._reported = ""
 
     def through(self) -> Followed:
-        """Look until nobody is open any more."""
+        """Poll until no node is open any more."""
         while self._open:
             answer = self._ask.observe()
             late = self._ask.now() - self._began
@@ -116,7 +116,7 @@ class Follow:
         return self._hosts[name].pool
 
     def _judge(self, name: str, report: Report | None, late: float, unreachable: str) -> None:
-        """Take a node off the list when its report says how it ended, or it is too late."""
+        """Remove a node from the list when its report has a result, or it is too late."""
         self._why.pop(name, None)
         if report is None or report.received < self._published or report.serial < self._serial:
             if (

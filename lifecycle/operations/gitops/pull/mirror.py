@@ -45,7 +45,7 @@ class MirrorFolder:
     """The folder of the first controller that the nodes pull from."""
 
     def __init__(self, session: SshSession, controller: Host) -> None:
-        """Hold the way there; nothing is asked yet."""
+        """Set the connection; nothing is queried yet."""
         self._session = session
         self._controller = controller
 
@@ -75,10 +75,10 @@ class MirrorFolder:
         return int(answer.split()[-1])
 
     def withdraw(self) -> None:
-        """Publish nothing any more, so that nodes which still look leave themselves alone.
+        """Stop publishing, so that nodes which still poll change nothing.
 
         Raises:
-            LifecycleError: the controller doesn't do it.
+            LifecycleError: that fails on the controller.
         """
         self._run(_WITHDRAW)
 

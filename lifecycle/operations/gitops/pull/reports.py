@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 DIRECTORY = "/var/lib/gcluster/reports"
 """On the controller: NODE.json, the newest report of each; POOL.stopped where too many failed;
-collector.silent while Slurm refuses what the collector asks."""
+collector.silent while Slurm refuses the collector's requests."""
 
 # Nodes of a pool carry the same stamps, so their reports shrink to a hundredth.
 _READ = (
@@ -36,7 +36,7 @@ _MISSED = 3
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One node, as it says itself."""
+    """The report of one node."""
 
     node: str
     pool: str
@@ -62,7 +62,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 class Silent(msgspec.Struct, frozen=True):
-    """Why the collector can't ask Slurm for nodes."""
+    """Why the collector can't have Slurm drain nodes."""
 
     reason: str
 
@@ -75,7 +75,7 @@ class Reports(msgspec.Struct, frozen=True):
     nodes: dict[str, Report]
     stopped: dict[str, Stopped]
     silent: str = ""
-    """Why no node is asked of Slurm; "" where the collector can ask."""
+    """Why Slurm drains no node; "" where the collector can request it."""
 
     def fresh(self, host: Host) -> Report | None:
         """Return a host's report if it is recent, and of the machine that has this name now."""
@@ -90,7 +90,7 @@ NOTHING = Reports(now=0, nodes={}, stopped={})
 
 
 def read_reports(session: SshSession, controller: Host) -> Reports | Unreachable:
-    """Ask the controller for all reports; a cluster without a collector has none."""
+    """Read all reports from the controller; a cluster without a collector has none."""
     answer = session.run(controller, _READ, timeout_s=_LIMIT_S)
     if isinstance(answer, Unreachable):
         return answer
@@ -120,7 +120,7 @@ def _decoded(lines: bytes, kind: type[T]) -> Iterator[T]:
         try:
             yield decoder.decode(line)
         except msgspec.DecodeError:
-            continue  # no report of ours: the node is asked itself
+            continue  # no report of ours: the node itself is queried
 
 
 def read_reported_stamps(
