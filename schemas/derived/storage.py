@@ -143,6 +143,17 @@ class Mounts:
         return pools
 
 
+def own_disks(spec: ClusterSpec) -> dict[str, str]:
+    """Return pool -> the storage that its nodes' own disks are, where the spec has one for them."""
+    mounts = Mounts(spec.storage, spec.pools)
+    return {
+        pool: name
+        for name, storage in spec.storage.items()
+        if isinstance(storage, ScratchStorage)
+        for pool in mounts.mounted_by(name)
+    }
+
+
 def is_on_volume(spec: ClusterSpec, name: str) -> bool:
     """Say whether what a pool's host serves lies on a disk of its own, which the cloud keeps."""
     storage = spec.storage[name]

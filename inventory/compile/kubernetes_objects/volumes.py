@@ -22,6 +22,7 @@ from ...hosts import AFTER_APPLY
 from ..steps import Json
 from ..storage.file_services import connections, export_of, vendor_options
 from ..storage.lustre import lustre_device
+from .devices.disks import striped_class
 from .facts import KubernetesFacts
 from .nodes import POOL
 from .objects import DOMAIN, Object, new
@@ -332,7 +333,9 @@ def _classes(facts: KubernetesFacts) -> list[Object]:
     if has_local_volumes(facts):
         made.append(_class(LOCAL_CLASS, LOCAL_PROVISIONER, {}, waits=True, keeps=False))
     for name, storage in sorted(facts.spec.storage.items()):
-        if isinstance(storage, NfsStorage) and not storage.read_only:
+        if isinstance(storage, ScratchStorage) and facts.scheduler.control_plane == "aks":
+            made.append(striped_class(name, _mounting(facts, name)))
+        elif isinstance(storage, NfsStorage) and not storage.read_only:
             server = nfs_server(facts, storage)
             share = storage.export or mount_point(storage)
             if server:
@@ -352,7 +355,8 @@ def _classes(facts: KubernetesFacts) -> list[Object]:
 
 def has_local_volumes(facts: KubernetesFacts) -> bool:
     """Whether volumes are made on nodes: on their scratch disks, and on nodes made here."""
-    scratch = any(isinstance(one, ScratchStorage) for one in facts.spec.storage.values())
+    own = facts.scheduler.control_plane == "self"
+    scratch = own and any(isinstance(s, ScratchStorage) for s in facts.spec.storage.values())
     return scratch or all(site.is_made_here for site in facts.spec.sites.values())
 
 

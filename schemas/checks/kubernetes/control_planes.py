@@ -275,13 +275,15 @@ def managed_gpus_unknown(context: CheckContext) -> Iterator[Finding]:
 def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
     """No role runs on nodes of eks, gke and aks: they mount by CSI drivers, not by our clients.
 
-    So Lustre of one's own, GPFS and arrays of local disks are for control planes of one's own.
+    So Lustre of one's own and GPFS are for control planes of one's own. Local disks are striped by
+    EKS' and GKE's nodes and by Azure Container Storage: for pods, whose data they then are, in one
+    storage a pool, of machines of which the catalog knows how large the disks are.
     """
     kubernetes = _managed(context)
     for name, storage in context.storage.items() if kubernetes is not None else ():
         own = isinstance(storage, LustreStorage) and bool(storage.mgs or storage.servers)
         own |= isinstance(storage, ObjectStorage) and _is_gkes_bucket(storage, kubernetes)
-        if kubernetes is not None and (own or isinstance(storage, GpfsStorage | ScratchStorage)):
+        if kubernetes is not None and (own or isinstance(storage, GpfsStorage)):
             yield Finding(
                 summary=f'storage "{name}" is mounted by the nodes themselves, which '
                 f"{kubernetes.control_plane} sets up",
@@ -289,6 +291,37 @@ def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
                 hint="use a managed file system, NFS or a bucket, or control_plane: self",
                 relies_on=(_PLANE, ("storage", name)),
             )
+    if kubernetes is not None and context.mounts.are_certain:
+        yield from _local_disks(context, kubernetes)
+
+
+def _local_disks(context: CheckContext, kubernetes: KubernetesScheduler) -> Iterator[Finding]:
+    """Yield pools whose disks are two storages, or whose machines have unknown disks."""
+    first: dict[str, str] = {}
+    for name, storage in context.storage.items():
+        asked = context.mounts.mounted_by(name) if isinstance(storage, ScratchStorage) else ()
+        for pool in [one for one in asked if context.pools[one].role == "compute"]:
+            path: PathTuple = ("storage", name)
+            machine = context.machine(context.pools[pool])
+            if first.setdefault(pool, name) != name:
+                yield Finding(
+                    summary=f'the disks of pool "{pool}" are storage "{first[pool]}" already: '
+                    f"nodes of {kubernetes.control_plane} have one array",
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {name}, or name pools of its own: pools: [...]",
+                    relies_on=(_PLANE, path, ("storage", first[pool])),
+                )
+            elif machine is not None and machine.nvme_gb is None:
+                yield Finding(
+                    summary=f'storage "{name}": it is unknown which local disks {machine.name} '
+                    f"(pool {pool}) has",
+                    path=path,
+                    at_key=True,
+                    hint=f"write nvme_gb: {machine.name}'s in the file under catalog, or name "
+                    "pools of other machines: pools: [...]",
+                    relies_on=(_PLANE, path, ("pools", pool, "machine"), ("catalog",)),
+                )
 
 
 def _is_gkes_bucket(storage: ObjectStorage, kubernetes: KubernetesScheduler | None) -> bool:

@@ -16,6 +16,7 @@ from ...spec import (
     ObjectStorage,
     Pool,
     Rdma,
+    ScratchStorage,
     Software,
     Tuning,
     User,
@@ -115,6 +116,11 @@ def _of_storage(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
             yield ("storage", name, "tunables"), ""
         if isinstance(storage, LustreStorage) and storage.efa and not storage.is_made:
             yield ("storage", name, "efa"), "remove efa: the nodes' image sets their client up"
+        if isinstance(storage, ScratchStorage) and storage.devices:
+            yield (
+                ("storage", name, "devices"),
+                "remove devices: all of a node's local disks are one array",
+            )
         if isinstance(storage, ObjectStorage) and storage.cache is not None:
             yield ("storage", name, "cache"), ""
 

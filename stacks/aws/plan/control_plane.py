@@ -6,6 +6,7 @@ import ipaddress
 
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_release
+from ....schemas.derived.storage import own_disks
 from ....schemas.spec import AwsSite, ClusterSpec, Pool
 from ...pulumi.plan import architecture_of, identities, managed_kubernetes, site_names, site_of
 from .facts import facts
@@ -48,6 +49,7 @@ def control_plane_plan(
         cidrs=_two(reserved) if reserved else (),
         identities=identities(kubernetes),
         groups=groups,
+        striped=frozenset(own_disks(spec)),
     )
 
 

@@ -11,6 +11,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.catalog.model.machine import slices_of
 from ....schemas.derived.control_planes import gpu_sharing
 from ....schemas.derived.eks_groups import ENABLED, GPU_LABEL, HINT, OWNED, eks_pools
+from ....schemas.derived.storage import own_disks
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...pulumi.names import Names
 from ...pulumi.plan import disk_gib, elastic_labels, elastic_taints
@@ -57,6 +58,8 @@ def _group(
     pool = spec.pools[name]
     machine = machine_of(pool, catalog)
     gib = disk_gib(pool, facts().root_disk_gib)
+    if name in own_disks(spec) and machine is not None and machine.nvme_gb:
+        gib = int(machine.nvme_gb * 1e9 / 2**30)
     labels = elastic_labels(spec, name) | _own_labels(name, pool.machine)
     resources = {"ephemeral-storage": f"{gib * _DISK_SHARE // 100}Gi"}
     if machine is not None and machine.gpu is not None:

@@ -218,6 +218,8 @@ class EksPlan(Plan, frozen=True):
     """Accounts with the ARN of the role that their pods have."""
     groups: dict[str, EksGroupPlan]
     """Elastic pool -> its nodes beyond those that are always there."""
+    striped: frozenset[str]
+    """Pools whose nodes' own disks are one array, on which images and pods' data lie."""
 
 
 class EksGroupPlan(Plan, frozen=True):

@@ -139,12 +139,14 @@ def node_config(
     plan: EksPlan,
     labels: dict[str, str],
     taints: Sequence[NodeTaint] = (),
+    *,
+    striped: bool = False,
 ) -> pulumi.Output[str]:
     """Return what tells EKS' image which cluster to join."""
     known = pulumi.Output.all(plane.cluster_name, plane.endpoint, plane.authority)
     return known.apply(
         lambda found: node_config_text(
-            found[0], found[1], found[2], plan.service_cidr, labels, taints
+            found[0], found[1], found[2], plan.service_cidr, labels, taints, striped=striped
         )
     )
 
@@ -156,10 +158,15 @@ def node_config_text(  # noqa: PLR0917  # as nodeadm has them
     cidr: str,
     labels: dict[str, str],
     taints: Sequence[NodeTaint] = (),
+    *,
+    striped: bool = False,
 ) -> str:
     """Return a NodeConfig of EKS' nodeadm.
 
-    Fields as in awslabs.github.io/amazon-eks-ami/nodeadm (November 2026). JSON is YAML.
+    Fields as in awslabs.github.io/amazon-eks-ami/nodeadm (November 2026). JSON is YAML. Striped,
+    all local NVMe disks are one RAID 0 with XFS before kubelet starts, and /var/lib/kubelet,
+    /var/lib/containerd and /var/log/pods lie on it (awslabs/amazon-eks-ami,
+    templates/shared/runtime/bin/setup-local-disks; read 2026-11).
     """
     flags = ["--node-labels=" + ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
     if taints:
@@ -175,6 +182,7 @@ def node_config_text(  # noqa: PLR0917  # as nodeadm has them
         "cluster": cluster,
         "kubelet": {"flags": flags},
         "containerd": {"baseRuntimeSpec": {"process": {"rlimits": _LIMITS}}},
+        **({"instance": {"localStorage": {"strategy": "RAID0"}}} if striped else {}),
     }
     return json.dumps({"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
 

@@ -257,7 +257,8 @@ class _Site(SiteProgram[SitePlan]):
         if plane is None or plan is None or not pool.joins_eks:
             return cloud_init.encoded(text)
         labels = {"gcluster.local/pool": pool.name} if group is None else group.labels
-        answer = node_config(plane, plan, labels, () if group is None else group.taints)
+        taints = () if group is None else group.taints
+        answer = node_config(plane, plan, labels, taints, striped=pool.name in plan.striped)
         return answer.apply(
             lambda user_data: cloud_init.encoded(cloud_init.with_node_config(user_data, text))
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ....schemas.derived.control_planes import managed_release
+from ....schemas.derived.storage import own_disks
 from ....schemas.spec import AzureSite, ClusterSpec, NodeTaint
 from ...pulumi.names import Limit, shortened
 from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
@@ -45,6 +46,8 @@ class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose nodes are for the cluster's own pods."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
+    striped: frozenset[str]
+    """Pools whose nodes' own disks Azure Container Storage stripes volumes over."""
     identities: tuple[tuple[str, str], ...]
     """Accounts with the resource id of the managed identity that their pods are."""
 
@@ -70,6 +73,7 @@ def control_plane_plan(
         taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         system=frozenset(name for name in machines if not spec.pools[name].runs_jobs),
         pools=frozenset(machines),
+        striped=frozenset(own_disks(spec)) & frozenset(machines),
         identities=identities(kubernetes),
     )
 

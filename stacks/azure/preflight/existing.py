@@ -124,6 +124,9 @@ def check_registered(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     services = ["Microsoft.Compute", "Microsoft.Network", "Microsoft.ManagedIdentity"]
     services += ["Microsoft.StorageCache"] if plan.storage.file_systems else []
     services += ["Microsoft.Storage"] if plan.storage.accounts or plan.storage.shares else []
+    aks = plan.control_plane
+    services += ["Microsoft.ContainerService"] if aks is not None else []
+    services += ["Microsoft.KubernetesConfiguration"] if aks is not None and aks.striped else []
     for service in services:
         path = f"/subscriptions/{plan.subscription}/providers/{service}"
         state = api.get(_Registration, path, _PROVIDERS).registration_state

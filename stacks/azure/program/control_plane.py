@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
-from pulumi_azure_native import authorization, containerservice, managedidentity, network
+from pulumi_azure_native import (
+    authorization,
+    containerservice,
+    kubernetesconfiguration,
+    managedidentity,
+)
 
-from ....schemas.derived.control_planes import API_PORT
 from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
 from ...pulumi.plan import ACCOUNTS_SERVICE_ACCOUNT
@@ -120,6 +123,8 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self.cluster_name = made.name
         self._identities(args, made)
+        if plan.striped:
+            self._container_storage(args, made)
         authorization.RoleAssignment(
             args.names("aks-admin"),
             principal_id=authorization.get_client_config_output(
@@ -140,6 +145,32 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self.endpoint = answer.apply(lambda text: read_kubeconfig(text)[0])
         self.authority = answer.apply(lambda text: read_kubeconfig(text)[1])
+
+    def _container_storage(
+        self, args: ControlPlaneArgs, made: containerservice.ManagedCluster
+    ) -> None:
+        """Add Azure Container Storage 2, whose driver stripes volumes over a node's own disks.
+
+        AKS' own nodes leave those disks alone (learn.microsoft.com/azure/aks/
+        best-practices-storage-nvme). Name and type are those of `az aks update
+        --enable-azure-container-storage` (Azure/azure-cli, acs/azurecontainerstorage/_consts.py;
+        both read 2026-11).
+        """
+        kubernetesconfiguration.Extension(
+            args.names("aks-storage"),
+            resource_group_name=args.resource_group,
+            cluster_rp="Microsoft.ContainerService",
+            cluster_resource_name="managedClusters",
+            cluster_name=made.name,
+            extension_name="acstor",
+            extension_type="microsoft.azurecontainerstoragev2",
+            auto_upgrade_minor_version=True,
+            release_train="stable",
+            scope=kubernetesconfiguration.ScopeArgs(
+                cluster=kubernetesconfiguration.ScopeClusterArgs(release_namespace="kube-system")
+            ),
+            opts=self.child(),
+        )
 
     def _identities(self, args: ControlPlaneArgs, made: containerservice.ManagedCluster) -> None:
         """Let accounts' pods be the managed identities that the spec names.
@@ -242,6 +273,8 @@ class AksPool(Component[AksPoolArgs]):
             os_type="Linux",
             os_sku="Ubuntu",
             os_disk_size_gb=pool.disk_gib,
+            # An ephemeral one would take one of the node's own disks.
+            os_disk_type="Managed" if pool.name in args.plan.striped else None,
             vnet_subnet_id=args.subnet_id,
             availability_zones=[option.zone] if option.zone else None,
             gpu_profile=containerservice.GPUProfileArgs(driver=args.plan.driver)
@@ -262,32 +295,6 @@ class AksPool(Component[AksPoolArgs]):
             # How many there are is the autoscaler's to say.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["count"] if grows else [])),
         ).id
-
-
-def balancer_address(
-    here: SiteProgram[SitePlan], group: pulumi.Output[str], network: Network, machines: Machines
-) -> pulumi.Output[str]:
-    """Make the load balancer before a site's controllers, and return its address."""
-    plan = here.plan
-    hosts = [host for p in plan.pools if p.role == "controller" for host in p.nodes]
-    made = here.make(
-        ApiBalancer,
-        "api",
-        ApiBalancerArgs(
-            names=here.plan.names,
-            region=plan.region,
-            subscription=plan.subscription,
-            resource_group=group,
-            subnet_id=network.subnet_ids["compute"],
-            vnet_id=network.vnet_id,
-            addresses={
-                host: machines.named[host].private_address
-                for host in hosts
-                if host in machines.named
-            },
-        ),
-    )
-    return made.address
 
 
 def make_managed(
@@ -342,104 +349,3 @@ def make_managed(
         "control-plane",
         {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
     )
-
-
-_PART = "api"
-"""What its only frontend, group of servers and probe are called."""
-_IDLE_MIN = 30
-"""Minutes that a silent connection stays, the most that there is: watches may say nothing."""
-
-
-class ApiBalancerArgs(Args, frozen=True, kw_only=True):
-    """What the load balancer is made from."""
-
-    names: Names
-    region: str
-    subscription: str
-    resource_group: pulumi.Input[str]
-    subnet_id: pulumi.Input[str]
-    vnet_id: pulumi.Input[str]
-    addresses: Mapping[str, pulumi.Input[str]]
-    """Control plane -> private address."""
-
-
-class ApiBalancer(Component[ApiBalancerArgs]):
-    """A standard load balancer without an address outside.
-
-    A machine behind it that is handed to itself gets no answer (learn.microsoft.com, "Troubleshoot
-    Azure Load Balancer: backend traffic from the same VM", November 2026): so control planes call
-    themselves by that name once they serve, which the role kubernetes sees to.
-    """
-
-    kind = "azure:ApiBalancer"
-    address: pulumi.Output[str]
-
-    def build(self, args: ApiBalancerArgs) -> None:
-        """Make it, with its rule."""
-        name = args.names("api")
-        head = pulumi.Output.concat(
-            f"/subscriptions/{args.subscription}/resourceGroups/",
-            args.resource_group,
-            f"/providers/Microsoft.Network/loadBalancers/{name}",
-        )
-
-        def part(kind: str) -> network.SubResourceArgs:
-            return network.SubResourceArgs(id=pulumi.Output.concat(head, f"/{kind}/{_PART}"))
-
-        made = network.LoadBalancer(
-            name,
-            load_balancer_name=name,
-            resource_group_name=args.resource_group,
-            location=args.region,
-            sku=network.LoadBalancerSkuArgs(name="Standard"),
-            frontend_ip_configurations=[
-                network.FrontendIPConfigurationArgs(
-                    name=_PART,
-                    private_ip_allocation_method="Dynamic",
-                    subnet=network.SubnetArgs(id=args.subnet_id),
-                )
-            ],
-            backend_address_pools=[self._servers(args)],
-            probes=[
-                network.ProbeArgs(
-                    name=_PART,
-                    protocol="Https",
-                    port=API_PORT,
-                    request_path="/readyz",
-                    interval_in_seconds=5,
-                    probe_threshold=2,
-                )
-            ],
-            load_balancing_rules=[
-                network.LoadBalancingRuleArgs(
-                    name=_PART,
-                    protocol="Tcp",
-                    frontend_port=API_PORT,
-                    backend_port=API_PORT,
-                    idle_timeout_in_minutes=_IDLE_MIN,
-                    enable_tcp_reset=True,
-                    disable_outbound_snat=True,
-                    frontend_ip_configuration=part("frontendIPConfigurations"),
-                    backend_address_pool=part("backendAddressPools"),
-                    probe=part("probes"),
-                )
-            ],
-            opts=self.child(),
-        )
-        self.address = made.frontend_ip_configurations.apply(
-            lambda parts: (parts[0].private_ip_address or "") if parts else ""
-        )
-
-    def _servers(self, args: ApiBalancerArgs) -> network.BackendAddressPoolArgs:
-        """Return the servers by their addresses: their machines are made as if there were none."""
-        return network.BackendAddressPoolArgs(
-            name=_PART,
-            load_balancer_backend_addresses=[
-                network.LoadBalancerBackendAddressArgs(
-                    name=host,
-                    ip_address=address,
-                    virtual_network=network.SubResourceArgs(id=args.vnet_id),
-                )
-                for host, address in args.addresses.items()
-            ],
-        )

@@ -18,13 +18,13 @@ from ...pulumi.recording.monitor import Answers
 from ..plan.identifiers import parse
 from ..plan.layout import site_plan
 from ..plan.types import LiveState, SitePlan
+from .balancer import balancer_address
 from .budget import Alarm, AlarmArgs
 from .control_plane import (
     CREDENTIALS,
     LOGIN,
     RECORDED_CREDENTIALS,
     RECORDED_LOGIN,
-    balancer_address,
     make_managed,
 )
 from .data import Data

@@ -10,6 +10,7 @@ import msgspec
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import gpu_sharing, managed_release, provisioning_class
+from ....schemas.derived.storage import own_disks
 from ....schemas.spec import ClusterSpec, GcpSite, NodeTaint
 from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 from .facts import facts
@@ -47,6 +48,8 @@ class GkePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose machines are nodes of it."""
     queued: frozenset[str]
     """Pools whose nodes come by Kueue's ProvisioningRequests alone."""
+    local_ssds: dict[str, int]
+    """Pool -> local SSDs of a node, where images and pods' data lie on them."""
     identities: tuple[tuple[str, str], ...]
     """Accounts with the e-mail of the service account that their pods are."""
 
@@ -84,8 +87,24 @@ def control_plane_plan(
         queued=frozenset(
             pool.name for pool in nodes if provisioning_class(kubernetes, spec.pools[pool.name])
         ),
+        local_ssds=_local_ssds(spec, nodes, catalog),
         identities=identities(kubernetes),
     )
+
+
+_SSD_GB = 375 * 2**30 / 1e9
+"""Of one local SSD (Compute Engine, "About Local SSD disks"): a3-ultragpu-8g has 32 of them."""
+
+
+def _local_ssds(spec: ClusterSpec, nodes: list[PoolPlan], catalog: Catalog) -> dict[str, int]:
+    """Return pool -> local SSDs of a node, for the pools whose disks the spec asks for."""
+    asked = own_disks(spec)
+    known = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
+    return {
+        name: round(machine.nvme_gb / _SSD_GB)
+        for name, machine in known.items()
+        if name in asked and machine is not None and machine.nvme_gb
+    }
 
 
 def _services(cidr: str) -> str:

@@ -282,6 +282,7 @@ def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePool
         flex_start=option.market == "flex-start" or None,
         max_run_duration=None if option.run_seconds is None else f"{option.run_seconds}s",
         reservation_affinity=_affinity(option, args.project),
+        ephemeral_storage_local_ssd_config=_local_ssds(args.plan.local_ssds.get(pool.name, 0)),
         gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
         guest_accelerators=None if gpus is None else [_accelerator(gpus, args.plan)],
         labels=labels,
@@ -298,6 +299,15 @@ def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePool
             mode="GKE_METADATA"
         ),
     )
+
+
+def _local_ssds(
+    count: int,
+) -> gcp.container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs | None:
+    """Return what puts images and pods' data on a node's local SSDs, striped; None: not asked."""
+    if not count:
+        return None
+    return gcp.container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs(local_ssd_count=count)
 
 
 _EFFECTS = {

@@ -10,7 +10,10 @@ import yaml
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.devices.fabric import fabric_access
+from gcluster.inventory.compile.kubernetes_objects.jobs.templates import templates
 from gcluster.inventory.compile.kubernetes_objects.queues import configuration
+from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
+from gcluster.schemas.load import load_text
 
 from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
 from .strict import mistakes
@@ -123,3 +126,94 @@ def test_jobs_of_other_kinds_are_there_where_their_add_ons_are() -> None:
     named = set(spec_of("campus").scheduler.addons)  # type: ignore[union-attr]  # Kubernetes'
     assert ("JobSet" in kinds, "MPIJob" in kinds) == ("jobset" in named, "mpi-operator" in named)
     assert {made["kind"] for _, made in templates_of("cloud")} == {"Service", "Job"}
+
+
+_DISKS = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {SITE}}
+pools:
+  train: {site: here, machine: MACHINE, count: 2}
+  cpus: {site: here, machine: PLAIN, count: 2}
+storage: {scratch: {type: local-nvme, mount: /scratch, format: true, pools: [train]}}
+scheduler:
+  type: kubernetes
+  control_plane: PLANE
+  gpu: {driver: DRIVER}
+  partitions: {train: {pools: [train]}, cpus: {pools: [cpus]}}
+smoke: {allreduce: {image: "registry.example.edu/allreduce:1.4"}}
+"""
+_AZURE = "provider: azure, subscription: 00000000-0000-0000-0000-000000000001, region: eastus"
+_EKS = {
+    "SITE": "provider: aws, region: us-east-1, zone_id: use1-az4",
+    "MACHINE": "p5.48xlarge",
+    "PLAIN": "m7i.xlarge",
+    "PLANE": "eks",
+    "DRIVER": "host",
+}
+_GKE = _EKS | {
+    "SITE": "provider: gcp, project: acme, region: us-central1, zone: us-central1-a",
+    "MACHINE": "a3-megagpu-8g",
+    "PLAIN": "n2-standard-8",
+    "PLANE": "gke",
+}
+_AKS = {
+    "SITE": f"{_AZURE}, zone: '1'",
+    "MACHINE": "Standard_ND96isr_H100_v5",
+    "PLAIN": "Standard_D8s_v5",
+    "PLANE": "aks",
+    "DRIVER": "container",
+}
+"""As learn.microsoft.com/azure/storage/container-storage/use-container-storage-with-local-disk."""
+
+
+@pytest.mark.parametrize(
+    ("cloud", "source"),
+    [
+        (_EKS, {"emptyDir": {}}),
+        (_GKE, {"emptyDir": {}}),
+        (
+            _AKS,
+            {
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": {
+                            "accessModes": ["ReadWriteOnce"],
+                            "storageClassName": "scratch",
+                            "resources": {"requests": {"storage": "25804Gi"}},
+                        }
+                    }
+                }
+            },
+        ),
+    ],
+    ids=["eks", "gke", "aks"],
+)
+def test_a_job_finds_its_nodes_own_disks_where_the_spec_mounts_them(
+    cloud: dict[str, str], source: dict[str, Any]
+) -> None:
+    text = _DISKS
+    for word, value in cloud.items():
+        text = text.replace(word, value)
+    spec = load_text(text).spec
+    assert spec is not None, load_text(text).diagnostics
+    facts = facts_of(spec)
+    made = templates(facts)
+    pod = made["train"]["torchrun"][1]["spec"]["template"]["spec"]
+    assert {"name": "disks", **source} in pod["volumes"]
+    assert {"name": "disks", "mountPath": "/scratch"} in pod["containers"][0]["volumeMounts"]
+    other = made["cpus"]["torchrun"][1]["spec"]["template"]["spec"]
+    assert "disks" not in {one["name"] for one in other["volumes"]}
+    assert mistakes(made["train"]["torchrun"][1], facts.release) == []
+    classes = {one["provisioner"]: one for one in storage_classes(facts)}
+    assert "rancher.io/local-path" not in classes
+    if cloud is _AKS:
+        own = classes["localdisk.csi.acstor.io"]
+        assert (own["metadata"]["name"], own["volumeBindingMode"]) == (
+            "scratch",
+            "WaitForFirstConsumer",
+        )
+        where = own["metadata"]["annotations"]["storageoperator.acstor.io/nodeAffinity"]
+        assert '"values": ["train"]' in where
+    else:
+        assert "localdisk.csi.acstor.io" not in classes

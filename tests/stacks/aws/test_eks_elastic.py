@@ -123,10 +123,15 @@ def test_what_the_autoscaler_is_told_of_a_node_is_what_its_kubelet_says(
     asked: list[tuple[dict[str, str], Sequence[NodeTaint]]] = []
 
     def noted(
-        plane: ControlPlane, plan: EksPlan, labels: dict[str, str], taints: Sequence[NodeTaint] = ()
+        plane: ControlPlane,
+        plan: EksPlan,
+        labels: dict[str, str],
+        taints: Sequence[NodeTaint] = (),
+        *,
+        striped: bool,
     ) -> pulumi.Output[str]:
         asked.append((labels, taints))
-        return node_config(plane, plan, labels, taints)
+        return node_config(plane, plan, labels, taints, striped=striped)
 
     monkeypatch.setattr(program, "node_config", noted)
     record_site(loaded(), "east", load_catalog())
@@ -227,3 +232,30 @@ def test_a_cluster_of_fixed_pools_has_no_autoscaler() -> None:
     assert graph.of_type("Group") == graph.of_type("PodIdentityAssociation") == ()
     names = {one.addon.name for one in chosen_addons(facts(fixed))}
     assert not names & {"cluster-autoscaler", "provisioning-requests"}
+
+
+def test_own_disks_are_striped_before_kubelet_starts_and_are_the_hint_of_the_next_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """awslabs/amazon-eks-ami, nodeadm/api/v1alpha1/nodeconfig_types.go (read 2026-11)."""
+    asked: dict[str, set[bool]] = {}
+
+    def noted(
+        plane: ControlPlane, plan: EksPlan, labels: dict[str, str], *more: Any, striped: bool
+    ) -> pulumi.Output[str]:
+        asked.setdefault(labels["gcluster.local/pool"], set()).add(striped)
+        return node_config(plane, plan, labels, *more, striped=striped)
+
+    monkeypatch.setattr(program, "node_config", noted)
+    disks = "{type: local-nvme, mount: /scratch, format: true, pools: [train, block]}"
+    spec = loaded(f"{TEXT}storage: {{scratch: {disks}}}\n")
+    record_site(spec, "east", load_catalog())
+    assert asked == {"own": {False}, "train": {True}, "cheap": {False}, "block": {True}}
+    plane = site_plan(spec, "east", load_catalog()).control_plane
+    assert plane is not None
+    room = {name: group.resources["ephemeral-storage"] for name, group in plane.groups.items()}
+    assert room == {"train": "24065Gi", "cheap": "170Gi", "block": "24065Gi"}
+    known = ("grows", "https://1.2.3.4", "Q0E=", "10.96.0.0/16", {"a": "b"})
+    disk = json.loads(node_config_text(*known, striped=True))["spec"]["instance"]
+    assert disk == {"localStorage": {"strategy": "RAID0"}}
+    assert "instance" not in json.loads(node_config_text(*known))["spec"]

@@ -147,3 +147,19 @@ def test_several_api_servers_stand_behind_an_internal_balancer() -> None:
     assert len(servers["loadBalancerBackendAddresses"]) == 3
     names = {r.inputs["relativeRecordSetName"] for r in graph.of_type("PrivateRecordSet")}
     assert {"api", "head"} <= names
+
+
+def test_own_disks_are_striped_by_azure_container_storage_and_the_system_takes_none() -> None:
+    """As `az aks update --enable-azure-container-storage` (azure-cli, read 2026-11)."""
+    graph = Graph(recorded(parsed((KUBERNETES / "aks-disks.yaml").read_text(encoding="utf-8"))))
+    made = graph.only("Extension").inputs
+    assert (made["extensionName"], made["extensionType"]) == (
+        "acstor",
+        "microsoft.azurecontainerstoragev2",
+    )
+    assert made["scope"] == {"cluster": {"releaseNamespace": "kube-system"}}
+    assert (made["releaseTrain"], made["autoUpgradeMinorVersion"]) == ("stable", True)
+    assert graph.only("AgentPool").inputs["osDiskType"] == "Managed"
+    without = Graph(recorded(parsed(AKS)))
+    assert without.of_type("Extension") == ()
+    assert "osDiskType" not in without.only("AgentPool").inputs

@@ -10,6 +10,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.azure.offers import PRICES
 from gcluster.stacks.azure.plan.layout import site_plan
+from gcluster.stacks.azure.preflight.existing import check_registered
 from gcluster.stacks.azure.preflight.questions import preflight
 
 from .azure_double import SUBSCRIPTION, AzureDouble, fixture
@@ -236,6 +237,21 @@ def test_a_customers_key_needs_encryption_at_host(azure: AzureDouble) -> None:
 def test_a_service_that_is_not_registered_is_an_error(azure: AzureDouble) -> None:
     azure.answers[f"{S}/providers/Microsoft.StorageCache"] = {"registrationState": "NotRegistered"}
     assert "Microsoft.StorageCache" in only(asked(azure)).summary
+
+
+def test_under_aks_its_services_must_be_registered_and_for_own_disks_that_of_extensions(
+    azure: AzureDouble,
+) -> None:
+    kept = dict(azure.answers)
+    for case, wanted in (("aks", []), ("aks-disks", ["KubernetesConfiguration"])):
+        azure.answers = kept | {f"{S}/providers/Microsoft.ContainerService": "registered.json"}
+        refused = f"{S}/providers/Microsoft.KubernetesConfiguration"
+        azure.answers[refused] = {"registrationState": "NotRegistered"}
+        spec = parsed((CASES / f"kubernetes/{case}.yaml").read_text(encoding="utf-8"))
+        plan = site_plan(spec, "here", CATALOG)
+        found = [one.summary for one in check_registered(azure.api(), plan)]
+        assert [word for word in wanted if word not in "".join(found)] == []
+        assert len(found) == len(wanted)
 
 
 @pytest.fixture

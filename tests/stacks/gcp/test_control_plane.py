@@ -238,3 +238,14 @@ def test_in_a_network_that_exists_its_owner_lets_the_proxies_in() -> None:
     graph = graph_of(text)
     assert graph.of_type("ForwardingRule")
     assert not [f for f in graph.of_type("Firewall") if f.name == "demo-here-api"]
+
+
+def test_pods_data_lies_on_as_many_local_ssds_as_google_s_own_recipes_say() -> None:
+    """32 of a3-ultragpu-8g, 16 of a3-megagpu-8g: `--ephemeral-storage-local-ssd=count=` there."""
+    text = GKE + "storage: {scratch: {type: local-nvme, mount: /scratch, format: true}}\n"
+    ultra = text.replace("us-central1-a", "us-central1-b").replace("a3-mega", "a3-ultra")
+    found = []
+    for given in (text, ultra, GKE):
+        [pool] = [p for p in graph_of(given).of_type("NodePool") if "system" not in p.name]
+        found.append(part(pool, "nodeConfig").get("ephemeralStorageLocalSsdConfig"))
+    assert found == [{"localSsdCount": 16}, {"localSsdCount": 32}, None]

@@ -11,6 +11,7 @@ import math
 from ...slurm.nodes import gpu_count
 from ...steps import Json
 from ..accounts import AZURE_USE, allowed_qos, default_qos, qualities
+from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
 from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
@@ -59,6 +60,7 @@ class _Template:
         machine = facts.machine(pool)
         self._facts, self._partition, self._account = facts, partition, account
         self._access: FabricAccess = fabric_access(facts, pool)
+        self._disks = own_disks_volume(facts, pool)
         self._resource = gpu_resource(facts, pool)
         self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
         self._nodes = max(1, min(2, facts.most(pool), self._within_quota(account)))
@@ -231,6 +233,9 @@ class _Template:
             {"name": one.name, "persistentVolumeClaim": {"claimName": one.name}}
             for one in self._access.folders
         ]
+        if self._disks is not None:
+            container["volumeMounts"].append({"name": "disks", "mountPath": self._disks.folder})
+            volumes.append({"name": "disks", **self._disks.source})
         spec: dict[str, Json] = {
             "restartPolicy": "Never",
             "priorityClassName": self._qos,
