@@ -1,4 +1,4 @@
-"""What a provider tells of the resources that it makes, and may ask: part of the contract."""
+"""The ledger's interface for providers: recording and querying resources; part of the contract."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Ledger(Protocol):
     def created(self, intent: str, provider_id: str) -> None:
         """Record that the intended resource exists.
 
-        May be called twice: a provider that was killed between creating and telling finds the
-        resource by its token label and tells again.
+        May be called twice: a provider that was killed between creating and recording finds the
+        resource by its token label and records it again.
         """
         ...
 

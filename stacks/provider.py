@@ -1,4 +1,4 @@
-"""The provider contract: what a folder in `stacks` must implement, and the values it speaks in.
+"""The provider contract: what a folder in `stacks` must implement, and its values.
 
 One test suite (tests/stacks/test_contract.py) runs against every provider in the registry.
 """
@@ -28,10 +28,10 @@ Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing a provider makes: a node, a network, a volume, a key, an image."""
+    """A resource that a provider creates: a node, a network, a volume, a key, an image."""
 
     kind: str
-    """"node", "network", "volume", "key", "image" ... in the field's words."""
+    """"node", "network", "volume", "key", "image" ..."""
     name: str
     """Unique within (cluster, site, kind); the same for the same spec."""
     pool: str | None = None
@@ -70,7 +70,7 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None = None
     """None: the price is unknown (never shown as 0)."""
     kept_data: bool = False
-    """Data that `down` keeps unless named for deletion, or what such data stands in."""
+    """Data that `down` keeps unless named for deletion, or a resource that holds such data."""
     storage: tuple[str, ...] = ()
     """Names of the spec's storage whose data it holds; () when it holds none."""
     usd_per_month: float | None = None
@@ -78,7 +78,7 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderError(Exception):
-    """A provider could not do what was asked; `diagnostics` say what, why and what to do next."""
+    """A provider's operation failed; `diagnostics` have what happened, why and what to do next."""
 
     def __init__(
         self, *diagnostics: Diagnostic, lacking: Mapping[str, Diagnostic] | None = None
@@ -118,7 +118,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     spec: ClusterSpec
     site: str
     cluster_id: str
-    """Random id of this cluster's state: tells two clusters of the same name apart."""
+    """Random id of this cluster's state: distinguishes two clusters of the same name."""
     workdir: Path
     """0700 directory on this machine for keys and caches of this cluster; removed by down."""
     cache: Path
@@ -128,16 +128,18 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     """Key of a baked image that new nodes boot from; None: the provider's own base."""
     state: str = ""
-    """URL of the cluster's state (file, s3, gs, azblob): stacks stand there beside its journal."""
+    """URL of the cluster's state (file, s3, gs, azblob): stacks are stored there with its
+    journal.
+    """
     passphrase: Callable[[], str] = str
     """Reads the secret that encrypts a stack's own secrets; a call, so that no repr shows it.
 
-    "" while none was made: then no stack was begun either, and nothing is to be asked of one.
+    "" while there is none: then no stack was begun either, and none is to be read.
     """
     purchased: Mapping[str, str] = {}
     """Node -> key of the option that it is bought by; absent: the first, "": it is not made."""
     buys: frozenset[str] = frozenset()
-    """Pools whose capacity block may be bought now: somebody asked for it by the pool's name."""
+    """Pools whose capacity block may be bought now: it was requested by the pool's name."""
     offerings: Mapping[str, str] = {}
     """"POOL/OPTION" -> id of the capacity block on offer that a plan showed: no other is bought."""
     delete_data: frozenset[str] = frozenset()
@@ -151,7 +153,7 @@ class Grown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says it could give for a pool now."""
+    """A provider's current offer for a pool."""
 
     pool: str
     available: int | None
@@ -213,7 +215,7 @@ class BlockOffering(msgspec.Struct, frozen=True, kw_only=True):
     usd: float | None
     """Paid at once; None: in another currency, or unknown."""
     price: str
-    """In the cloud's words."""
+    """The cloud's message."""
 
 
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,10 +227,10 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Provider(ABC):
-    """What a provider must do, and, with defaults, what it may do.
+    """The methods that a provider must have, and, with defaults, those that it may have.
 
     Every call is safe to repeat and safe to kill. What a provider can't do is a default of this
-    class: callers call the method, or read the class attribute, and never ask for a type.
+    class: callers call the method, or read the class attribute, and never check for a type.
     """
 
     name: ClassVar[str]
@@ -260,7 +262,7 @@ class Provider(ABC):
 
     @abstractmethod
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
-        """Return what stands in the way of apply: missing tools, quota, capacity, clashes."""
+        """Return what blocks apply: missing tools, quota, capacity, clashes."""
 
     @abstractmethod
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
@@ -303,7 +305,7 @@ class Provider(ABC):
         return ()
 
     def ensure_tools(self) -> None:  # noqa: B027  # most providers need no tool
-        """Find the tool that makes and removes things, or install the version that fits.
+        """Find the tool that creates and removes resources, or install a matching version.
 
         Raises:
             ProviderError: it is missing and can't be installed.
@@ -347,9 +349,9 @@ class Provider(ABC):
         return None
 
     def cancel(self, context: SiteContext) -> bool:
-        """Free the stack of a run that was killed; False: there is no stack.
+        """Release the stack of a killed run; False: there is no stack.
 
-        Only for whoever holds the site's lock: a run that is at work would lose its own.
+        Requires the site's lock: a running run would lose its own.
         """
         return False
 
@@ -374,11 +376,11 @@ class Provider(ABC):
     def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Return how what exists differs from what the stack tracks, changing neither.
 
-        The effect is what became of it: update, delete, or keep where nothing did. (): previews
-        compare with what exists anyway.
+        The effect is its change: update, delete, or keep where there is none. (): previews compare
+        with what exists anyway.
 
         Raises:
-            ProviderError: the cloud can't be asked, or a tool for that is missing.
+            ProviderError: the cloud can't be queried, or a tool for that is missing.
         """
         return ()
 
@@ -390,10 +392,10 @@ class Provider(ABC):
         return None
 
     def outputs(self, context: SiteContext) -> SiteOutputs:
-        """Return what nodes are given of what the site's cloud made. Changes nothing.
+        """Return what the site's cloud created for nodes to use. Changes nothing.
 
         Raises:
-            ProviderError: the stack can't be read, or the cloud can't be asked.
+            ProviderError: the stack can't be read, or the cloud can't be queried.
         """
         return SiteOutputs()
 
@@ -406,12 +408,12 @@ class Provider(ABC):
         return ()
 
     def block_offering(self, context: SiteContext, pool: str, option: str) -> BlockOffering | None:
-        """Return the capacity block that an option of a pool would buy now; asks, buys nothing.
+        """Return the capacity block that an option of a pool would buy now; read-only.
 
         None: the option buys none, the pool has one, or none is on offer.
 
         Raises:
-            ProviderError: the cloud can't be asked, or nothing says which one it shall be.
+            ProviderError: the cloud can't be queried, or the choice is ambiguous.
         """
         return None
 
@@ -430,7 +432,7 @@ class Provider(ABC):
         raise self._unable("bake images")
 
     def has_image(self, context: SiteContext, key: str) -> bool:
-        """Say whether an image with this key exists."""
+        """Return whether an image with this key exists."""
         raise self._unable("bake images")
 
     def start_builder(self, context: SiteContext, key: str) -> Host:

@@ -1,4 +1,4 @@
-"""Which provider answers to which `provider:` of the spec; imported when first asked for.
+"""The provider of each `provider:` of the spec; imported on first use.
 
 There is no list here: the sites that a spec can have (`schemas/spec/sites/__init__.py`) name the
 providers, and `bare-metal` is `BareMetalProvider` of `stacks/bare_metal/provider.py`.
@@ -46,8 +46,8 @@ def provider(name: str, catalog: Catalog | None = None) -> Provider:
     """Return the provider called `name`.
 
     Args:
-        name: as the spec writes it.
-        catalog: machine types with a user's own; default: gcluster's. Only clouds look them up.
+        name: as in the spec.
+        catalog: machine types with a user's own; default: gcluster's. Only clouds use them.
 
     Raises:
         ProviderError: there is none of this name.

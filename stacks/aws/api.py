@@ -19,11 +19,11 @@ T = TypeVar("T")
 _LOGIN = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError",
           "SSOTokenLoadError", "UnauthorizedSSOTokenError", "CredentialRetrievalError",
           "LoginRefreshRequired", "LoginTokenLoadError")  # fmt: skip
-"""Errors of botocore that mean: nobody is logged in."""
+"""Error codes of botocore for missing credentials."""
 
 
 class AwsError(ProviderError):
-    """AWS refused or could not be asked; `code` is its own word (InsufficientInstanceCapacity)."""
+    """AWS refused or is unreachable; `code` is its error code (InsufficientInstanceCapacity)."""
 
     def __init__(self, code: str, finding: Diagnostic) -> None:
         """Hold both."""
@@ -39,10 +39,10 @@ class Api:
     """AWS in one region. Clients are made once and shared by threads, which botocore allows."""
 
     def __init__(self, region: str, *, endpoint_url: str | None = None) -> None:
-        """Ask nothing yet.
+        """Set the parameters; nothing is requested yet.
 
         Args:
-            region: as the site says it.
+            region: of the site.
             endpoint_url: where AWS is, for tests; default: AWS, or AWS_ENDPOINT_URL.
 
         Raises:
@@ -75,10 +75,10 @@ class Api:
             return self._clients[service]
 
     def ask(self, answer: type[T], service: str, operation: str, **parameters: Any) -> T:
-        """Call an operation ("describe_subnets") and return its answer.
+        """Call an operation ("describe_subnets") and return its response.
 
         Raises:
-            AwsError: AWS refused, or could not be asked.
+            AwsError: AWS refused, or could not be reached.
         """
         with _Translated():
             return _typed(getattr(self.client(service), operation)(**parameters), answer)
@@ -86,9 +86,9 @@ class Api:
     def find(
         self, answer: type[T], service: str, operation: str, *, missing: str, **parameters: Any
     ) -> T | None:
-        """Return the answer, or None where AWS says that there is no such thing; raises as `ask`.
+        """Return the response, or None where no such resource exists; raises as `ask`.
 
-        `missing` is the code by which it says so, or how that begins.
+        `missing` is AWS' error code for that, or its prefix.
         """
         try:
             return self.ask(answer, service, operation, **parameters)
@@ -125,9 +125,9 @@ def tagged(tags: dict[str, str]) -> list[dict[str, str | list[str]]]:
 
 
 def _refuse_page(response_dict: dict[str, Any], **_: object) -> None:
-    """Refuse a page of HTML, with its status: what answers is no AWS but a proxy, or a gateway.
+    """Refuse an HTML response, with its status: it is not from AWS but from a proxy or gateway.
 
-    Those of servers that are out of order (500 and above) botocore knows, and asks again.
+    Server errors (500 and above) are retried by botocore.
     """
     status, body = response_dict["status_code"], response_dict["body"]
     if status < _OUT_OF_ORDER and isinstance(body, bytes) and _PAGE.match(body):

@@ -1,7 +1,7 @@
-"""What a node does on its first start: let the cluster's key in, and show its own host key.
+"""What a node does on its first start: authorize the cluster's key, and print its host key.
 
-Everything else is done over SSH by the roles. No private key and no secret stands here, nor in
-launch templates or state.
+Everything else is done over SSH by the roles. No private key and no secret is in it, nor in launch
+templates or state.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Elastic nodes: started by one EC2 Fleet call, all of them or none, and ended by their names.
 
-No stack is involved. What is needed to go on after a kill stands on the machines themselves: the
+No stack is involved. What is needed to continue after a kill is on the machines themselves: the
 tags of the cluster, the burst's token, and later the name.
 """
 
@@ -141,7 +141,7 @@ def _launch(
     token: str,
     number: int,
 ) -> tuple[tuple[str, ...], list[Diagnostic]]:
-    """Ask for machines by one offer; return what came, and what AWS said where less came."""
+    """Request machines on one offer; return what was started, and AWS' message where less was."""
     try:
         answer = api.ask(
             _Fleet,
@@ -164,7 +164,7 @@ def _launch(
 def _request(
     api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, *, count: int, token: str
 ) -> dict[str, object]:
-    """Return what the offer asks of CreateFleet: all machines of one type in one zone, or none."""
+    """Return the parameters of CreateFleet: all machines of one type in one zone, or none."""
     template = {"LaunchTemplateId": _template(api, plan, pool, offer), "Version": "$Latest"}
     together = {
         "SingleInstanceType": True,
@@ -238,7 +238,7 @@ def _name(api: Api, plan: SitePlan, names: dict[str, str]) -> None:
 def _await_names(
     api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str]
 ) -> tuple[Instance, ...]:
-    """Return the machines of these names, as soon as AWS tells of all of them."""
+    """Return the machines of these names, as soon as AWS lists all of them."""
     until = time.monotonic() + _SEEN_WITHIN_S
     while True:
         found = instances(api, plan, **{POOL: pool.name})

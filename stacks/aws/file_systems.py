@@ -50,10 +50,10 @@ class _MountTargets(Answer, frozen=True):
 
 
 def existing_device(api: Api, storage: ManagedStorage) -> str:
-    """Return what is mounted of a file system that exists.
+    """Return the mount parameters of an existing file system.
 
     Raises:
-        ProviderError: AWS knows none of the kind by that id, or nothing leads to it (GC1185).
+        ProviderError: AWS has none of the kind with that id, or it has no mount target (GC1185).
     """
     identifier = str(storage.existing)
     if isinstance(storage, EfsStorage):

@@ -1,4 +1,4 @@
-"""Reads the nodes back: addresses, the host keys on their consoles, and where they stand."""
+"""Reads the nodes back: addresses, host keys from their consoles, and topology."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class State(Answer, frozen=True):
 
 
 class Instance(Answer, Marked, frozen=True):
-    """A machine, as DescribeInstances tells it."""
+    """A machine, from DescribeInstances."""
 
     instance_id: str
     state: State
@@ -72,7 +72,7 @@ class _Places(Answer, frozen=True):
 
 
 def instances(api: Api, plan: SitePlan, **tags: str) -> tuple[Instance, ...]:
-    """Return the machines of a site that exist, with these tags beside the site's, by name."""
+    """Return the existing machines of a site that also have these tags, by name."""
     wanted = [*tagged({**plan.labels.found_by(), **tags}), *filters(instance_state_name=ALIVE)]
     pages = api.pages(_Reservations, "ec2", "describe_instances", Filters=wanted)
     found = (
@@ -93,9 +93,9 @@ def console(api: Api, instance: str) -> str:
 
 
 def places(api: Api, machines: Iterable[Instance]) -> dict[str, Placement]:
-    """Return where machines stand: their closest switch, and the UltraServer they are part of.
+    """Return machines' topology: the closest switch, and the UltraServer that they are part of.
 
-    {} where AWS doesn't say it: for other machine types, and to logins without the right.
+    {} where AWS doesn't return it: for other machine types, and without the permission.
     """
     ids = [machine.instance_id for machine in machines]
     found: dict[str, Placement] = {}
@@ -123,12 +123,12 @@ _NO_TOPOLOGY = {"UnsupportedOperation", "UnauthorizedOperation", "InvalidParamet
 def seen(
     plan: SitePlan, machine: Instance, place: Placement | None = None, *, tunnel: str | None = None
 ) -> Machine:
-    """Return a machine as hosts are made of it.
+    """Return a machine in the form that hosts are created from.
 
     Args:
         plan: the site.
         machine: one of its machines.
-        place: where it stands; None: AWS doesn't say.
+        place: its topology; None: unknown.
         tunnel: as the site names it.
     """
     pool = plan.pools_by_name.get(machine.pool)

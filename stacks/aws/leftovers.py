@@ -1,4 +1,4 @@
-"""What still carries a site's tags in AWS, by the service that knows the tags of all others."""
+"""Resources in AWS that still carry a site's tags, from the service that indexes all tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hosts import Instance, instances
 from .plan.types import SitePlan
 
 _GLOBAL = "us-east-1"
-"""Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""
+"""Region that lists resources of global services: zones, roles (Resource Groups Tagging API)."""
 _DATA = {"elasticfilesystem": "file-system", "fsx": "file-system", "s3": "bucket"}
 """Services whose resources hold data, and what is called so here."""
 _MOMENTARY = {"fleet", "spot-instances-request", "network-interface", "volume"}
@@ -59,7 +59,7 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
             if item.kind not in _MOMENTARY:
                 found[arn] = _priced(item, machine, api.region, catalog)
     known = {item.name for item in found.values()}
-    for machine in alive.values():  # tagged a moment ago: the index of tags may not know it yet
+    for machine in alive.values():  # tagged just now: the index of tags may not have it yet
         if machine.instance_id not in known:
             arn = f"arn:{plan.partition}:ec2:{api.region}::instance/{machine.instance_id}"
             found[arn] = _priced(_leftover(arn), machine, api.region, catalog)

@@ -111,7 +111,7 @@ def _list_prices(product: str) -> Iterator[float]:
 def check_price(api: Api, pool: PoolPlan, market: Market, catalog: Catalog) -> Iterator[Diagnostic]:
     """Yield what a machine costs, with source and age; a warning where the catalog is off.
 
-    What a capacity block costs is told with its offering, and here as the catalog knows it.
+    The price of a capacity block comes with its offering, and here from the catalog.
     """
     machine = catalog.machines.get(pool.machine)
     listed = machine.price(market, api.region) if machine is not None else None

@@ -1,4 +1,4 @@
-"""The AWS provider: what stays is Pulumi's, what bursts is EC2 Fleet's, what exists is asked."""
+"""The AWS provider: Pulumi for fixed resources, EC2 Fleet for bursts, the API for queries."""
 
 from __future__ import annotations
 

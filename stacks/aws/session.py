@@ -56,11 +56,11 @@ class Session(ListingSession[Instance]):
         return self._given or Api(self.plan.region)
 
     def preflight(self) -> tuple[Diagnostic, ...]:
-        """Ask AWS what stands in the way of `up`."""
+        """Check with AWS what blocks `up`."""
         return preflight(self.api, self._context.spec, self.plan, self._catalog)
 
     def offers(self, pool: str) -> tuple[Offer, ...]:
-        """Return each option's price, asked now, and what a reservation has left."""
+        """Return each option's current price, and what a reservation has left."""
         return offers(self.api, self.plan.pool(pool), self._catalog)
 
     def before_up(self) -> None:
@@ -97,7 +97,7 @@ class Session(ListingSession[Instance]):
         return block_offering(self.api, plan, offer)
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's tags."""
+        """List all resources with the site's tags."""
         return leftovers(self.api, self.plan, self._catalog)
 
     def machines(self) -> tuple[Instance, ...]:
@@ -142,7 +142,7 @@ class Session(ListingSession[Instance]):
         return pool is None or not pool.joins_eks
 
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
-        """End, too, a group that a killed run made: the autoscaler would size it beside another."""
+        """Also end a group that a killed run created: the autoscaler would size both."""
         if any(one.type == _GROUP for one in begun):
             wanted = tagged({**self.plan.labels.found_by(), ENABLED: "true"})
             pages = self.api.pages(

@@ -1,4 +1,4 @@
-"""One subscription, asked through Azure's own SDK; refusals come back as our diagnostics."""
+"""One subscription, queried through Azure's SDK; refusals are returned as our diagnostics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ..provider import ProviderError, provider_error
 from ..pulumi.engine.events import NO_CAPACITY, translate
 
 logging.getLogger("azure").addHandler(logging.NullHandler())
-"""What the SDK would log to standard error stands in our diagnostics."""
+"""What the SDK would log to standard error is in our diagnostics."""
 
 T = TypeVar("T")
 _LOGGED_OUT, _MISSING = 401, 404
@@ -55,7 +55,7 @@ class Sku(Answer, frozen=True):
 
 
 class Tagged(Answer, frozen=True):
-    """A resource, as the list by tags tells it."""
+    """A resource, from the list by tags."""
 
     id: str
     name: str
@@ -101,7 +101,7 @@ class Api:
         transport: HttpTransport[object, object] | None = None,
         interval_s: float = 5.0,
     ) -> None:
-        """Hold what is needed; nothing is asked before the first call."""
+        """Set the parameters; nothing is requested before the first call."""
         self.subscription = subscription
         self.interval_s = interval_s
         """Seconds between two questions whether something long is done."""
@@ -110,7 +110,7 @@ class Api:
 
     @cached_property
     def cloud(self) -> Cloud:
-        """The Azure that is asked: the one at ARM_METADATA_HOSTNAME, as the engine's provider does.
+        """The Azure to use: the one at ARM_METADATA_HOSTNAME, as in the engine's provider.
 
         Clouds that are cut off from the public one are found there.
 
@@ -166,7 +166,7 @@ class Api:
         return self._ask(kind, self._url(path, version, query))
 
     def find(self, kind: type[T], path: str, version: str) -> T | None:
-        """Return one answer, None where nothing stands there; raises ProviderError."""
+        """Return one response, None where nothing exists there; raises ProviderError."""
         with refusals():
             response = self._sent(self._url(path, version, {}))
             if response.status_code == _MISSING:
@@ -206,7 +206,7 @@ class Api:
 
 @contextmanager
 def refusals(resource: str = "") -> Iterator[None]:
-    """Turn what the SDK raises into ProviderError, Azure's own words in the detail."""
+    """Turn the SDK's exceptions into ProviderError, with Azure's message in the detail."""
     try:
         yield
     except ClientAuthenticationError as error:

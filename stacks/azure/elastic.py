@@ -1,8 +1,8 @@
-"""Elastic pools: capacity of a scale set up, single machines of it away; no stack is touched.
+"""Elastic pools: raises a scale set's capacity, and removes single machines; without the stack.
 
 Capacity is a set-point without an idempotency token of its own. So the token, the target and the
-names are written into the scale set's tags by the very call that raises the capacity: whoever comes
-again with the token finds them there and raises nothing twice.
+names are written into the scale set's tags by the very call that raises the capacity: a retry with
+the token finds them there and raises nothing twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .plan.types import PoolPlan
 from .scale_sets import BROKEN, Intent, NameTable, ScaleSets, Seen, settle
 
 _TRIES = 10
-"""Times that a change is begun again because somebody else changed the scale set meanwhile."""
+"""Retries of a change because of concurrent changes of the scale set."""
 PATIENCE_S = 1800.0
 """Longest wait for Azure to end what another call began: our choice; machines with 8 GPUs take 10
 minutes and more."""
@@ -25,14 +25,14 @@ minutes and more."""
 def grow(
     sets: ScaleSets, pool: PoolPlan, names: Sequence[str], token: str, *, least: int | None = None
 ) -> dict[str, str]:
-    """Add machines with these names; those that exist are not made again.
+    """Add machines with these names; existing ones are kept.
 
     Args:
         sets: the site's scale sets.
         pool: an elastic pool.
         names: of all machines that are wanted.
-        token: of the ledger's intent; the same token asks once.
-        least: fewest of them to be content with; default: all. With fewer, what came goes again.
+        token: of the ledger's intent; a token is used once.
+        least: least number of machines; default: all. With fewer, the new ones are removed.
 
     Returns:
         Name -> number of the machine, of those that exist now.
@@ -63,7 +63,7 @@ def grow(
 
 
 def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> bool:
-    """Say whether something of a burst is there: one of its machines, or its raised capacity."""
+    """Return whether anything of a burst exists: one of its machines, or its raised capacity."""
     name_table = sets.observe(sets.of_pool(pool)).name_table
     return name_table.intent(token) is not None or any(name in name_table.ids for name in names)
 
@@ -71,7 +71,7 @@ def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> b
 def _ask(
     sets: ScaleSets, pool: PoolPlan, part: str, names: Sequence[str], token: str
 ) -> ProviderError | None:
-    """Raise the capacity once for a token; return what Azure said where it refused."""
+    """Raise the capacity once for a token; return Azure's message where it refused."""
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
         name_table = settle(seen.name_table, seen.numbers, pool.nodes)
@@ -79,7 +79,7 @@ def _ask(
         if not missing or name_table.intent(token) is not None:
             return None
         pending = {n for i in name_table.intents for n in i.names if n not in name_table.ids}
-        spare = len(seen.numbers) - len(name_table.ids)  # machines that nobody has named
+        spare = len(seen.numbers) - len(name_table.ids)  # machines without a name
         new = len([name for name in missing if name not in pending])
         target = seen.capacity + max(0, new - spare)
         if target > pool.most:
@@ -116,9 +116,9 @@ def _end(
     *,
     done: str = "",
 ) -> None:
-    """Delete machines whose names are written, then write who is left; intent `done` is closed.
+    """Delete machines whose names are written, then write the rest; intent `done` is closed.
 
-    Capacity that no machine stands for is taken back: Azure would fill it whenever it can.
+    Capacity without a machine is lowered: Azure would fill it whenever it can.
     """
     sets.delete(part, numbers)
     for _ in range(_TRIES):

@@ -1,7 +1,7 @@
 """Reads the machines back: names, addresses, and host keys through run-command.
 
 Run-command goes through Azure's own agent, authenticated by the login and by nothing on the
-network: so the first SSH connection already knows whom it must meet.
+network: so the first SSH connection already has the host key.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _ANSWER_S = 120.0
 """Longest wait for one answer: a command may otherwise stay under way for 90 minutes."""
 _CONFLICT = 409
 _AGENT = ("VMAgent", "VMExtension")
-"""How the codes begin by which Azure says that a machine's agent doesn't report or can't be used
-(learn.microsoft.com, "Run scripts in your Linux VM by using action Run Commands")."""
+"""Prefixes of Azure's codes for an agent that doesn't report or can't be used (learn.microsoft.com,
+"Run scripts in your Linux VM by using action Run Commands")."""
 _SCRIPT = ("cat /etc/ssh/ssh_host_*_key.pub",)
 _MACHINE = "microsoft.compute/virtualmachines"
 
@@ -102,7 +102,7 @@ def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
     """Return the machines that exist and have a name, in spec order; elastic ones last.
 
     Raises:
-        ProviderError: Azure can't be asked.
+        ProviderError: Azure can't be queried.
     """
     found: dict[str, Node] = {}
     for pool in plan.pools:
@@ -168,13 +168,13 @@ def _public(api: Api, interface: _Interface) -> str:
 
 
 def host_keys(api: Api, node: Node) -> tuple[str, ...]:
-    """Return the public host keys of a machine, () where it shows none.
+    """Return the public host keys of a machine, () where there are none.
 
-    It has not booted yet then, or its agent is silent: Azure refuses a command that the agent
-    can't take now.
+    Then it has not booted yet, or its agent doesn't respond: Azure refuses a command that the agent
+    can't run.
 
     Raises:
-        ProviderError: Azure can't be asked.
+        ProviderError: Azure can't be queried.
     """
     where = parse(node.id)
     if where is None:
@@ -220,9 +220,10 @@ def read_keys(message: str) -> tuple[str, ...]:
 
 
 def seen(plan: SitePlan, node: Node) -> Machine:
-    """Return a machine as hosts are made of it.
+    """Return a machine in the form that hosts are created from.
 
-    A scale set is one InfiniBand, so it is the host's block; Azure doesn't say which switch.
+    A scale set is one InfiniBand fabric, so it is the host's block; Azure doesn't return the
+    switch.
     """
     pool = plan.pools_by_name.get(node.pool)
     together = pool is not None and pool.single_placement

@@ -1,8 +1,8 @@
-"""What still carries a site's tags in Azure, and what a killed run had begun to make there.
+"""Resources in Azure with a site's tags, and those that a killed run had begun to create.
 
-Azure makes that all the same, so the stack takes it up. Made again it would be there, and be
-billed, twice; and some of it is in the way of its successor: a subnet of its addresses, a machine
-of its network interface, an account of its name.
+Azure completes their creation, so the stack imports them. Created again they would exist, and be
+billed, twice; and some of them block their successor: a subnet of its addresses, a machine of its
+network interface, an account of its name.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
 
     Machines and scale sets have the catalog's price on demand, the most that they cost.
 
-    A network or group that kept data stands in is marked alike where the data is there.
+    A network or group that holds kept data is marked alike where the data exists.
 
     Raises:
-        ProviderError: Azure can't be asked.
+        ProviderError: Azure can't be queried.
     """
     found = {item.id: item for item in api.tagged(CLUSTER, plan.cluster)}
     ours = [item for item in found.values() if item.tags.get(SITE) == plan.site]
@@ -86,11 +86,11 @@ def addresses() -> dict[str, str]:
 
 
 def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
-    """Return URN -> id of what is there of what was begun.
+    """Return URN -> id of those begun resources that exist.
 
-    The provider fills names and API versions into the inputs before it makes anything
-    (pulumi-azure-native, provider.go, applyDefaults, November 2026). What carries tags of
-    somebody else is left to them.
+    The provider fills names and API versions into the inputs before it creates anything
+    (pulumi-azure-native, provider.go, applyDefaults, November 2026). Resources with foreign tags
+    are left alone.
 
     Args:
         api: the site's subscription.
@@ -99,7 +99,7 @@ def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) ->
         known: ids of what the stack has.
 
     Raises:
-        ProviderError: Azure can't be asked.
+        ProviderError: Azure can't be queried.
     """
     stack = {identifier.casefold() for identifier in known}
     found: dict[str, str] = {}
@@ -116,7 +116,7 @@ def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) ->
 
 
 def address(subscription: str, begun: StackResource) -> str:
-    """Return where a resource stands; KeyError for a kind that is not in addresses.yaml."""
+    """Return a resource's address; KeyError for a kind that is not in addresses.yaml."""
     template = addresses()[begun.type.removeprefix(_PROVIDER).replace(":", ".")]
     name = begun.inputs.get("resourceGroupName", "")
     group = f"/subscriptions/{subscription}/resourceGroups/{name}"

@@ -1,4 +1,4 @@
-"""What Azure would charge for a pool: its public price list, asked now, without a login."""
+"""Azure's current prices of a pool, from its public price list, without a login."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMEOUT_S = 20
 def offers(
     plan: SitePlan, pool: PoolPlan, fetch: Callable[[str], bytes] | None = None
 ) -> tuple[Offer, ...]:
-    """Return the price of each option; how much capacity there is Azure tells nobody.
+    """Return the price of each option; Azure doesn't publish its free capacity.
 
     Raises:
         ProviderError: GC966, the price list can't be reached.
@@ -51,7 +51,7 @@ def check_price(
     catalog: Catalog,
     fetch: Callable[[str], bytes] | None = None,
 ) -> Iterator[Diagnostic]:
-    """Yield what a machine costs on each market, asked now; a warning where the catalog is off.
+    """Yield a machine's current price on each market; a warning where the catalog differs.
 
     Raises:
         ProviderError: GC966, the price list can't be reached.

@@ -1,4 +1,4 @@
-"""The Azure provider: Pulumi makes what stays, scale sets burst, what exists is asked."""
+"""The Azure provider: Pulumi for fixed resources, scale sets for bursts, the API for queries."""
 
 from __future__ import annotations
 

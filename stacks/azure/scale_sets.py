@@ -43,16 +43,16 @@ _PLAIN = re.compile(r"^(?P<name>.+):(?P<id>\d+)$")
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """Growth that was asked for: capacity is a set-point, so its target is written with it."""
+    """Requested growth: capacity is a set-point, so its target is written with it."""
 
     token: str
     target: int
-    """Capacity that the call asked for."""
+    """Capacity that the call requested."""
     names: tuple[str, ...]
 
 
 class NameTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tags of a scale set say."""
+    """The content of a scale set's tags."""
 
     ids: dict[str, str] = {}
     """Name -> number of the machine."""
@@ -90,7 +90,7 @@ def without(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def settle(name_table: NameTable, machines: Iterable[str], planned: Iterable[str]) -> NameTable:
-    """Return the book for the machines that exist: nobody who has a name loses it.
+    """Return the name assignments for the existing machines: none loses its name.
 
     Machines without a name get those of intents first, in their order, then those that the spec
     wants; machines beyond both stay without. An intent whose names are all taken is done.
@@ -220,7 +220,7 @@ class ScaleSets:
     """The scale sets of one site."""
 
     def __init__(self, api: Api, cluster: str, site: str) -> None:
-        """Find them by their tags: no stack is asked, so none is locked."""
+        """Find them by their tags: no stack is read, so none is locked."""
         self._api = api
         self._ids = {}
         for found in api.tagged(CLUSTER, cluster):
@@ -244,7 +244,7 @@ class ScaleSets:
         )
 
     def observe(self, part: str) -> Seen:
-        """Ask for one scale set and its machines; raises ProviderError."""
+        """Query one scale set and its machines; raises ProviderError."""
         where, tags = self._ids[part]
         with refusals(f"scale set {part}"):
             found = self._api.compute.virtual_machine_scale_sets.get(where.group, where.name)
@@ -269,7 +269,7 @@ class ScaleSets:
         )
 
     def settled(self, part: str, *, patience_s: float) -> Seen:
-        """Look until Azure no longer changes it, or patience ends; raises ProviderError."""
+        """Poll until Azure no longer changes it, or time is up; raises ProviderError."""
         end = time.monotonic() + patience_s
         while True:
             seen = self.observe(part)
@@ -278,10 +278,10 @@ class ScaleSets:
             time.sleep(self._api.interval_s)
 
     def write(self, seen: Seen, name_table: NameTable, *, capacity: int | None = None) -> bool:
-        """Write the book, and a capacity with it in the same call.
+        """Write the name assignments, and a capacity with it in the same call.
 
         Returns:
-            False: somebody changed it since it was seen; look again.
+            False: it was changed since it was read; read it again.
 
         Raises:
             ProviderError: Azure refused; with a capacity, mostly for want of machines.

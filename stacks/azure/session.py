@@ -26,11 +26,11 @@ from .preflight.questions import preflight
 from .scale_sets import ScaleSets
 
 _STORAGE_CACHE = "2024-07-01"
-"""Version of Microsoft.StorageCache that is asked."""
+"""Version of the Microsoft.StorageCache API."""
 
 
 _STORAGE = "2023-05-01"
-"""Version of Microsoft.Storage that is asked."""
+"""Version of the Microsoft.Storage API."""
 
 
 class _ClientInfo(Answer, frozen=True):
@@ -88,8 +88,8 @@ class Session(SiteSession):
         """Return what the program can't know from the spec.
 
         Raises:
-            ProviderError: GC968, the public key is not beside the private one; or Azure can't be
-                asked for what runs now.
+            ProviderError: GC968, the public key is not next to the private one; or Azure can't be
+                queried for what runs now.
         """
         key = self.authorized_key()
         sets = self.sets()
@@ -102,15 +102,15 @@ class Session(SiteSession):
         return LiveState(public_key=key, month=month, live=live, purchased=purchased)
 
     def preflight(self) -> tuple[Diagnostic, ...]:
-        """Ask Azure what stands in the way of `up`."""
+        """Check with Azure what blocks `up`."""
         return preflight(self.api, self._context.spec, self.plan, self._catalog)
 
     def offers(self, pool: str) -> tuple[Offer, ...]:
-        """Return each option's price, asked now."""
+        """Return each option's current price."""
         return offers(self.plan, self.plan.pool(pool))
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's tags."""
+        """List all resources with the site's tags."""
         return leftovers(self.api, self.plan, self._catalog)
 
     def before_up(self) -> None:
@@ -180,7 +180,7 @@ class Session(SiteSession):
         return grow(self.sets(), self.plan.pool(pool), wanted, token)
 
     def is_left(self, pool: str, missing: list[str], token: str) -> bool:
-        """Ask the scale set."""
+        """Query the scale set."""
         return is_left(self.sets(), pool, missing, token)
 
     def shrink(self, names: set[str]) -> dict[str, str]:
@@ -193,7 +193,7 @@ class Session(SiteSession):
         return gone
 
     def hosts(self) -> tuple[Host, ...]:
-        """Return the machines that exist, with the keys that they told through run-command."""
+        """Return the existing machines, with host keys read through run-command."""
         return self._hosts(None)
 
     def hosts_of(self, machines: Mapping[str, str]) -> tuple[Host, ...]:

@@ -1,4 +1,4 @@
-"""Bare metal: hands over the hosts that the spec names, and provisions nothing."""
+"""Bare metal: returns the hosts that the spec names, and provisions nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..provider import (
 
 
 class BareMetalProvider(Provider):
-    """The provider of sites whose machines somebody else put there."""
+    """The provider of sites with existing machines."""
 
     name = "bare-metal"
     kind = "bare metal"
@@ -49,7 +49,7 @@ class BareMetalProvider(Provider):
         return bare_metal_hosts(spec, site)
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:  # noqa: ARG002  # nothing is made
-        """Return nothing: whether the hosts answer is seen when SSH asks them."""
+        """Return nothing: whether the hosts are reachable is checked by SSH."""
         return ()
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
@@ -60,7 +60,7 @@ class BareMetalProvider(Provider):
         )
 
     def apply(self, context: SiteContext) -> None:
-        """Say that the hosts are there; nothing is made."""
+        """Report the hosts as existing; nothing is created."""
         hosts = len(self.hosts(context))
         context.emit(
             SiteEvent(

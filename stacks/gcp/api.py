@@ -1,4 +1,4 @@
-"""Google's HTTP interfaces, asked with the login of this machine; answers are typed values.
+"""Google's HTTP APIs, called with this machine's login; responses are typed values.
 
 Plain requests: what is needed is spread over five services, of which the client library of Compute
 Engine has one and takes 2.4 s to import.
@@ -48,12 +48,12 @@ _TIMEOUT_S = 130
 """Seconds for one call: `operations.wait` answers after 2 minutes at the latest."""
 _TRIES = 4
 _AGAIN = frozenset({429, 500, 502, 503, 504})
-"""Statuses that Google asks to try again."""
+"""Statuses that Google says to retry."""
 NOT_FOUND = 404
 
 
 def addresses() -> dict[str, str]:
-    """Return where each service is asked: GOOGLE_..._CUSTOM_ENDPOINT first, as the engine does.
+    """Return each service's endpoint: GOOGLE_..._CUSTOM_ENDPOINT first, as the engine does.
 
     Networks that reach Google through Private Service Connect alone name their endpoints there.
     """
@@ -80,7 +80,7 @@ class _Problems(Answer, frozen=True):
 
 
 class Operation(Answer, frozen=True):
-    """Something that goes on at Google's."""
+    """A long-running operation of Google."""
 
     name: str
     status: str = ""
@@ -102,10 +102,10 @@ class _Page(Answer, frozen=True):
 
 
 class GoogleError(ProviderError):
-    """Google refused; `status` is that of HTTP, 0 where it was never asked."""
+    """Google refused; `status` is that of HTTP, 0 where no request was sent."""
 
     def __init__(self, message: str, *, status: int = 0, resource: str = "") -> None:
-        """Translate Google's words."""
+        """Translate Google's message."""
         super().__init__(translate(message, resource=resource))
         self.status = status
 
@@ -129,7 +129,7 @@ class Login(Protocol):
         json: Body = None,
         timeout: float | None = None,
     ) -> Reply:
-        """Ask once."""
+        """Send one request."""
         ...
 
 
@@ -144,13 +144,13 @@ class Api:
         services: Mapping[str, str] | None = None,
         pause_s: float = 1.0,
     ) -> None:
-        """Hold what is needed; nobody logs in before the first question.
+        """Set the parameters; the login is used with the first request.
 
         Args:
             project: its id.
             login: a session; default: the application-default login of this machine.
-            services: addresses, by the words of `SERVICES`; default: those of `addresses`.
-            pause_s: first wait before a question is asked again; it doubles.
+            services: endpoints, by the keys of `SERVICES`; default: those of `addresses`.
+            pause_s: first wait before a retry; it doubles.
         """
         self.project = project
         self._login = login
@@ -167,10 +167,10 @@ class Api:
         query: Mapping[str, str] | None = None,
         body: Body = None,
     ) -> T:
-        """Return Google's answer to one question; `path` starts below the service.
+        """Return Google's response to one request; `path` starts below the service.
 
         Raises:
-            GoogleError: it refused, or nobody is logged in.
+            GoogleError: it refused, or there is no login.
         """
         return decode_json(self._ask(service, method, path, query, body), answer)
 
@@ -182,7 +182,7 @@ class Api:
         service: str = "compute",
         query: Mapping[str, str] | None = None,
     ) -> T | None:
-        """Return the answer to one question; None where there is no such thing. Raises as `ask`."""
+        """Return the response, or None where no such resource exists. Raises as `ask`."""
         try:
             return self.ask(answer, path, service=service, query=query)
         except GoogleError as error:
@@ -212,7 +212,7 @@ class Api:
         """Wait for the end of an operation in a zone.
 
         Raises:
-            GoogleError: it failed, or is not at its end in time; Google's words say why.
+            GoogleError: it failed, or didn't end in time; with Google's message.
         """
         zone, ends = operation.zone.rpartition("/")[2], time.monotonic() + patience_s
         while operation.status != "DONE":
@@ -276,7 +276,7 @@ class _GoogleLogin:
     """The application-default login; that it is missing or over is Google's refusal like others."""
 
     def __init__(self) -> None:
-        import google.auth  # noqa: PLC0415  # 0.25 s, and only where Google is asked
+        import google.auth  # noqa: PLC0415  # 0.25 s, and only where Google is used
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  # as above
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  # as above
 
@@ -319,7 +319,7 @@ class _Version(Answer, frozen=True):
 
 
 def read_secret(place: str, login: Login | None = None) -> str:
-    """Return the text of a secret, "projects/P/secrets/S"; the newest version where none is said.
+    """Return the text of a secret, "projects/P/secrets/S"; the newest version where none is given.
 
     Raises:
         ProviderError: it can't be read, or is no text (GC917).

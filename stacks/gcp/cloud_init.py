@@ -1,4 +1,4 @@
-"""What a node gets at its first start: a login key, a hardened sshd, and its host keys told.
+"""What a node does on its first start: authorize a key, harden sshd, publish its host keys.
 
 All of Google's images run a start-up script and take login keys from metadata (the guest agent
 does both); not all have cloud-init. So this is a script, which runs at each start.

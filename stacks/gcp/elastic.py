@@ -1,7 +1,7 @@
-"""Elastic machines: made by one bulkInsert, all of them or none, and deleted by their names.
+"""Elastic machines: created by one bulkInsert, all of them or none, and deleted by their names.
 
-No stack is involved. What is needed to go on after a kill stands on the machines themselves: the
-labels of the cluster, the burst's token, the option they were bought on; their names are theirs.
+No stack is involved. What is needed to continue after a kill is on the machines themselves: the
+labels of the cluster, the burst's token, the purchase option; their names are the nodes' names.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class _Policies(Answer, frozen=True):
 def grow(
     api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str], token: str
 ) -> tuple[Instance, ...]:
-    """Return the machines of these names, made where they are missing.
+    """Return the machines of these names, created where they are missing.
 
     The pool's options are tried in their order, each for all that is missing: a fabric domain is
-    bought on one option, unless the spec says `mixed`. An option that brings fewer is undone before
-    the next is tried.
+    bought on one option, unless the spec says `mixed`. An option with fewer is undone before the
+    next is tried.
 
     Raises:
         ProviderError: no option had all of them; nothing is left of the tries.
@@ -113,7 +113,7 @@ def delete(api: Api, machines: Iterable[Instance]) -> None:
 
 
 def request_id(token: str, *parts: str) -> str:
-    """Return the id by which Google knows a repeated request: the same for the same burst."""
+    """Return Google's id of a repeated request: the same for the same burst."""
     return str(uuid.uuid5(_NAMESPACE, "/".join((token, *parts))))
 
 
@@ -211,7 +211,7 @@ def _body(
 
 
 def _templates(api: Api, plan: SitePlan, pool: PoolPlan) -> dict[str, str]:
-    """Return option -> the newest template of the pool for it; their labels tell."""
+    """Return option -> the pool's newest template for it, by their labels."""
     wanted = found_by(plan) | {POOL: label_value(pool.name)}
     path = f"{api.in_project()}/global/instanceTemplates"
     pages = api.pages(_Templates, path)

@@ -1,4 +1,4 @@
-"""Reads the machines back: names, addresses, the host keys they told, and where they stand."""
+"""Reads the machines back: names, addresses, published host keys, and topology."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _ResourceStatus(Answer, frozen=True):
 
 
 class Instance(Answer, Marked, frozen=True):
-    """A machine, as Compute Engine tells it."""
+    """A machine, from Compute Engine."""
 
     name: str
     id: str = ""
@@ -140,7 +140,7 @@ def _tunnel(plan: SitePlan, machine: Instance) -> tuple[str, ...]:
 
 
 def placement(machine: Instance, *, one_domain: bool) -> Placement:
-    """Return where a machine stands: blocks hold sub-blocks; one of A4X is an NVLink domain."""
+    """Return a machine's topology: blocks hold sub-blocks; one of A4X is an NVLink domain."""
     status = machine.resource_status
     block, subblock = status.physical_host_topology.block, status.physical_host_topology.subblock
     if not block:
@@ -150,15 +150,15 @@ def placement(machine: Instance, *, one_domain: bool) -> Placement:
 
 
 def guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
-    """Return the host keys that a machine has told; () while it told none.
+    """Return the host keys that a machine has published; () before that.
 
-    Every process on a machine can write its guest attributes, so they are read once, before anybody
-    else is on it, and kept.
+    Every process on a machine can write its guest attributes, so they are read once, before others
+    log in, and kept.
     """
     path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/getGuestAttributes"
     query = {"queryPath": f"{cloud_init.HOST_KEYS}/"}
     found = api.find(_GuestAttributes, path, query=query)
-    items = () if found is None else found.query_value.items  # it told nothing yet, or is gone
+    items = () if found is None else found.query_value.items  # not published yet, or deleted
     return tuple(sorted(f"{item.key} {item.value}" for item in items if item.value))
 
 

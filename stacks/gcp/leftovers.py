@@ -81,7 +81,7 @@ def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...
     """Return everything with the site's labels or description, by kind and name.
 
     Raises:
-        GoogleError: a list could not be read: then nobody can say that nothing is left.
+        GoogleError: a list could not be read: then leftovers are unknown.
     """
     lists = [*((kind, False) for kind in _GLOBAL), *((kind, True) for kind in _ZONED)]
     with ThreadPoolExecutor(_AT_ONCE) as workers:
@@ -108,7 +108,7 @@ def _flat(api: Api, kind: str) -> Iterator[_Resource]:
 
 
 def _zoned(api: Api, kind: str) -> Iterator[_Resource]:
-    """Yield things of all zones and regions; scopes that hold none carry a warning instead."""
+    """Yield items of all zones and regions; scopes without any have a warning instead."""
     query = {"returnPartialSuccess": "true"}
     for page in api.pages(_Scopes, f"{api.in_project()}/aggregated/{kind}", query=query):
         for scope in page.items.values():

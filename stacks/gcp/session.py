@@ -63,7 +63,7 @@ class Session(ListingSession[Instance]):
         return self._given or Api(self.plan.project)
 
     def preflight(self) -> tuple[Diagnostic, ...]:
-        """Ask Google what stands in the way of `up`."""
+        """Check with Google what blocks `up`."""
         return preflight(self.api, self._context.spec, self.plan, self._catalog)
 
     def offers(self, pool: str) -> tuple[Offer, ...]:
@@ -71,7 +71,7 @@ class Session(ListingSession[Instance]):
         return offers(self.api, self.plan, self.plan.pool(pool), self._catalog)
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's labels."""
+        """List all resources with the site's labels."""
         return leftovers(self.api, self.plan, self._catalog)
 
     def machines(self) -> tuple[Instance, ...]:
@@ -101,9 +101,9 @@ class Session(ListingSession[Instance]):
         name_queued(self.api, self.plan, self.machines())
 
     def _settle(self, begun: Begun, known: Collection[str]) -> dict[str, str]:
-        """Take up a role, too: the provider wants one that exists imported.
+        """Import a role, too: the provider doesn't adopt an existing one.
 
-        All other names that exist it takes (service accounts, records) or they are random.
+        It adopts all other existing names (service accounts, records), or they are random.
         """
         super()._settle(begun, known)
         roles = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `content`; a reader or a crash sees the old or the new file."""
+    """Replace `path` by `content` atomically: a reader or a crash gets the old or the new file."""
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

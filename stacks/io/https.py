@@ -1,4 +1,4 @@
-"""URLs opened so that what was asked for by HTTPS comes by HTTPS, wherever redirects lead."""
+"""Opens URLs such that an HTTPS request stays on HTTPS through redirects."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class _StaysEncrypted(urllib.request.HTTPRedirectHandler):
 
 
 def opened(asked: str | urllib.request.Request, *, timeout: float) -> HTTPResponse:
-    """Open a URL as urllib does by itself, proxies of the environment included.
+    """Open a URL like urllib, with the environment's proxies.
 
     Args:
         asked: a URL, or a request with headers of its own.
-        timeout: seconds that nothing may come for.
+        timeout: longest time without data, in seconds.
 
     Raises:
-        OSError: it is not to be had; `urllib.error.URLError` also where a redirect leaves HTTPS.
+        OSError: it is not available; `urllib.error.URLError` also where a redirect leaves HTTPS.
     """
     opener = urllib.request.build_opener(_StaysEncrypted)
     answer: Any = opener.open(asked, timeout=timeout)

@@ -9,9 +9,9 @@ _PROC = Path("/proc")
 
 
 def is_running(pid: int, started: str = "") -> bool:
-    """Say whether the process with this pid and start time runs in this pid namespace.
+    """Return whether the process with this pid and start time runs in this pid namespace.
 
-    `started` is what `start_time` said of it; "" where that isn't known.
+    `started` is its `start_time`; "" where that is unknown.
     """
     if _PROC.joinpath("self/stat").exists():
         now = start_time(pid)
@@ -28,14 +28,14 @@ def is_running(pid: int, started: str = "") -> bool:
 def start_time(pid: int) -> str | None:
     """Return a process's start time in clock ticks since boot; None when it doesn't run.
 
-    A zombie doesn't run: its parent has only not asked for its exit code yet.
+    A zombie doesn't run: its parent has only not read its exit code yet.
     """
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    # proc_pid_stat(5): the name stands in parentheses and may hold any character; the fields
-    # after it are counted from 3 (state), 22 is starttime.
+    # proc_pid_stat(5): the name is in parentheses and may hold any character; the fields after it
+    # are counted from 3 (state), 22 is starttime.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X", "x"} else fields[19]
 

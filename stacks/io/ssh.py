@@ -1,7 +1,7 @@
 """SSH to the machines of a site: the login key, the server's rules, host keys, tunnels.
 
-The login key is made once on this machine, or is the site's own. New machines show their host key
-through their cloud, and nobody logs in to a machine whose key was not read that way.
+The login key is generated once on this machine, or is the site's own. New machines publish their
+host key through their cloud, and machines whose key was not read that way are not connected to.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def _ssh_keygen(options: list[str]) -> str:
 
 
 def public_text(private: Path) -> str:
-    """Return the public key of `private`, which nodes let in.
+    """Return the public key of `private`, which nodes authorize.
 
     Raises:
-        ProviderError: GC968, it is not beside the private one.
+        ProviderError: GC968, it is not next to the private one.
     """
     public = public_key_path(private)
     try:
@@ -190,23 +190,23 @@ def _key(line: str) -> str:
 
 
 def last_lines(console: str) -> tuple[str, ...]:
-    """Return the end of what a console shows: what a machine did before it fell silent."""
+    """Return the end of a console's output: a machine's last messages."""
     lines = [line.strip() for line in console.splitlines() if line.strip()]
     return tuple(lines[-_LAST_LINES:])
 
 
 _AT_ONCE = 8
-"""Machines asked at the same time: an account's request rate is shared with everybody in it."""
+"""Machines queried at the same time: an account's request rate is shared by all its users."""
 _PAUSE_S = 10.0
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a provider waits, and who hears of it."""
+    """How long a provider waits, and its progress callback."""
 
     patience_s: float = 0.0
-    """Seconds from the first look until machines without a key are taken for silent."""
+    """Seconds from the first poll until machines without a key count as silent."""
     progress: Callable[[int, int], None] = lambda _done, _total: None
-    """Called after each look with how many have shown a key, and of how many."""
+    """Called after each poll with the number of machines with a key, and the total."""
     pause_s: float = _PAUSE_S
     at_once: int = _AT_ONCE
 
@@ -227,16 +227,16 @@ def await_host_keys(
     cache: Path,
     waiting: Waiting | None = None,
 ) -> HostKeys:
-    """Return the host keys of machines, and which stayed silent.
+    """Return the host keys of machines, and which showed none.
 
     Keys are kept in `cache`: a console holds its last part only, and a machine never changes its
-    key. One with another key is another machine, or somebody in between.
+    key. A different key means another machine, or an attacker in between.
 
     Args:
-        machines: ids in the cloud, which are never given to another machine.
-        read: reads the keys of one machine; () where it shows none yet.
-        cache: file on this machine; who was silent is in a file beside it.
-        waiting: how long; None: one look.
+        machines: ids in the cloud, which are never reused.
+        read: reads the keys of one machine; () where there are none yet.
+        cache: file on this machine; machines without a key are in a file next to it.
+        waiting: how long; None: one poll.
     """
     waiting = waiting or Waiting()
     ids = list(dict.fromkeys(machines))
@@ -262,11 +262,11 @@ def await_host_keys(
 
 
 def silence(waited_s: float, title: str) -> str:
-    """Return why nobody logs in to a machine that showed no key, in one line.
+    """Return why a machine that showed no key is not connected to, in one line.
 
     Args:
-        waited_s: seconds that it was waited for.
-        title: the cloud as people call it.
+        waited_s: the wait in seconds.
+        title: the cloud's display name.
     """
     return f"it showed no host key through {title} within {waited_s:.0f} s, and is not waited for"
 
@@ -277,12 +277,12 @@ def with_silence(
     title: str,
     console: Callable[[str], tuple[str, ...]] = lambda _: (),
 ) -> tuple[Host, ...]:
-    """Return hosts, those that showed no key with the reason why nobody logs in there.
+    """Return hosts, those that showed no key with the reason why they are not connected to.
 
     Args:
         hosts: of a site.
-        silent: name -> seconds that it was waited for.
-        title: the cloud as people call it.
+        silent: name -> the wait in seconds.
+        title: the cloud's display name.
         console: returns the last lines of a host's console.
     """
     return tuple(

@@ -20,7 +20,7 @@ from .survey import Survey
 
 
 def apply(context: SiteContext) -> None:
-    """Remove what the spec no longer has, make what is missing, start what stands still.
+    """Remove what the spec no longer has, create what is missing, start what is stopped.
 
     Raises:
         ProviderError: one finding for each node that failed; the others are up.
@@ -89,7 +89,7 @@ def _refuse_obstacles(context: SiteContext, found: Survey) -> None:
 
 
 def _settle(context: SiteContext, found: Survey) -> None:
-    """Tell the ledger what an earlier, killed run didn't: by the tokens on what exists."""
+    """Record in the ledger what a killed run didn't: by the tokens on existing resources."""
     there: dict[str, Container | Network] = {f"node/{n}": c for n, c in found.nodes.items()}
     if found.network is not None:
         there[f"network/{found.network.name}"] = found.network
@@ -108,7 +108,7 @@ def _settle(context: SiteContext, found: Survey) -> None:
 
 
 def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> None:
-    """Tell the ledger of those nodes alone that a killed run made: others may be on their way."""
+    """Record in the ledger only nodes that a killed run created: others may be in progress."""
     there = {name: found.nodes[name] for name in names if name in found.nodes}
     known = records.load(context).ids
     unrecorded = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
@@ -122,7 +122,7 @@ def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> 
 
 
 def _record(context: SiteContext, unrecorded: Mapping[str, Container | Network]) -> None:
-    """Have the ledger know what exists: resource key -> what the engine lists."""
+    """Bring the ledger to what exists: resource key -> what the engine lists."""
     found = []
     for key, thing in unrecorded.items():
         kind, _, name = key.partition("/")
@@ -175,7 +175,7 @@ def destroy(context: SiteContext) -> None:
 
 
 def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> tuple[Host, ...]:
-    """Make the named nodes beside those of the graph; those that exist are only started.
+    """Create the named nodes in addition to those of the graph; existing ones are only started.
 
     Raises:
         ProviderError: the site isn't up, or nodes failed; the others are up.

@@ -1,4 +1,4 @@
-"""What docker does otherwise than podman. Written, not run: no docker daemon was at hand."""
+"""Docker's differences from podman. Untested: written without a docker daemon."""
 
 from __future__ import annotations
 

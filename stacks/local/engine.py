@@ -21,8 +21,8 @@ KUBERNETES_FLAGS = (
     "--privileged",
     "--cgroupns=private",
     "--stop-signal=SIGRTMIN+3",
-    # Pods look names up in their node's search domains too; the engine's own has a server that
-    # answers over UDP alone, and a lookup over TCP ended there with SERVFAIL.
+    # Pods resolve names in their node's search domains too; the engine's own has a server that
+    # responds over UDP alone, and a lookup over TCP ended there with SERVFAIL.
     "--dns-search=.",
     "--tmpfs=/run/lock",
     "--volume=/var/lib/containerd",
@@ -51,7 +51,7 @@ class Container(msgspec.Struct, frozen=True):
     name: str
     labels: dict[str, str]
     state: str
-    """"created", "running", "exited" ... in the engine's words, lower case."""
+    """"created", "running", "exited" ... as the engine names it, lower case."""
 
     @property
     def running(self) -> bool:
@@ -69,7 +69,7 @@ class Network(msgspec.Struct, frozen=True):
 
 
 class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine says about itself and this machine."""
+    """The engine's facts about itself and this machine."""
 
     version: str
     runtime: str
@@ -99,7 +99,7 @@ class Engine:
         """Run one command and return what it printed.
 
         Raises:
-            ProviderError: GC911 with the engine's own words, or that it took too long.
+            ProviderError: GC911 with the engine's message, or that it took too long.
         """
         verb = " ".join(arguments[:2])
         options = self.start_options if arguments[0] in {"run", "start"} else ()
@@ -139,7 +139,8 @@ class Engine:
     ) -> str:
         """Run a command in a container and return what it printed.
 
-        It ends by itself after `limit_s` seconds: when this process is killed, the engine goes on.
+        It ends by itself after `limit_s` seconds: when this process is killed, the engine
+        continues.
 
         Raises:
             ProviderError: see `call`.
@@ -150,7 +151,7 @@ class Engine:
         return self.call(*words, stdin=stdin, timeout_s=limit_s + _ANSWER_S)
 
     def facts(self) -> EngineFacts:
-        """Return what the engine is, asked once; raises ProviderError when it doesn't work."""
+        """Return the engine's facts, queried once; raises ProviderError when it doesn't work."""
         if self._facts is None:
             self._facts = self._ask_facts()
         return self._facts
@@ -190,7 +191,7 @@ class Engine:
         return tuple(self.call("volume", "ls", "--quiet", *label_filters(labels)).split())
 
     def has_image(self, reference: str) -> bool:
-        """Say whether the image exists on this machine; nothing is pulled."""
+        """Return whether the image exists on this machine; nothing is pulled."""
         return bool(self.call("images", "--quiet", "--filter", f"reference={reference}").strip())
 
     def remove(self, names: Iterable[str]) -> None:
@@ -203,10 +204,10 @@ class Engine:
         """Return the flags with which a container can run systemd as its first process.
 
         Without SYS_NICE slurmd can't set the affinity of jobs that are not root's, and without
-        SYS_PTRACE it can't read /proc/PID/io of these: then it books nothing of what a job used.
-        MKNOD makes simulated GPU devices. Such a container may make no namespaces, in which slurmd
-        reads the environment of a job's user; it ends where that fails, and does without where the
-        kernel's limit says that there are none. image/hooks has it say so in annotated containers.
+        SYS_PTRACE it can't read /proc/PID/io of these: then it accounts no resources of a job.
+        MKNOD creates simulated GPU devices. Such a container may create no namespaces, in which
+        slurmd reads the environment of a job's user; it ends where that fails, and works without
+        them where the kernel's limit is 0. image/hooks sets that limit in annotated containers.
         """
         return [
             *runtime_flags(self.facts),
@@ -223,9 +224,9 @@ class Engine:
     def kubernetes_container_flags(self) -> list[str]:
         """Return the flags with which a container can be a node of Kubernetes.
 
-        systemd is told by hand that it is contained: with `--systemd=always` podman gives all
+        systemd's container detection is set explicitly: with `--systemd=always` podman gives all
         nodes the host's cgroup name=systemd. containerd, kubelet and etcd keep their data on
-        volumes, where overlayfs works; these go with the container.
+        volumes, where overlayfs works; these are removed with the container.
         """
         return [
             *runtime_flags(self.facts),
@@ -250,8 +251,8 @@ def label_filters(labels: Mapping[str, str]) -> list[str]:
 def runtime_flags(ask: Any, cgroups: Path = Path("/sys/fs/cgroup")) -> list[str]:
     """Return the flags that choose an OCI runtime that works with this machine's cgroups.
 
-    crun refuses a hybrid hierarchy (v1 controllers beside a v2 tree), runc takes it; with pure
-    cgroup v2 both work and nothing is asked.
+    crun refuses a hybrid hierarchy (v1 controllers and a v2 tree), runc accepts it; with pure
+    cgroup v2 both work and nothing is queried.
 
     Args:
         ask: called for the EngineFacts where they matter.
@@ -272,7 +273,7 @@ def runtime_flags(ask: Any, cgroups: Path = Path("/sys/fs/cgroup")) -> list[str]
 
 
 def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
-    """Return the engine that the site asks for; auto prefers podman. Only PATH is looked at.
+    """Return the engine of the site; auto prefers podman. Only PATH is searched.
 
     Raises:
         ProviderError: GC910 with the command that installs it.
@@ -291,7 +292,7 @@ def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
 
 @functools.cache
 def _engine(name: str, executable: str) -> Engine:
-    """Return the one engine of this process at a path: what it is, is asked of it once."""
+    """Return the process-wide engine at a path: its facts are queried once."""
     from .docker import DockerEngine  # noqa: PLC0415  # it extends Engine
 
     return DockerEngine(executable) if name == "docker" else Engine(executable)

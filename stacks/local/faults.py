@@ -33,7 +33,9 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before_s: float = 0.0
     """Seconds that each call takes longer before anything of it has happened."""
     after_s: float = 0.0
-    """Seconds that each call takes longer after it has happened, before the caller hears of it."""
+    """Seconds that each call is delayed after it has happened, before the caller gets its
+    result.
+    """
     usd_per_hour: float = 0.0
     """Price of a node."""
 
@@ -43,7 +45,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise provider_error("GC913", f"there is no capacity for {node} (an injected fault)")
 
     def init_words(self, node: str) -> tuple[str, ...]:
-        """Return the words for a node's init, which reads them as a kernel's command line."""
+        """Return the arguments for a node's init, which reads them as a kernel's command line."""
         units = sorted(unit for unit, nodes in self.mask.items() if node in expand(nodes))
         return tuple(f"systemd.mask={unit}" for unit in units)
 
@@ -53,11 +55,11 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(f"--tmpfs=/var:rw,exec,mode=755,size={mib}m" for mib in sizes)
 
     def delay_before(self) -> None:
-        """Be as slow as the fault says before a call."""
+        """Delay by the fault's time before a call."""
         time.sleep(self.before_s)
 
     def delay_after(self) -> None:
-        """Be as slow as the fault says after a call."""
+        """Delay by the fault's time after a call."""
         time.sleep(self.after_s)
 
 

@@ -1,4 +1,4 @@
-"""The labels that every object of a cluster carries: how it is found again, and by whom."""
+"""The labels of every object of a cluster, by which it is found again."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from . import labels, records
 from .engine import Engine, Network
 
 AUTO_RANGE = IPv4Network("10.210.0.0/16")
-"""Where `cidr: auto` looks for a free /24."""
+"""Range in which `cidr: auto` searches for a free /24."""
 
 FIRST_NODE = 10
 """Offset of the first node's address; .1 is the gateway, which also answers DNS."""
@@ -27,7 +27,7 @@ def host_routes(table: Path = Path("/proc/net/route")) -> tuple[IPv4Network, ...
     routes = []
     for line in table.read_text().splitlines()[1:]:
         fields = line.split()
-        # The kernel writes addresses as little-endian hexadecimal words (proc_net_route).
+        # The kernel writes addresses as little-endian hexadecimal 32-bit words (proc_net_route).
         target, mask = (struct.pack("<L", int(fields[i], 16)) for i in (1, 7))
         if any(mask):
             routes.append(IPv4Network((target, str(IPv4Address(mask)))))
@@ -55,7 +55,7 @@ def free_subnets(key: str, used: Sequence[IPv4Network]) -> Iterator[IPv4Network]
 
 
 def requested_subnet(cidr: str) -> IPv4Network | None:
-    """Return the network that the spec asks for; None for "auto".
+    """Return the network of the spec; None for "auto".
 
     Raises:
         ProviderError: it isn't an IPv4 network.
@@ -73,10 +73,10 @@ def requested_subnet(cidr: str) -> IPv4Network | None:
 
 
 def candidates(cidr: str, key: str, used: Sequence[IPv4Network]) -> Iterator[IPv4Network]:
-    """Yield the subnets to try: the one the spec asks for, or the free ones.
+    """Yield the subnets to try: the one of the spec, or the free ones.
 
     Raises:
-        ProviderError: the one asked for overlaps what is there.
+        ProviderError: the requested one overlaps an existing one.
     """
     asked = requested_subnet(cidr)
     if asked is None:
@@ -105,9 +105,9 @@ def capacity(subnet: IPv4Network) -> int:
 def hardware_address(address: str) -> str:
     """Return the MAC address of the node with an IPv4 address: 02:00 and its four bytes.
 
-    A node that is made again has its predecessor's: whoever has talked to that one reaches it at
-    once, and not when its neighbour table has forgotten (up to a minute). Locally administered,
-    unicast (IEEE 802, bit 2 of the first byte).
+    A recreated node has its predecessor's: peers reach it at once, and not only when their
+    neighbour entry has expired (up to a minute). Locally administered, unicast (IEEE 802, bit 2 of
+    the first byte).
     """
     return ":".join(f"{byte:02x}" for byte in (2, 0, *IPv4Address(address).packed))
 
@@ -143,7 +143,7 @@ def assign(
 
 
 def is_clash(words: str) -> bool:
-    """Say whether the engine refused a subnet because somebody else took it meanwhile."""
+    """Return whether the engine refused a subnet because it was taken meanwhile."""
     return any(sign in words.lower() for sign in ("already used", "overlap", "already in use"))
 
 

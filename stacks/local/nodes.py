@@ -30,13 +30,13 @@ _AT_ONCE = 16
 
 
 class NodeBase(msgspec.Struct, frozen=True, kw_only=True):
-    """What nodes stand on; the same for all that start together."""
+    """The common base of nodes; the same for all that start together."""
 
     engine: Engine
     network: str
     subnet: IPv4Network
     image: str
-    """Reference that the engine knows; "" when no node has to be made."""
+    """Reference in the engine; "" when no node has to be created."""
     image_key: str
     private_key: Path
     elastic: str = ""
@@ -74,17 +74,17 @@ def prepare(
     elastic: str = "",
     faults: Faults = NONE,
 ) -> NodeBase:
-    """Return what nodes need before they can start, making what is missing.
+    """Return what nodes need before they can start, creating what is missing.
 
     Args:
         context: the site.
-        engine: where it is made.
+        engine: where it is created.
         existing: the network, where there is one.
         net: the network as a resource.
         image_key: a baked image, or None for the base image.
         makes_nodes: whether an image is needed at all.
-        elastic: token of the grow that asks.
-        faults: what goes wrong with the nodes.
+        elastic: token of the requesting grow.
+        faults: faults to simulate on the nodes.
 
     Raises:
         ProviderError: no free subnet, no such image, or the engine failed.
@@ -287,7 +287,7 @@ def _remove_partial(context: SiteContext, engine: Engine, node: str) -> None:
 def remove(
     context: SiteContext, engine: Engine, gone: Iterable[Container], faults: Faults = NONE
 ) -> None:
-    """Remove nodes all at once, and tell the ledger. Their addresses are free again."""
+    """Remove nodes all at once, and record it in the ledger. Their addresses are free again."""
     containers = tuple(gone)
     faults.delay_before()
     engine.remove(c.name for c in containers)

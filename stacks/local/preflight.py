@@ -1,4 +1,4 @@
-"""What stands in the way of a local site, found before anything is made."""
+"""What blocks a local site, found before anything is created."""
 
 from __future__ import annotations
 

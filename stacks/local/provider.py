@@ -20,7 +20,7 @@ from . import faults, survey
 
 
 class LocalProvider(Provider):
-    """Provider of sites on this machine. What acts is imported when it is asked to."""
+    """Provider of sites on this machine. Implementation modules are imported on use."""
 
     name = "local"
     ready_limit_s = 300.0
@@ -96,7 +96,7 @@ class LocalProvider(Provider):
         apply.shrink(context, names)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002  # no market
-        """Say that a node costs nothing and that nobody counts how many fit."""
+        """Report that a node costs nothing and that capacity is not limited."""
         usd = faults.injected().usd_per_hour
         return (Offer(pool=pool, available=None, usd_per_hour=usd, source="this machine", age_s=0),)
 
@@ -107,7 +107,7 @@ class LocalProvider(Provider):
         return base_image.base_digest()
 
     def has_image(self, context: SiteContext, key: str) -> bool:
-        """Say whether an image was baked under this key on this machine."""
+        """Return whether an image was baked under this key on this machine."""
         from .image import golden  # noqa: PLC0415
 
         return golden.has_image(context, key)

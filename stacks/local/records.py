@@ -1,4 +1,4 @@
-"""What this machine remembers about a local site: addresses given, and which nodes are ready."""
+"""Records of a local site on this machine: assigned addresses, and which nodes are ready."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Records(msgspec.Struct):
-    """Kept in addition to the labels: without it, nodes are asked and recorded again."""
+    """Kept in addition to the labels: without it, nodes are queried and recorded again."""
 
     addresses: dict[str, str] = {}
-    """Node -> address; a node that is made again gets the same."""
+    """Node -> address; a recreated node gets the same."""
     ready: dict[str, Ready] = {}
     ids: dict[str, str] = {}
-    """Resource key -> id of the object whose creation the ledger knows."""
+    """Resource key -> id of the object whose creation is in the ledger."""
 
 
 def directory(context: SiteContext) -> Path:
@@ -46,7 +46,7 @@ def load(context: SiteContext) -> Records:
 
 @contextmanager
 def updated(context: SiteContext) -> Iterator[Records]:
-    """Give the records to change, and remember them; other threads and processes wait."""
+    """Yield the records to change, and save them; other threads and processes wait."""
     home = directory(context)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with atomic.locked(home / ".nodes.lock"):

@@ -17,7 +17,7 @@ BOOT_LIMIT_S = 60
 """How long a node may take from its start until sshd answers; seen: 1 s alone, 20 s among 32."""
 
 SEED = "/var/lib/cloud/seed/nocloud"
-"""Where cloud-init looks for its seed (cloud-init's documentation, "NoCloud")."""
+"""Where cloud-init searches for its seed (cloud-init's documentation, "NoCloud")."""
 _BEFORE_USERS_S = 3
 _LAST_STAGE_S = 15
 
@@ -60,9 +60,9 @@ def seed_flags(context: SiteContext, private_key: Path, node: str) -> tuple[str,
 
 
 def first_contact(engine: Engine, container: str) -> tuple[str, ...]:
-    """Wait for a node that starts as a cloud's does, and return its host keys; () for none.
+    """Wait for a node that starts like a cloud's, and return its host keys; () for none.
 
-    Nobody is let in: that is cloud-init's. The engine's exec stands for the cloud's console.
+    No key is authorized here: cloud-init does that. The engine's exec replaces the cloud's console.
     """
     try:
         answer = engine.inside(container, "/bin/sh", "-c", _LISTENS, limit_s=BOOT_LIMIT_S * 2)

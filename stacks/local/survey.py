@@ -36,7 +36,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def described(spec: ClusterSpec, site: str) -> LocalSite:
-    """Return what the spec says about a local site."""
+    """Return the spec's settings of a local site."""
     found = spec.sites[site]
     if not isinstance(found, LocalSite):
         raise TypeError(f"site {site!r} is not local")
@@ -110,7 +110,7 @@ def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
 
 
 def survey(context: SiteContext) -> Survey:
-    """Ask the engine what there is: two calls, at once.
+    """Query the engine for what exists: two concurrent calls.
 
     Raises:
         ProviderError: there is no engine, or it doesn't work.
@@ -237,7 +237,7 @@ def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:
 
 
 def behind_way_in(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """Return nodes as a cloud hands them over: a user, one way in, and silent ones named."""
+    """Return nodes in a cloud's form: a user, one bastion, and unreachable ones named."""
     doors = [h for role in ("login", "controller") for h in hosts if h.role == role]
     door = next(iter(doors), None)
     found = []

@@ -1,4 +1,4 @@
-"""OCI's interfaces, asked by its own SDK with this machine's login; answers are typed values."""
+"""OCI's APIs, called by its SDK with this machine's login; responses are typed values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..pulumi.engine.events import translate
 
 T = TypeVar("T")
 NOT_FOUND = "NotAuthorizedOrNotFound"
-"""OCI doesn't tell what is missing from what a login may not see."""
+"""OCI doesn't distinguish missing from unauthorized."""
 _CLIENTS = {
     "block": ("core", "BlockstorageClient"),
     "budget": ("budget", "BudgetClient"),
@@ -31,11 +31,11 @@ _CLIENTS = {
     "objects": ("object_storage", "ObjectStorageClient"),
     "search": ("resource_search", "ResourceSearchClient"),
 }
-"""Our word for a service -> module and class of the SDK."""
+"""Our name of a service -> module and class of the SDK."""
 
 
 class OciError(ProviderError):
-    """OCI refused or could not be asked; `code` is its own word (LimitExceeded)."""
+    """OCI refused or could not be reached; `code` is its error code (LimitExceeded)."""
 
     def __init__(self, code: str, finding: Diagnostic) -> None:
         """Hold both."""
@@ -57,13 +57,13 @@ class Api:
         login: Mapping[str, str] | None = None,
         endpoint_url: str | None = None,
     ) -> None:
-        """Ask nothing yet.
+        """Set the parameters; nothing is requested yet.
 
         Args:
-            region: as the site says it.
+            region: of the site.
             login: a profile's keys; default: the profile OCI_CLI_PROFILE of ~/.oci/config, or the
                 instance's own identity where OCI_CLI_AUTH is instance_principal.
-            endpoint_url: where OCI is, for tests; the service's word is put behind it.
+            endpoint_url: where OCI is, for tests; the service's name is appended.
 
         Raises:
             ProviderError: GC967, the SDK is not installed.
@@ -99,20 +99,20 @@ class Api:
     def ask(
         self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
     ) -> T:
-        """Call an operation ("get_subnet") and return its answer.
+        """Call an operation ("get_subnet") and return its response.
 
-        It is asked once: "out of host capacity" is an internal error in OCI's words, and the SDK's
-        own retries would wait ten minutes for it.
+        It is called once: OCI reports "out of host capacity" as an internal error, for which the
+        SDK's own retries would wait ten minutes.
 
         Raises:
-            OciError: OCI refused, or could not be asked.
+            OciError: OCI refused, or could not be reached.
         """
         with _Translated():
             call = getattr(self.client(service), operation)
             return convert(call(*arguments, **parameters).data, answer, strict=False)
 
     def find(self, answer: type[T], service: str, operation: str, *arguments: Any) -> T | None:
-        """Return the answer; None where this login sees no such thing. Raises as `ask`."""
+        """Return the response; None where this login sees no such resource. Raises as `ask`."""
         try:
             return self.ask(answer, service, operation, *arguments)
         except OciError as error:
@@ -138,7 +138,7 @@ class Api:
 
 
 def _hosts() -> dict[str, str]:
-    """Return client -> where it is asked, of those that the engine's provider asks elsewhere.
+    """Return client -> endpoint, of those that the engine's provider calls at another one.
 
     Networks that reach OCI through private endpoints alone name them there (oracle/
     terraform-provider-oci, provider_clients.go and GetEnvSettingWithDefault, November 2026).
@@ -153,8 +153,8 @@ def _hosts() -> dict[str, str]:
 def engine_login() -> dict[str, str]:
     """Return the variables that let the engine's provider log in as `Api` does.
 
-    It reads neither OCI_CLI_PROFILE nor OCI_CLI_AUTH, and takes no session token that nobody asks
-    for (oracle/terraform-provider-oci, provider.go, November 2026). {}: there is no configuration.
+    It reads neither OCI_CLI_PROFILE nor OCI_CLI_AUTH, and uses no session token by default
+    (oracle/terraform-provider-oci, provider.go, November 2026). {}: there is no configuration.
     """
     import oci  # noqa: PLC0415  # as above
 
@@ -164,7 +164,7 @@ def engine_login() -> dict[str, str]:
     try:
         config = oci.config.from_file(profile_name=profile)
     except (oci.exceptions.ClientError, FileNotFoundError, ValueError):
-        return {}  # whoever is asked first says what is missing
+        return {}  # the first request reports what is missing
     if config.get("security_token_file"):
         return {"TF_VAR_auth": "SecurityToken", "TF_VAR_config_file_profile": profile}
     given = {

@@ -1,7 +1,7 @@
-"""What a node does on its first start: let the cluster's key in, and show its own host key.
+"""What a node does on its first start: authorize the cluster's key, and print its host key.
 
-Everything else is done over SSH by the roles. One thing is OCI's own: its platform images refuse
-all but SSH by themselves, beside the security groups, so that no node would reach another.
+Everything else is done over SSH by the roles. Specific to OCI: its platform images have a firewall
+for all but SSH, in addition to the security groups, so that no node would reach another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Elastic nodes: launched into the pool's RDMA network, all of them or none, and ended by name.
 
-No stack is involved. OCI has no call for many, so each node is a launch of its own, all at once. A
-launch carries a retry token made of the ledger's intent and the node's name: asked again within 24
-hours it starts nothing new. After that the node is found by its tags, which it has from the start.
+No stack is involved. OCI has no call for many, so each node is a separate launch, all at once. A
+launch has a retry token from the ledger's intent and the node's name: repeated within 24 hours it
+starts nothing new. After that the node is found by its tags, which it has from the start.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Burst:
         self._ended = ended
 
     def launch(self, names: Sequence[str]) -> tuple[list[Instance], list[Diagnostic]]:
-        """Start nodes; return what came, and what OCI said where one did not."""
+        """Start nodes; return what was started, and OCI's message where one was not."""
         template = self._template()
         with ThreadPoolExecutor(_AT_ONCE) as workers:
             answers = list(workers.map(lambda name: self._one(template, name), names))

@@ -1,4 +1,4 @@
-"""Reads the nodes back: addresses, the host keys on their consoles, and where they stand."""
+"""Reads the nodes back: addresses, host keys from their consoles, and topology."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .api import NOT_FOUND, Answer, Api, OciError
 from .plan.types import SitePlan
 
 ENDED = {"TERMINATING", "TERMINATED"}
-"""States of an instance that is no longer there; OCI tells of it for a while."""
+"""States of an instance that no longer exists; OCI lists it for a while."""
 _AT_ONCE = 8
-"""Questions at the same time: the rate of a tenancy is shared with everybody in it."""
+"""Concurrent requests: the rate of a tenancy is shared by all its users."""
 _CAPTURE_S = 120.0
 _CONSOLE_BYTES = 1_000_000
 """Most that a console history has ("up to a megabyte", CaptureConsoleHistory)."""
@@ -31,7 +31,7 @@ class Source(Answer, frozen=True):
 
 
 class Instance(Answer, Marked, frozen=True):
-    """A machine, as ListInstances tells it."""
+    """A machine, from ListInstances."""
 
     id: str
     lifecycle_state: str
@@ -84,8 +84,8 @@ def instances(
 ) -> tuple[Instance, ...]:
     """Return the machines of a site, or of one of its pools, by name.
 
-    ListInstances doesn't ask by tag: all of the compartment are looked at. `ended` adds those that
-    are gone and still told of.
+    ListInstances doesn't filter by tag: all of the compartment are read. `ended` adds those that
+    have ended and are still listed.
     """
     wanted = plan.labels.found_by() | ({POOL: pool} if pool else {})
     pages = api.pages(tuple[Instance, ...], "compute", "list_instances", plan.compartment)
@@ -149,9 +149,9 @@ def _captured(api: Api, capture: _History, pause_s: float) -> str:
 
 
 def places(api: Api, plan: SitePlan) -> dict[str, Placement]:
-    """Return instance -> where it stands: its NVLink domain and local block of the RDMA network.
+    """Return instance -> topology: its NVLink domain and local block of the RDMA network.
 
-    {} where OCI doesn't say it: only owners of dedicated capacity see hosts.
+    {} where OCI doesn't return it: only owners of dedicated capacity see hosts.
     """
     try:
         pages = list(api.pages(_Machines, "compute", "list_compute_hosts", plan.compartment))
@@ -170,13 +170,13 @@ def places(api: Api, plan: SitePlan) -> dict[str, Placement]:
 def seen(
     plan: SitePlan, machine: Instance, addresses: tuple[str, str], place: Placement | None = None
 ) -> Machine:
-    """Return a machine as hosts are made of it.
+    """Return a machine in the form that hosts are created from.
 
     Args:
         plan: the site.
         machine: one of its machines.
         addresses: its private and its public one.
-        place: where it stands; None: OCI doesn't say.
+        place: its topology; None: unknown.
     """
     pool = plan.pools_by_name.get(machine.pool)
     return Machine(

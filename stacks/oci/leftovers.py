@@ -1,9 +1,9 @@
-"""What still carries a site's tags in OCI, and what a killed run had begun to make there.
+"""Resources in OCI with a site's tags, and those that a killed run had begun to create.
 
-The first is told by OCI's search over all services, which lags behind by minutes; the second by the
-lists of each kind, which don't. OCI takes a name twice, and goes on with what it was asked for: it
-is taken up. Made again it would be there, and be paid for, twice; and some of it is in the way of
-its successor: a subnet of its addresses, a gateway of the only one that a VCN has.
+The first are found by OCI's search over all services, which lags behind by minutes; the second by
+the lists of each kind, which don't. OCI accepts a name twice, and completes what was requested: it
+is imported. Created again it would exist, and be billed, twice; and some of it blocks its
+successor: a subnet of its addresses, a gateway of the only one that a VCN has.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class _Items(Answer, frozen=True):
 def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...]:
     """Return everything of a site, sorted by kind and name; data is marked as kept.
 
-    The search lags behind by minutes, so machines are asked for themselves.
+    The search lags behind by minutes, so machines are queried directly.
 
     Raises:
-        OciError: the search failed: then nobody can say that nothing is left.
+        OciError: the search failed: then leftovers are unknown.
     """
     shapes = {pool.name: pool.machine for pool in plan.pools}
     found: dict[str, Leftover] = {}
@@ -94,7 +94,7 @@ def _tagged(api: Api, plan: SitePlan) -> Iterator[_Item]:
 
 
 class Lister(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How things of a kind are found again (data/lists.yaml says what each field is)."""
+    """How resources of a kind are found again (data/lists.yaml explains each field)."""
 
     service: str
     list: str
@@ -106,26 +106,26 @@ class Lister(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def listers() -> dict[str, Lister]:
-    """Return type -> how things of it are found again."""
+    """Return type -> how its resources are found again."""
     return read_data("oci", "lists", dict[str, Lister])
 
 
 def is_group(one: StackResource) -> bool:
-    """Say whether it is machines that OCI makes together, for hours."""
+    """Return whether it is a set of machines that OCI creates together, for hours."""
     return one.type.endswith((":ClusterNetwork", ":ComputeGpuMemoryCluster"))
 
 
 def begun_ids(api: Api, plan: SitePlan, begun: Begun, known: Collection[str]) -> dict[str, str]:
-    """Return URN -> id, as the provider imports it, of what is there of what was begun.
+    """Return URN -> import id of those begun resources that exist.
 
     Args:
         api: the site's region.
-        plan: the site; what carries tags of another is left to it.
+        plan: the site; resources with foreign tags are left alone.
         begun: what the stack has as begun.
         known: ids of what the stack has.
 
     Raises:
-        OciError: OCI can't be asked.
+        OciError: OCI can't be queried.
     """
     there = ((one, _existing(api, plan, one, known)) for one in begun if one.type in listers())
     return {one.urn: _imported(one, found) for one, found in there if found is not None}
@@ -155,13 +155,13 @@ def await_made(
 
 
 _Thing: TypeAlias = dict[str, Any]
-"""What a list tells of one thing."""
+"""A list's entry of one resource."""
 
 
 def _existing(
     api: Api, plan: SitePlan, one: StackResource, known: Collection[str]
 ) -> _Thing | None:
-    """Return what a list tells of a thing that was begun; None where it isn't there."""
+    """Return a list's entry of a begun resource; None where it doesn't exist."""
     lister, ours = listers()[one.type], plan.labels.found_by().items()
     inputs = {"compartmentId": plan.compartment, **one.inputs}
     asks = lister.ask or {"compartment_id": "compartmentId"}

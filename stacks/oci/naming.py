@@ -47,7 +47,7 @@ class _Member(Answer, frozen=True):
 def await_groups(
     api: Api, plan: SitePlan, tell: Callable[[str], None], *, pause_s: float = 30.0
 ) -> None:
-    """Wait for groups that OCI still makes: one that was taken up, nobody else waits for."""
+    """Wait for groups that OCI still creates: nothing else waits for an imported one."""
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
         making = [g.display_name for g in _groups(api, plan) if g.lifecycle_state in MAKING]
@@ -98,8 +98,8 @@ def _free(pool: PoolPlan, there: tuple[Instance, ...]) -> list[tuple[Instance, s
 def give_back(api: Api, plan: SitePlan) -> None:
     """End the machines of cluster networks that the spec no longer has, before their size is set.
 
-    OCI would choose which to end, and might take the first. One that is detached and ended makes
-    the pool smaller by itself, so that the stack finds the size it wants.
+    OCI would choose which to end, possibly the first. Detaching and ending one makes the pool
+    smaller, so that the stack finds its wanted size.
     """
     for pool in plan.pools:
         if pool.group == "cluster-network":

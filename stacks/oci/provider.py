@@ -1,4 +1,4 @@
-"""The OCI provider: what stays is Pulumi's, what bursts is launched, what exists is asked."""
+"""The OCI provider: Pulumi for fixed resources, launches for bursts, the API for queries."""
 
 from __future__ import annotations
 

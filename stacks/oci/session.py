@@ -66,7 +66,7 @@ class Session(ListingSession[Instance]):
         return self._given or Api(self.plan.region)
 
     def preflight(self) -> tuple[Diagnostic, ...]:
-        """Ask OCI what stands in the way of `up`."""
+        """Check with OCI what blocks `up`."""
         return preflight(self.api, self._context.spec, self.plan, self._catalog)
 
     def offers(self, pool: str) -> tuple[Offer, ...]:
@@ -74,7 +74,7 @@ class Session(ListingSession[Instance]):
         return offers(self.api, self.plan, self.plan.pool(pool), self._catalog)
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's tags."""
+        """List all resources with the site's tags."""
         return leftovers(self.api, self.plan, self._catalog)
 
     def machines(self) -> tuple[Instance, ...]:
@@ -158,7 +158,7 @@ def _mount_target_device(api: Api, identifier: str) -> str:
     """Return ADDRESS:/PATH of the first mount target that exports a file system.
 
     Raises:
-        ProviderError: OCI can't be asked, or no mount target exports it (GC1185).
+        ProviderError: OCI can't be queried, or no mount target exports it (GC1185).
     """
     system = api.ask(_NfsSystem, "files", "get_file_system", identifier)
     where = (system.compartment_id, system.availability_domain)

@@ -5,7 +5,7 @@
 
 import os
 
-# Before gRPC, which Pulumi speaks, is imported: its own handlers around a fork abort the child
-# (SIGABRT) when that closes what it inherited, as the start of Ansible's terminal does. No child
-# of ours uses gRPC.
+# Before gRPC, which Pulumi uses, is imported: its own handlers around a fork abort the child
+# (SIGABRT) when that closes what it inherited, as the start of Ansible's terminal does. No child of
+# ours uses gRPC.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")

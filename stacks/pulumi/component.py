@@ -1,8 +1,8 @@
 """The base of our Pulumi components: typed arguments, parent passed on, outputs, tags, waiting.
 
-A provider that gives up leaves a resource that the cloud goes on making, that is paid for, and that
-the next update makes once more. Which kinds are slow is data of each cloud (`data/timeouts.yaml`),
-each with its reason.
+A provider that times out leaves a resource that the cloud continues to create, that is billed, and
+that the next update creates once more. Which kinds are slow is data of each cloud
+(`data/timeouts.yaml`), each with its reason.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ A = TypeVar("A", bound="Args")
 class Args(msgspec.Struct, frozen=True, kw_only=True):
     """Base of a component's arguments: named, frozen; values may be outputs of others.
 
-    A subclass says `frozen=True, kw_only=True` again: msgspec and mypy don't inherit all of it.
+    A subclass must repeat `frozen=True, kw_only=True`: msgspec and mypy don't inherit all of it.
     """
 
 
 class Component(pulumi.ComponentResource, Generic[A]):
     """A component with arguments of type A.
 
-    A subclass says its `kind`, annotates its outputs, and sets them in `build`:
+    A subclass sets its `kind`, annotates its outputs, and sets them in `build`:
 
         class NetworkArgs(Args, frozen=True, kw_only=True):
             names: Names
@@ -148,7 +148,7 @@ def _merged(
 
 
 def _listed(own: object, theirs: Mapping[str, str]) -> list[object]:
-    """Return the form of Auto Scaling groups, which hand the tags on to their machines."""
+    """Return the form of Auto Scaling groups, which propagate the tags to their machines."""
     ours = ({"key": k, "value": v, "propagate_at_launch": True} for k, v in theirs.items())
     return [*(own if isinstance(own, list | tuple) else ()), *ours]
 
@@ -180,7 +180,7 @@ def tag_argument(resource: type[pulumi.Resource]) -> str:
 
 
 def tag_list(resource: type[pulumi.Resource]) -> bool:
-    """Say whether `tags` is a list of key, value and propagation (AWS Auto Scaling groups)."""
+    """Return whether `tags` is a list of key, value and propagation (AWS Auto Scaling groups)."""
     for overload in typing.get_overloads(resource.__init__):
         declared = str(overload.__annotations__.get("tags", ""))
         if "TagArgs" in declared and "Sequence" in declared:
@@ -223,7 +223,7 @@ class SlowKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     update: str | None = None
     delete: str | None = None
     reason: str
-    """What takes so long, the provider's own time, and who says so."""
+    """What takes so long, the provider's own limit, and the source."""
 
 
 @cache
@@ -233,9 +233,9 @@ def slow_kinds(cloud: str) -> dict[str, SlowKind]:
 
 
 def wait_for_slow_kinds(cloud: str) -> None:
-    """Give the running program's slow resources their time, from here on; call it first.
+    """Set timeouts for the running program's slow resources; call it first.
 
-    Times that a resource says itself stay.
+    Timeouts that a resource sets itself are kept.
     """
     known = slow_kinds(cloud)
 

@@ -1,4 +1,4 @@
-"""The data that stands beside a cloud's code, each figure with its source: stacks/CLOUD/data."""
+"""The data files of a cloud, each figure with its source: stacks/CLOUD/data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def data_file(cloud: str, what: str) -> Path:
-    """Return the file of a cloud that says something, which may be missing.
+    """Return the path of a cloud's data file, which may be missing.
 
     Args:
         cloud: its folder of stacks.
@@ -22,10 +22,10 @@ def data_file(cloud: str, what: str) -> Path:
 
 
 def data_files(what: str) -> list[Path]:
-    """Return the files of all clouds that say something; `what` as of `data_file`."""
+    """Return a data file of all clouds; `what` as of `data_file`."""
     return sorted(_STACKS.glob(f"*/data/{what}.yaml"))
 
 
 def read_data(cloud: str, what: str, kind: type[T]) -> T:
-    """Return what a cloud's file says; raises FileNotFoundError. Arguments as of `data_file`."""
+    """Return the content of a cloud's data file, as of `data_file`; raises FileNotFoundError."""
     return decode_yaml(data_file(cloud, what).read_bytes(), kind)

@@ -15,14 +15,14 @@ MachineT = TypeVar("MachineT")
 
 
 def open_offers(pool: CloudPool[OfferT], used: Collection[str]) -> tuple[OfferT, ...]:
-    """Return the offers to try: none beside the one that is in use.
+    """Return the offers to try: only the one in use, if any.
 
-    A pool's nodes stand in one fabric domain, so those that come later are bought by the same
-    offer as those that are there, unless the spec allows a mix.
+    A pool's nodes are in one fabric domain, so later ones are bought by the same offer as existing
+    ones, unless the spec allows a mix.
 
     Args:
-        pool: is to grow.
-        used: keys of the offers that its machines were bought by; "" counts for nothing.
+        pool: the pool to grow.
+        used: keys of the offers that its machines were bought by; "" is ignored.
     """
     bound = {key for key in used if key}
     if pool.mixed or not bound:
@@ -31,7 +31,7 @@ def open_offers(pool: CloudPool[OfferT], used: Collection[str]) -> tuple[OfferT,
 
 
 def no_capacity(pool: CloudPool[Any], missing: Sequence[str]) -> Diagnostic:
-    """Return what is said where no offer had all the missing nodes."""
+    """Return the message where no offer had all the missing nodes."""
     summary = f'pool "{pool.name}": no offer has {len(missing)} machines of {pool.machine}'
     return provider_error(NO_CAPACITY, summary).diagnostics[0]
 

@@ -1,4 +1,4 @@
-"""Machines of any cloud, as they were read back, turned into hosts: who leads to whom."""
+"""Turns the machines of any cloud into hosts, with their bastions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MachineT = TypeVar("MachineT", bound=ListedMachine)
 
 
 class Marked:
-    """What machines say by the tags that gcluster gave them; "" while they lack one."""
+    """Tags that gcluster set on machines; "" while they lack one."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ def usd_on_demand(catalog: Catalog, machine: str, region: str) -> float | None:
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine that exists, as its cloud tells it."""
+    """A machine that exists, from its cloud."""
 
     id: str
     """The cloud's own name for it, which no other machine ever gets."""
@@ -152,10 +152,10 @@ def _entry(plan: CloudPlan[Any], named: Iterable[Machine], via: str | None) -> M
 
 
 def _through(machine: Machine, entry: Machine | None) -> Machine | None:
-    """Return what a machine is reached through: nodes know each other by private addresses.
+    """Return how a machine is reached: nodes use each other's private addresses.
 
-    A machine with a public address is reached through that address of its own, and a tunnel leads
-    to one machine, which then leads to itself, too.
+    A machine with a public address is reached through its own address, and a tunnel leads to one
+    machine, which is then its own bastion, too.
     """
     if entry is not None and entry.tunnel:
         return entry

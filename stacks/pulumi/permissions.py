@@ -1,7 +1,7 @@
-"""The least a login must be allowed to do on a cloud, as the document that the cloud takes.
+"""The minimal permissions of a login on a cloud, as the cloud's policy document.
 
-Which permissions each kind of resource needs is data of each cloud (`data/permissions.yaml`);
-which kinds a spec has, its recorded program tells.
+Which permissions each kind of resource needs is data of each cloud (`data/permissions.yaml`); which
+kinds a spec has is in its recorded program.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ CLOUDS = ("aws", "azure", "gcp")
 _STATE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 """What keeping state in S3 takes below its prefix; its keys are listed, too."""
 _PASSED_TO = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn", "eks.amazonaws.com"]
-"""Who is handed a role: nodes and control planes, and no other service."""
+"""Services that may get a role: nodes and control planes, and no others."""
 
 
 class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is needed on one cloud."""
 
     always: tuple[str, ...]
-    """For what gcluster asks and does itself."""
+    """For gcluster's own queries and actions."""
     resources: dict[str, tuple[str, ...]]
     """Kind of resource ("ec2.Vpc") -> what making, reading, changing and removing it takes."""
 
 
 def load_permissions(cloud: str) -> Permissions:
-    """Return what a cloud's file says.
+    """Return the content of a cloud's file.
 
     Raises:
-        ProviderError: nothing is known of that cloud (GC917).
+        ProviderError: there is no file for that cloud (GC917).
     """
     if cloud not in CLOUDS:
         raise provider_error(

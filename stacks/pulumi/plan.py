@@ -108,7 +108,7 @@ class CloudPlan(Plan, Generic[PoolT], frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def pools_by_name(self) -> dict[str, PoolT]:
-        """The pools, for what asks once a machine."""
+        """The pools, for queries once per machine type."""
         return {pool.name: pool for pool in self.pools}
 
     def pool(self, name: str) -> PoolT:
@@ -190,12 +190,12 @@ ValueT = TypeVar("ValueT")
 def made_gateways(
     plan: CloudPlan[Any], routes: Iterable[RouteTo], made: Mapping[str, ValueT]
 ) -> dict[str, ValueT]:
-    """Return network of another site -> what stands for the gateway there, where one is made.
+    """Return network of another site -> the gateway's route target, where one is created.
 
     Args:
         plan: the site.
         routes: to networks of other sites, with the pools whose first host leads there.
-        made: host -> what a route names it by.
+        made: host -> its name in routes.
     """
     first = {pool.name: pool.nodes[0] for pool in plan.pools if pool.gateway and pool.nodes}
     return {
@@ -208,7 +208,7 @@ ACCOUNTS_SERVICE_ACCOUNT = "default"
 
 
 def identities(kubernetes: KubernetesScheduler) -> tuple[tuple[str, str], ...]:
-    """Return the accounts whose pods are somebody to the cloud, with that identity's name."""
+    """Return the accounts whose pods have an identity of the cloud, with that identity's name."""
     return tuple((name, one.name) for name, one in sorted(kubernetes.identities.items()))
 
 
@@ -259,13 +259,13 @@ def architecture_of(machine: Machine | None) -> str:
 
 _HOURS_PER_MONTH = 730
 _PAYS = {"aws": "account", "azure": "subscription", "gcp": "project", "oci": "compartment"}
-"""Cloud -> the field of its sites that says on whose bill they stand."""
+"""Cloud -> the field of its sites with the billing account."""
 ALARMS: tuple[tuple[Literal["actual", "forecast"], int], ...] = (
     ("actual", 80),
     ("actual", 100),
     ("forecast", 100),
 )
-"""What is looked at, and per cent of the ceiling at which the owner is told, on every cloud."""
+"""Budget scope, and per cent of the ceiling at which the owner is notified, on every cloud."""
 
 
 class BudgetPlan(Plan, frozen=True):
@@ -273,7 +273,7 @@ class BudgetPlan(Plan, frozen=True):
 
     usd_per_month: float
     email: str | None
-    """Who is told beside those whom the cloud tells by itself."""
+    """Recipients in addition to those whom the cloud notifies by itself."""
 
 
 def budget_plan(spec: ClusterSpec, site: str) -> BudgetPlan | None:
@@ -333,7 +333,7 @@ def volume_plans(spec: ClusterSpec, site: str) -> tuple[VolumePlan, ...]:
 
 
 ManagedStorage: TypeAlias = LustreStorage | FileService
-"""A file system that a cloud runs: what is mounted of it is the cloud's to say."""
+"""A file system that a cloud runs: the cloud returns its mount parameters."""
 
 
 def managed_storage(spec: ClusterSpec, site: str) -> dict[str, ManagedStorage]:
@@ -409,7 +409,7 @@ def object_stores(spec: ClusterSpec, scheme: str) -> Iterator[StoredObjects]:
 
 
 def makes(spec: ClusterSpec, site: str, storage: ObjectStorage) -> bool:
-    """Say whether a site makes a bucket: of one without a site, the first of the cloud does."""
+    """Return whether a site creates a bucket: without a site, the cloud's first one does."""
     cloud = spec.sites[site].provider
     first = next(name for name, here in spec.sites.items() if here.provider == cloud)
     return storage.create and (storage.site or first) == site

@@ -1,4 +1,4 @@
-"""Asks a cloud many questions at once, before anything is made; each answer is a diagnostic."""
+"""Runs many queries to a cloud at once, before anything is created; each result is a diagnostic."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ ImageT = TypeVar("ImageT")
 _AT_ONCE = 16
 """Questions that are open at the same time: a cloud shares its rate among all of an account."""
 PRICE_TOLERANCE = 0.05
-"""Share by which a price may be off the catalog's before that is told."""
+"""Least relative difference from the catalog's price that is reported."""
 
 
 class Question(NamedTuple):
-    """Something that a cloud is asked."""
+    """A query to a cloud."""
 
     what: str
-    """In words, as it follows "not checked": "quota L-417A185B"."""
+    """As text that follows "not checked": "quota L-417A185B"."""
     ask: Callable[[], Iterable[Diagnostic]]
-    """Asks and yields what stands in the way; may raise ProviderError."""
+    """Queries and yields what blocks `up`; may raise ProviderError."""
 
 
 class Cloud(msgspec.Struct, frozen=True, kw_only=True):
-    """How it is said that a cloud gave no answer."""
+    """The message for a query without a response."""
 
     name: str
     """"Google Cloud"."""
@@ -47,10 +47,10 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_all(cloud: Cloud, questions: Iterable[Question]) -> tuple[Diagnostic, ...]:
-    """Ask everything at once; return the answers in the order of the questions.
+    """Run all queries at once; return the results in the order of the queries.
 
-    A question without an answer is a warning that names it: the others still count. All that is
-    not known because nobody is logged in is one warning, which comes first.
+    A query without a response is a warning that names it: the others still count. All that is
+    unknown for lack of a login is one warning, which comes first.
     """
     asked = list(questions)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -111,7 +111,7 @@ def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
 
 
 class ExistingMachines:
-    """The cluster's own machines in a cloud: asked once, when a question first needs them."""
+    """The cluster's own machines in a cloud: queried once, when first needed."""
 
     def __init__(self, pools: Callable[[], Iterable[str]]) -> None:
         """Hold the question, which answers with the pool of each machine."""
@@ -123,7 +123,7 @@ class ExistingMachines:
         """Return how many machines each pool has; one that has none is left out.
 
         Raises:
-            ProviderError: the cloud doesn't say.
+            ProviderError: the cloud can't be queried.
         """
         with self._lock:
             if self._counts is None:
@@ -136,7 +136,7 @@ class ExistingMachines:
 
 
 def nothing_exists() -> ExistingMachines:
-    """Return the standing of a cluster that has no machines yet."""
+    """Return the state of a cluster that has no machines yet."""
     return ExistingMachines(tuple)
 
 
@@ -151,7 +151,7 @@ def site_quotas(spec: ClusterSpec, catalog: Catalog, site: str) -> Iterator[Quot
 def by_image(
     pools: Iterable[PoolT], image: Callable[[PoolT], ImageT], catalog: Catalog
 ) -> dict[tuple[ImageT, str], list[PoolT]]:
-    """Return the pools that boot an image on an architecture; one question is asked for each."""
+    """Return the pools that boot an image on an architecture; one query for each."""
     users: dict[tuple[ImageT, str], list[PoolT]] = {}
     for pool in pools:
         architecture = architecture_of(catalog.machines.get(pool.machine))
@@ -162,14 +162,14 @@ def by_image(
 def price_finding(
     code: str, machine: str, market: str, usd: float, *, source: str, known: float | None
 ) -> Diagnostic:
-    """Return what a machine costs: a note, or a warning where the catalog says something else.
+    """Return a machine's price: a note, or a warning where the catalog differs.
 
     Args:
         code: of the cloud's prices.
         machine: its type.
         market: how it would be bought.
-        usd: price per hour, as the cloud says now.
-        source: who says so, and how old it is.
+        usd: price per hour, the cloud's current one.
+        source: its origin and age.
         known: the catalog's price; None: it has none.
     """
     fits = known is not None and abs(usd - known) <= known * PRICE_TOLERANCE

@@ -49,18 +49,18 @@ class SiteProgram(Generic[PlanT]):
 def record_site(
     spec: ClusterSpec, site: str, catalog: Catalog, *, preview: bool = False, **choices: Any
 ) -> RecordedGraph:
-    """Return what a site's program asks for; needs no credentials.
+    """Return the resources of a site's program; needs no credentials.
 
     Args:
         spec: a spec that passed its checks.
         site: name of a cloud's site of it.
         catalog: has its machine types.
         preview: as the engine's preview runs it: outputs are unknown.
-        choices: what the cloud's own `program` takes beside these.
+        choices: further arguments of the cloud's own `program`.
 
     Raises:
         RecordError: it is not recordable.
-        ProviderError: the spec asks for what the cloud does not make.
+        ProviderError: the spec needs what the cloud does not offer.
     """
     here = cast("CloudSite", spec.sites[site])
     module = import_module(f"..{here.provider}.program.site", __package__)

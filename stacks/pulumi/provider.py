@@ -1,7 +1,7 @@
-"""What the providers of all clouds do alike: a stack for what stays, a bulk call for bursts.
+"""Common base of all clouds' providers: a stack for fixed resources, a bulk call for bursts.
 
-A cloud's session (`session.SiteSession`) asks and acts; the order of things, and what the ledger is
-told, is the same everywhere and stands here.
+A cloud's session (`session.SiteSession`) queries and acts; the order of steps, and what the ledger
+records, is the same everywhere and defined here.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from .recording.graph import RecordedGraph, site_graph
 from .session import SiteSession
 
 _UNSURE = frozenset({"GC964", "GC966"})
-"""Codes of refusals after which a cloud may have made something: it could not be asked to the end,
-or said what we don't know."""
+"""Codes of refusals after which a cloud may have created something: it became unreachable, or its
+error is unknown."""
 _STACK = "stack"
-"""Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
+"""The ledger's kind of a site's stack: Pulumi's checkpoint owns its content."""
 
 
 class LoginPlugin(msgspec.Struct, frozen=True, kw_only=True):
-    """The program that asks a cloud for a token when kubectl needs one."""
+    """The program that gets a token from a cloud when kubectl needs one."""
 
     program: str
     install: str
-    """How it gets onto this machine, in words."""
+    """How to install it on this machine."""
     needs: tuple[str, ...] = ()
     """Programs that it runs itself."""
     arguments: Callable[[ControlPlaneAt], tuple[str, ...]] | None = None
-    """What it is called with; None: kubectl hands it the cluster, in its environment."""
+    """Its arguments; None: kubectl passes it the cluster, in its environment."""
 
 
 class ManagedKubernetes(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class ManagedKubernetes(msgspec.Struct, frozen=True, kw_only=True):
 
     login: LoginPlugin
     join_hint: str
-    """Where somebody sees why a node did not join."""
+    """Where to see why a node did not join."""
     repair_hint: str = ""
     """What to do about a node: the cloud chooses which go and repairs them itself; "": its nodes
     are instances of the stack, which recreates them."""
@@ -72,17 +72,17 @@ class ManagedKubernetes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudProvider(Provider):
-    """Provider of a cloud's sites. What is heavy is imported when it is asked to act."""
+    """Provider of a cloud's sites. Heavy modules are imported on use."""
 
     has_stack: ClassVar[bool] = True
     has_purchase_options: ClassVar[bool] = True
     replaces_nodes: ClassVar[bool] = True
     sells_blocks: ClassVar[bool] = False
-    """Whether capacity is bought ahead: its program is told which pools may."""
-    ready_limit_s: ClassVar[float] = 900.0  # beside the wait for its host key; our choice
+    """Whether capacity is bought ahead: its program gets the pools that may."""
+    ready_limit_s: ClassVar[float] = 900.0  # in addition to the wait for its host key; our choice
 
     def __init__(self, catalog: Catalog | None = None, api: Any = None) -> None:
-        """Use a catalog; default: gcluster's own. `api` stands for the cloud in tests."""
+        """Use a catalog; default: gcluster's own. `api` replaces the cloud in tests."""
         self._given = catalog
         self._api = api
 
@@ -125,7 +125,7 @@ class CloudProvider(Provider):
         equip(self.name)
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Ask the engine what it would do."""
+        """Preview with the engine."""
         return self._session(context).preview(lambda: self.graph_as_bought(context))
 
     def apply(self, context: SiteContext) -> None:
@@ -145,13 +145,13 @@ class CloudProvider(Provider):
         return session.mark_protected(session.leftovers())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
-        """Ask this machine and the cloud what stands in the way of `up`."""
+        """Check on this machine and with the cloud what blocks `up`."""
         site = cast("CloudSite", context.spec.sites[context.site])
         lacking = missing_programs(context.site, site.tunnel)
         return (*lacking, *self._session(context).preflight())
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
-        """Return the nodes that exist, with the keys that they told."""
+        """Return the existing nodes, with the host keys that they published."""
         return self._session(context).hosts()
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
@@ -180,11 +180,11 @@ class CloudProvider(Provider):
         return self._session(context).control_plane(str(getattr(site, "region", "")))
 
     def outputs(self, context: SiteContext) -> SiteOutputs:
-        """Return what the stack says, and of file systems that exist what their cloud says."""
+        """Return the stack's outputs, and the cloud's facts of existing file systems."""
         return self._session(context).outputs()
 
     def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Let the engine read back what is there, and say what differs from the stack."""
+        """Refresh with the engine, and return the differences from the stack."""
         return self._session(context).detect_drift()
 
     def machine_ids(self, context: SiteContext) -> Mapping[str, str]:
@@ -192,7 +192,7 @@ class CloudProvider(Provider):
         return self._session(context).machine_ids()
 
     def tracked_ids(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
-        """Return what of it the stack knows; of elastic machines the ledger tells itself."""
+        """Return those of the stack; the ledger itself records elastic machines."""
         return self._session(context).tracked_ids(found)
 
     def destroy(self, context: SiteContext) -> None:
@@ -256,9 +256,9 @@ class CloudProvider(Provider):
         purchased: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        """Record the site's program offline; the extra is there.
+        """Record the site's program offline; requires the extra.
 
-        `buys` says which pools buy ahead, where a cloud sells that.
+        `buys` are the pools that buy ahead, where a cloud sells that.
         """
         from .program import record_site  # noqa: PLC0415  # it brings Pulumi
 
@@ -268,7 +268,7 @@ class CloudProvider(Provider):
         )
 
     def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:
-        """Return node -> name of the resource that stands for it alone."""
+        """Return node -> name of the resource that is this node alone."""
         found: dict[str, str] = {}
         for resource, bought in self.purchases(spec, site).items():
             if len(bought.nodes) == 1:  # the first name is the program's
@@ -293,9 +293,9 @@ def _failed_intents(
 
     Args:
         ledger: has the intents.
-        intents: of the nodes that are being made.
-        is_left: asks the cloud whether there are machines of the burst; that it can't be asked
-            counts as yes.
+        intents: of the nodes that are being created.
+        is_left: queries whether machines of the burst
+        exist; a failed query counts as yes.
     """
     try:
         yield

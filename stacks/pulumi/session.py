@@ -71,7 +71,7 @@ class SiteSession(ABC):
     """Machines whose host key is read at once: all of an account share its rate of requests."""
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Any = None) -> None:
-        """Hold the context; `api` is asked instead of the cloud, for tests."""
+        """Set the context; `api` replaces the cloud in tests."""
         self._context = context
         self._catalog = catalog
         self._given = api
@@ -99,15 +99,15 @@ class SiteSession(ABC):
         return ensure_client_key(self._context.workdir) if own is None else Path(own).expanduser()
 
     def authorized_key(self) -> str:
-        """Return its public half, which the nodes let in.
+        """Return its public key, which the nodes authorize.
 
         Raises:
-            ProviderError: GC968, it is not beside the private one.
+            ProviderError: GC968, it is not next to the private one.
         """
         return public_text(self.private_key)
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
-        """Return the site's stack, which stands beside the cluster's journal."""
+        """Return the site's stack, which is stored with the cluster's journal."""
         from .engine.automation import Engine  # noqa: PLC0415  # for the engine only
         from .engine.command import StackPlace  # noqa: PLC0415  # as above
 
@@ -131,7 +131,7 @@ class SiteSession(ABC):
 
     @abstractmethod
     def preflight(self) -> tuple[Diagnostic, ...]:
-        """Ask the cloud what stands in the way of `up`."""
+        """Check with the cloud what blocks `up`."""
 
     @abstractmethod
     def offers(self, pool: str) -> tuple[Offer, ...]:
@@ -139,11 +139,11 @@ class SiteSession(ABC):
 
     @abstractmethod
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Ask for all that carries the site's tags."""
+        """List all resources with the site's tags."""
 
     @abstractmethod
     def hosts(self) -> tuple[Host, ...]:
-        """Return the machines that exist as hosts, each with the key that it told.
+        """Return the existing machines as hosts, each with the host key that it published.
 
         Nodes of a control plane that the cloud runs are not among them.
 
@@ -165,7 +165,7 @@ class SiteSession(ABC):
 
     @abstractmethod
     def is_left(self, pool: str, missing: list[str], token: str) -> bool:
-        """Ask whether anything of a burst that was refused exists after all."""
+        """Check whether anything of a refused burst exists after all."""
 
     @abstractmethod
     def shrink(self, names: set[str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ class SiteSession(ABC):
         """End the machines that bursts made; return name -> id of those that are gone with it."""
 
     def before_up(self) -> None:  # noqa: B027  # not abstract: most have nothing to see to
-        """See to what must be done before the engine makes what the program says."""
+        """Do what must be done before the engine applies the program."""
 
     def after_up(self) -> None:  # noqa: B027  # as above
         """See to what the engine can't do, once it is through."""
@@ -196,7 +196,7 @@ class SiteSession(ABC):
         """Return name of a resource or component -> the storage that it is made for."""
 
     def outputs(self) -> SiteOutputs:
-        """Return what the stack says, read once, and what the cloud says of what exists."""
+        """Return the stack's outputs, read once, and the cloud's facts of existing resources."""
         spec, site = self._context.spec, self._context.site
         mine = managed_storage(spec, site)
         made = [name for name, storage in mine.items() if storage.is_made]
@@ -208,12 +208,12 @@ class SiteSession(ABC):
         return read_made(answer, made, devices)
 
     def _gives_pods_networks(self) -> bool:
-        """Say whether the cloud's control plane gives pods the interfaces of a fabric."""
+        """Return whether the cloud's control plane gives pods the interfaces of a fabric."""
         return False
 
     @abstractmethod
     def _existing_device(self, storage: ManagedStorage) -> str:
-        """Ask the cloud what is mounted of a file system that exists; raises ProviderError."""
+        """Query the mount parameters of an existing file system; raises ProviderError."""
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for; {} where nothing is made."""
@@ -245,13 +245,13 @@ class SiteSession(ABC):
         asked: Collection[str],
         console: Callable[[str], str] = lambda _: "",
     ) -> tuple[Host, ...]:
-        """Return machines as hosts; those that showed no key say so.
+        """Return machines as hosts; those without a key have the reason.
 
         Args:
-            machines: all of the site, for the way in is among them.
+            machines: all of the site, since the bastion is among them.
             shown: the host keys that were read.
             asked: ids of those that are wanted.
-            console: returns what the console of one shows, by its id.
+            console: returns the console's output of one, by its id.
         """
         every = tuple(machines)
         via, file = self._site.ssh.via, str(self.private_key)
@@ -280,9 +280,9 @@ class SiteSession(ABC):
         return tuple(ResourceChange(effect="create", resource=r) for r in graph().resources)
 
     def control_plane(self, region: str) -> ControlPlaneAt | None:
-        """Return how the control plane is reached that the stack has; None: it has none.
+        """Return the access to the stack's control plane; None: it has none.
 
-        Outputs alone don't tell: where data is kept, they outlive what was destroyed.
+        Outputs alone don't show it: where data is kept, they outlive what was destroyed.
         """
         if not self.has_stack:
             return None
@@ -321,7 +321,7 @@ class SiteSession(ABC):
         if not self.has_stack:
             return True
         engine, owned = self._bare_engine(), self.owners()
-        engine.settle(self._settle)  # first: a stack that is changed forgets what was begun
+        engine.settle(self._settle)  # first: changing a stack drops what was begun
         if owned:
             free = freed(owned, self._context.delete_data)
             guard = {key: key not in free for key in owned}
@@ -334,7 +334,7 @@ class SiteSession(ABC):
         return True
 
     def mark_protected(self, found: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
-        """Mark what `down` keeps among what was found; the engine is asked only if it is data."""
+        """Mark what `down` keeps of what was found; the stack is only read if there is data."""
         if not self.has_stack or not any(item.kept_data for item in found):
             return found
         stack = resources(self._bare_engine().export())
@@ -352,7 +352,7 @@ class SiteSession(ABC):
         return {one.name: one.id for one in there if is_machine(one) and one.id}
 
     def tracked_ids(self, found: Iterable[Leftover]) -> frozenset[str]:
-        """Return the ids of what the stack knows among what was found."""
+        """Return the ids of the stack's resources among what was found."""
         if not self.has_stack:
             return frozenset()
         return known_ids(found, resources(self._bare_engine().export()))
@@ -365,7 +365,7 @@ class SiteSession(ABC):
         return True
 
     def _bare_engine(self) -> Engine:
-        """Return the stack for what needs no program: the checkpoint knows what is there."""
+        """Return the stack for operations that need no program: its checkpoint has what exists."""
         return self._stack(lambda: None, 0)
 
 
@@ -382,7 +382,7 @@ class ListingSession(SiteSession, Generic[MachineT]):
 
     @abstractmethod
     def _is_node(self, machine: MachineT) -> bool:
-        """Say whether somebody logs in to it: not where the cloud's control plane runs it."""
+        """Return whether it is reached over SSH: not where the cloud's control plane runs it."""
 
     def _read_keys(self, machine: MachineT) -> tuple[str, ...]:
         """Return the host keys that a machine shows; () while it shows none."""
@@ -394,7 +394,7 @@ class ListingSession(SiteSession, Generic[MachineT]):
 
     @abstractmethod
     def _seen(self, machines: Sequence[MachineT], asked: Sequence[MachineT]) -> Iterable[Machine]:
-        """Return all machines of the site as hosts are made of them, `asked` with their places."""
+        """Return all machines of the site in the form of hosts, `asked` with their topology."""
 
     @abstractmethod
     def _end(self, machines: Sequence[MachineT]) -> None:
@@ -426,7 +426,7 @@ class ListingSession(SiteSession, Generic[MachineT]):
         return {self.host_name(machine) for machine in self.machines()}
 
     def is_left(self, pool: str, missing: list[str], token: str) -> bool:
-        """Ask whether a machine carries the burst's token."""
+        """Return whether a machine has the burst's token."""
         del pool, missing
         return any(machine.token == self._token(token) for machine in self.machines())
 

@@ -1,7 +1,7 @@
-"""The simulated site itself: a file that answers as a provider's API would.
+"""The simulated site itself: a file that behaves like a provider's API.
 
-Every call takes the site's latency, and goes wrong as often as the spec's faults say. The draws
-depend only on the seed and on how many creations came before, so a run can be repeated.
+Every call takes the site's latency, and fails as often as the spec's faults say. The draws depend
+only on the seed and on how many creations came before, so a run can be repeated.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Answer(msgspec.Struct, frozen=True):
     ids: dict[str, str]
     """Node name -> id, for those that are known to exist."""
     errors: dict[str, str]
-    """Node name -> what the API said of those that it refused: nothing is left of them."""
+    """Node name -> the API's message of those that it refused: nothing is left of them."""
     unclear: frozenset[str] = frozenset()
-    """Names of nodes whose answer got lost: ask again with the same token, or list to know."""
+    """Names of nodes whose response got lost: retry with the same token, or list them."""
 
 
 class _File(msgspec.Struct):
-    """What is stored. The counters count everything ever asked for: the seeds of the draws."""
+    """What is stored. The counters count all requests: they seed the draws."""
 
     cluster: str
     cluster_id: str
@@ -154,7 +154,7 @@ class Cloud:
         return _LOST if lost else ""
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Have nodes deleted in one call; whether they are gone, a listing tells."""
+        """Delete nodes in one call; a listing shows whether they are gone."""
         self._call()
         with self._changed() as stored:
             names = {node.id: node.name for node in stored.nodes.values()}
@@ -171,10 +171,10 @@ class Cloud:
     _calls: ClassVar = count()
 
     def _call(self) -> None:
-        """Take the latency of a call; try again, later each time, while it comes too often.
+        """Wait for the latency of a call; retry with backoff while it is throttled.
 
         Raises:
-            ProviderError: the site goes on refusing.
+            ProviderError: the site keeps refusing.
         """
         faults = self._site.faults
         for attempt in range(_ATTEMPTS):

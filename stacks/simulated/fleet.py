@@ -27,7 +27,7 @@ _BULK = 1000
 
 
 def described(context: SiteContext) -> SimulatedSite:
-    """Return what the spec says about a simulated site."""
+    """Return the spec's settings of a simulated site."""
     found = context.spec.sites[context.site]
     if not isinstance(found, SimulatedSite):
         raise TypeError(f"site {context.site!r} is not simulated")
@@ -82,7 +82,7 @@ def _change(wanted: Resource, node: Node | None) -> ResourceChange:
 
 
 def finding(change: ResourceChange) -> Diagnostic:
-    """Return what is said about a node that could not be had."""
+    """Return the message about a node that was not available."""
     reason = (
         "the site refused to create it"
         if change.effect == "create"
@@ -110,7 +110,7 @@ def create(
         intents = context.ledger.intend_many(context.site, batch)
         try:
             answer = site.create([_order(wanted, intents[wanted.key], elastic) for wanted in batch])
-        except ProviderError as error:  # it was asked too often, and did nothing
+        except ProviderError as error:  # it was throttled, and did nothing
             why = error.diagnostics[0].summary
             _at_once(context.ledger.failed, ((intent, why) for intent in intents.values()))
             raise
@@ -145,16 +145,17 @@ def settle(
     mine: Callable[[str], bool] = bool,
     wanted: Collection[str] = (),
 ) -> None:
-    """Bring the ledger up to what a killed run left: what it made, what it didn't, what is gone.
+    """Bring the ledger up to date after a killed run: created, missing and removed nodes.
 
-    A listing lags behind, so where something isn't clear it is waited for.
+    A listing lags behind, so unclear cases are waited for.
 
     Args:
         context: has the ledger.
-        site: is asked.
-        mine: says of a node's name whether it is this caller's: others may be at work on the rest.
-        wanted: nodes that are about to be asked for: an intent of theirs that made nothing stays
-            open, so that the next call has its token.
+        site: to query.
+        mine: returns whether a node's name is this caller's: others may be changing
+        the rest.
+        wanted: nodes that are about to be requested: an intent of theirs that created
+        nothing stays open, so that the next call has its token.
     """
     intents = _of(context.ledger.unclear(context.site), mine)
     known = _of(context.ledger.known(context.site), mine)
@@ -194,9 +195,9 @@ def elastic(spec: ClusterSpec, site: str) -> frozenset[str]:
 
 
 def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> tuple[str, ...]:
-    """Forget the stamps of nodes, delete them in one call, tell the ledger; return who is left.
+    """Drop the stamps of nodes, delete them in one call, record it; return what is left.
 
-    The stamps go first: killed in between, a node that is made again would seem to carry them.
+    The stamps are dropped first: after a kill in between, a recreated node would seem to have them.
     """
     wanted = frozenset(names)
     if not wanted:
@@ -212,6 +213,6 @@ def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> tuple[str
 
 
 def _at_once(emit: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
-    """Tell the ledger about many nodes from many threads: it writes those together."""
+    """Record many nodes in the ledger from many threads: it writes those together."""
     with ThreadPoolExecutor(max_workers=64) as pool:
         list(pool.map(lambda item: emit(*item), items))

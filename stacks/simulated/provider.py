@@ -60,7 +60,7 @@ class SimulatedProvider(Provider):
         )
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
-        """Return whether the site has room for what the spec asks."""
+        """Return whether the site has room for the spec."""
         most = fleet.described(context).max_nodes
         wanted = len(self.graph(context.spec, context.site).resources)
         if most is None or wanted <= most:
@@ -154,7 +154,7 @@ class SimulatedProvider(Provider):
         stamps.write_stamps(context, done)
 
     def listing_lag_s(self, context: SiteContext) -> float:
-        """Return what the spec's faults say."""
+        """Return the spec's faults."""
         return fleet.cloud(context).listing_lag_s
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:

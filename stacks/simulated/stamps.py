@@ -49,7 +49,7 @@ def write_stamps(context: SiteContext, done: Mapping[str, Mapping[str, str]]) ->
 
 
 def forget(context: SiteContext, hosts: Iterable[str]) -> None:
-    """Drop all stamps of nodes that are gone: one that is made again starts with none."""
+    """Drop all stamps of removed nodes: a recreated one starts with none."""
     _append(context, [_Line(host=host, gone=True) for host in hosts])
 
 

@@ -1,1 +1,1 @@
-"""Sites whose machines come with a list of addresses, as GPU clouds without a provider hand out."""
+"""Sites given by a list of addresses, as GPU clouds without a provider supply."""

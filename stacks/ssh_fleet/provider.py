@@ -1,4 +1,4 @@
-"""Fleets: hand over the hosts of a list, provision nothing, and see first whether they answer."""
+"""SSH fleets: return the hosts of a list after a check that they respond; provision nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 class SshFleetProvider(BareMetalProvider):
-    """Bare metal whose addresses are a list's; a list grows old, so its doors are tried first."""
+    """Bare metal with addresses from a list, whose SSH servers are checked: lists get outdated."""
 
     name = "ssh-fleet"
     kind = "an ssh-fleet"

@@ -1,4 +1,4 @@
-"""Whether an SSH server answers at an address: its greeting is read, and nobody logs in."""
+"""Whether an SSH server responds at an address: its greeting is read, without a login."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...inventory.hosts import Host
 
 TIMEOUT_S = 5
-"""Seconds until a door that says nothing counts as closed."""
+"""Seconds until an SSH endpoint without a greeting counts as closed."""
 _PARALLEL = 64
 _SSH_PORT = 22
 _PLACE = re.compile(r"\[(.+)\](?::(\d+))?|([^:]+)(?::(\d+))?|(.+)")
@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
 
 
 def endpoints(hosts: Iterable[Host]) -> Mapping[Endpoint, list[str]]:
-    """Return the doors of hosts, each with the hosts behind it."""
+    """Return the SSH endpoints of hosts, each with the hosts behind it."""
     found: dict[Endpoint, list[str]] = {}
     for host in hosts:
         endpoint = Endpoint(host.address, host.ssh.port)
@@ -46,7 +46,7 @@ def endpoints(hosts: Iterable[Host]) -> Mapping[Endpoint, list[str]]:
 
 
 def unanswered(wanted: Iterable[Endpoint], *, timeout_s: float = TIMEOUT_S) -> dict[Endpoint, str]:
-    """Return the doors that no SSH server answers at, each with why, in words."""
+    """Return the endpoints where no SSH server responds, each with the reason."""
     everyone = list(wanted)
     if not everyone:
         return {}

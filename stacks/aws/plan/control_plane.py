@@ -13,7 +13,7 @@ from .facts import facts
 from .types import EksGroupPlan, EksPlan, ImagePlan
 
 _SMALLEST = 28
-"""Prefix of the smallest subnet that EKS takes: 16 addresses, of which it wants six."""
+"""Prefix of the smallest subnet that EKS accepts: 16 addresses, of which it needs six."""
 
 
 def control_plane_plan(
@@ -29,9 +29,9 @@ def control_plane_plan(
     Args:
         spec: the cluster.
         site: an AWS site of it.
-        catalog: knows the tested versions.
-        reserved: network that two subnets may be made in; "": the site's network exists.
-        groups: elastic pool -> its nodes beyond those that are always there.
+        catalog: has the tested versions.
+        reserved: network in which two subnets may be created; "": the site's network exists.
+        groups: elastic pool -> its nodes beyond the fixed ones.
     """
     here = site_of(spec, site, AwsSite)
     kubernetes, network = managed_kubernetes(spec, here), here.network
@@ -54,7 +54,7 @@ def control_plane_plan(
 
 
 def eks_name(spec: ClusterSpec, site: str) -> str:
-    """Return the name that EKS knows the cluster by: nodes are tagged with it."""
+    """Return the name of the EKS cluster: nodes are tagged with it."""
     return site_names(spec, site)("eks", kind="eks")
 
 

@@ -1,6 +1,6 @@
-"""Elastic pools under EKS: groups that the cluster's autoscaler sizes, with hints of their nodes.
+"""Elastic pools under EKS: groups that the cluster's autoscaler sizes, with node template tags.
 
-Where a group has no node yet, the autoscaler knows of the next one only what tags of the group say
+For a group without nodes the autoscaler only has the group's tags for the next node
 (kubernetes/autoscaler, cluster-autoscaler/cloudprovider/aws/README.md at cluster-autoscaler-1.35.2,
 read 2026-11): labels, taints, and resources beyond processors, memory and NVIDIA's GPUs.
 """
@@ -21,9 +21,9 @@ from .types import EksGroupPlan
 
 _HUGE_PAGES = "5120Mi"
 """Of 2 MiB, which EKS' image for GPUs has where EFA is (EKS User Guide, "Run machine learning
-training with Elastic Fabric Adapter": pods ask for as much; read 2026-11)."""
+training with Elastic Fabric Adapter": pods request as much; read 2026-11)."""
 _DISK_SHARE = 85
-"""Per cent of a node's disk that pods may ask for: kubelet evicts at 10 % free (kubernetes.io,
+"""Per cent of a node's disk that pods may request: kubelet evicts at 10 % free (kubernetes.io,
 "Node-pressure Eviction"), and image and system have their part."""
 
 
@@ -33,7 +33,7 @@ def group_name(names: Names, pool: str) -> str:
 
 
 def group_tags(group: EksGroupPlan, cluster: str) -> dict[str, str]:
-    """Return the tags by which the autoscaler of an EKS cluster finds and knows a group."""
+    """Return the tags by which the autoscaler of an EKS cluster finds and describes a group."""
     found = {ENABLED: "true", OWNED.format(cluster): "owned"}
     found |= {f"{HINT}label/{key}": value for key, value in group.labels.items()}
     found |= {f"{HINT}taint/{one.key}": f"{one.value}:{one.effect}" for one in group.taints}
@@ -88,6 +88,6 @@ def _group(
 
 
 def _own_labels(pool: str, machine: str | None) -> dict[str, str]:
-    """Return what nodes come with that plugins look for, and the autoscaler's own pod avoids."""
+    """Return the labels of new nodes for plugins' selectors and the autoscaler's avoidance."""
     ours = {"gcluster.local/pool": pool, "gcluster.local/elastic": "true"}
     return ours | ({"gcluster.local/machine": machine} if machine else {})

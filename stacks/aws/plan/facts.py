@@ -34,7 +34,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @cache
 def facts() -> Facts:
-    """Return what facts.yaml says."""
+    """Return the content of facts.yaml."""
     return read_data("aws", "facts", Facts)
 
 

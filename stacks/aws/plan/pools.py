@@ -65,7 +65,7 @@ def interfaces(machine: Machine | None, *, fabric: bool = True) -> tuple[Interfa
     As the EC2 User Guide has it ("Maximize network bandwidth on Amazon EC2 instances with multiple
     network cards", November 2026): card 0 has the primary interface as device 0 and, where it
     carries EFA, an efa-only one as device 1; the other cards have theirs as device 0. A machine
-    with more cards than EFAs (p6-b300: 17 and 16) has none on card 0, and the catalog says where
+    with more cards than EFAs (p6-b300: 17 and 16) has none on card 0, and the catalog has it where
     they are not the last ones (p6e-gb200). Only the primary interface takes an address of the
     subnet.
     """
@@ -100,8 +100,8 @@ def _placement(
 ) -> PlacementPlan | None:
     """Return the group of a pool's nodes in a zone.
 
-    Cluster groups are one for each fabric class and zone: that is as far as EFA reaches, so pools
-    that jobs may span stand together. The pool's own wish comes first.
+    Cluster groups are one for each fabric class and zone: EFA reaches no further, so pools that
+    jobs may span are placed together. The pool's own setting comes first.
     """
     if pool.placement in {None, "cluster"}:
         close = machine is not None and machine.placement is not None and pool.fabric != "ethernet"
@@ -119,11 +119,11 @@ def _placement(
 def _offers(name: str, pool: Pool, site: AwsSite, machine: Machine | None) -> Iterator[OfferPlan]:
     """Yield options in their order, each in all zones before the next: the spec's own priority.
 
-    Machines of a capacity block stand close together already. Those of a reservation stand where
-    it reserved them: a group that is made for the cluster holds none of them, and EC2 then says
-    InsufficientInstanceCapacity although the reservation has room. One that was made in a group is
-    used with that group alone (EC2 User Guide, "Use Capacity Reservations with cluster placement
-    groups", November 2026): the pool names it.
+    Machines of a capacity block are close together already. Those of a reservation are where it
+    reserved them: a group that is created for the cluster contains none of them, and EC2 then
+    returns InsufficientInstanceCapacity although the reservation has room. One that was created in
+    a group is used with that group alone (EC2 User Guide, "Use Capacity Reservations with cluster
+    placement groups", November 2026): the pool names it.
     """
     for written in pool.market or ["on-demand"]:
         option = _option(written)
@@ -180,7 +180,7 @@ def _image(
 
 
 def _zones(pool: Pool, site: AwsSite) -> list[str | None]:
-    """Return the zones a pool may stand in. A subnet that exists is in one zone: the site's."""
+    """Return the possible zones of a pool. An existing subnet is in one zone: the site's."""
     return [*pool.zones] if pool.zones and site.network.vpc is None else [site.zone_id]
 
 

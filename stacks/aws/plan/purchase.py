@@ -21,7 +21,7 @@ def purchase_options(
     spec: ClusterSpec, site: str, pool: str, catalog: Catalog
 ) -> tuple[PurchaseOption, ...]:
     """Return the options of a pool in the order in which they are tried."""
-    from .pools import pool_plan  # noqa: PLC0415  # beside the catalog
+    from .pools import pool_plan  # noqa: PLC0415  # imported with the catalog
 
     plan = pool_plan(spec, pool, catalog)
     machine = catalog.machines.get(plan.machine)
@@ -57,7 +57,7 @@ def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
 def bought_blocks(api: Api, plan: SitePlan, purchased: Mapping[str, str]) -> dict[str, str]:
     """Return pool -> id of the capacity block that this cluster bought for it and that is not over.
 
-    AWS is asked only where a node is on an option that buys one. Raises ProviderError.
+    AWS is queried only where a node is on an option that buys one. Raises ProviderError.
     """
     from ..preflight.capacity import Reservations  # noqa: PLC0415  # as above
 

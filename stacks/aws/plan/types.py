@@ -71,7 +71,7 @@ class OptionPlan(Plan, frozen=True):
 
 
 class OfferPlan(Plan, frozen=True):
-    """An option in a zone: what one launch asks for. A fabric domain is bought from one."""
+    """An option in a zone: the request of one launch. A fabric domain is bought from one."""
 
     key: str
     """Unique in the pool, e.g. spot-use1-az4."""
@@ -143,7 +143,7 @@ class LustrePlan(Plan, frozen=True):
     links: tuple[LinkPlan, ...]
 
     def is_linked_to(self, bucket: str) -> bool:
-        """Say whether it reads or writes a bucket, which must then stand as long as it does."""
+        """Return whether it reads or writes a bucket, which must then exist as long as it does."""
         return any(link.url.split("/")[2] == bucket for link in self.links)
 
 
@@ -174,7 +174,7 @@ class OpenZfsPlan(Plan, frozen=True):
     compression: str
     kms_key: str | None
     clients: tuple[str, ...]
-    """Networks that may mount it; (): the security group alone says who may."""
+    """Networks that may mount it; (): the security group alone decides."""
 
 
 class IdentityPlan(Plan, frozen=True):
@@ -230,7 +230,7 @@ class EksGroupPlan(Plan, frozen=True):
     """That its nodes come with."""
     taints: tuple[NodeTaint, ...]
     resources: dict[str, str]
-    """That the autoscaler doesn't know by the machine type, as pods ask for them."""
+    """Resources that the autoscaler can't derive from the machine type, as pods request them."""
 
 
 class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""What would stop `up` on AWS, asked before anything is made."""
+"""What would stop `up` on AWS, checked before anything is created."""

@@ -27,13 +27,13 @@ class _Offering(Answer, frozen=True):
 
     @property
     def zones(self) -> frozenset[str]:
-        """Names of the zones that its machines stand in."""
+        """Names of its machines' zones."""
         parts = (segment.availability_zone for segment in self.capacity_block_offering_segments)
         return frozenset(zone for zone in (self.availability_zone, *parts) if zone)
 
     @property
     def rank(self) -> tuple[bool, str, float, str]:
-        """Order of choice: the earliest, then the cheapest; equal ones are the same thing."""
+        """Sort key: the earliest, then the cheapest; equal ones are interchangeable."""
         starts = "" if self.start_date is None else self.start_date.isoformat()
         return not starts, starts, float(self.upfront_fee or "inf"), self.capacity_block_offering_id
 
@@ -53,7 +53,7 @@ class _Zones(Answer, frozen=True):
 def block_offering(api: Api, pool: PoolPlan, offer: OfferPlan) -> BlockOffering | None:
     """Return what the offer would buy now; None: nothing of the kind is on offer in its zone.
 
-    A block whose machines stand in several zones is none: the fabric ends at a zone.
+    A block over several zones doesn't count: the fabric ends at a zone.
 
     Raises:
         ProviderError: GC975, the offer has no zone, and a block in any could be the wrong one.

@@ -1,4 +1,4 @@
-"""Whether AWS has the machines that a site asks for: zones, reservations, quotas."""
+"""Whether AWS has the machines of a site: zones, reservations, quotas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Offerings(Answer, frozen=True):
 
 
 class Reservation(Answer, frozen=True):
-    """A capacity reservation or block, as DescribeCapacityReservations tells it."""
+    """A capacity reservation or block, from DescribeCapacityReservations."""
 
     capacity_reservation_id: str
     instance_type: str
@@ -177,12 +177,12 @@ def check_room(
 ) -> Iterator[Diagnostic]:
     """Yield a warning where a quota is large enough, but others use what the spec still needs.
 
-    Machines of this cluster that run are among what is used, and are needed no more. Where AWS
-    publishes no usage of the quota nothing is said.
+    Running machines of this cluster are part of the usage, and not needed again. Where AWS
+    publishes no usage of the quota there is no warning.
     """
     missing = still_needed(spec, catalog, need, existing.counts())
     quota = _quota(api, need.code)
-    if not missing or quota.value < need.amount:  # the limit itself is told by check_limit
+    if not missing or quota.value < need.amount:  # the limit itself is reported by check_limit
         return
     used = _used(api, quota.usage_metric)
     if used is None or quota.value - used >= missing:

@@ -1,4 +1,4 @@
-"""Asks AWS, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+"""Checks with AWS, all at once, what would stop `up`: each result a diagnostic; read-only."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
+    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
     return ask_all(_AWS, _questions(api, spec, plan, catalog))
 
 
 def existing_machines(api: Api, plan: SitePlan) -> ExistingMachines:
-    """Return what the site has already, by its tags; nothing is asked before it is needed."""
+    """Return the site's existing resources, by its tags; queried when first needed."""
     return ExistingMachines(lambda: (machine.pool for machine in instances(api, plan)))
 
 

@@ -1,4 +1,4 @@
-"""Who may reach whom, and what nodes may do: security groups and identities."""
+"""Network access and permissions of nodes: security groups and identities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FirewallArgs(Args, frozen=True):
     region: str
     vpc_id: pulumi.Input[str]
     plan: NetworkPlan
-    """Says who comes in, and whether groups that exist are used for the nodes."""
+    """Defines the inbound access, and whether existing groups are used for the nodes."""
     has_gateway: bool
     """Tunnels from other sites end here."""
     endpoint_subnet: pulumi.Input[str]
@@ -40,9 +40,9 @@ class Firewall(Component[FirewallArgs]):
     node_groups: list[pulumi.Output[str]]
     """Groups of every node."""
     login_groups: list[pulumi.Output[str]]
-    """Groups of login and controller nodes beside those; none where nobody may come from outside."""  # noqa: E501  # one sentence
+    """Additional groups of login and controller nodes; none without access from outside."""
     gateway_groups: list[pulumi.Output[str]]
-    """Groups of gateways beside those; none without tunnels."""
+    """Additional groups of gateways; none without tunnels."""
 
     def build(self, args: FirewallArgs) -> None:
         """Make the groups."""
@@ -64,7 +64,7 @@ class Firewall(Component[FirewallArgs]):
         return make_group(args.names, what, vpc_id=args.vpc_id, why=why, opts=self.child())
 
     def _nodes(self, args: FirewallArgs) -> pulumi.Output[str]:
-        """Make the nodes' group. EFA wants all protocols from and to the group itself.
+        """Create the nodes' group. EFA needs all protocols from and to the group itself.
 
         The way out to everywhere doesn't count for it: EFA's own traffic isn't IP (EC2 User Guide,
         "Get started with EFA and MPI", step 1).
@@ -78,7 +78,7 @@ class Firewall(Component[FirewallArgs]):
         return nodes.id
 
     def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
-        """Make the group of gateways: WireGuard answers nobody without a key, wherever he is."""
+        """Create the group of gateways: WireGuard only responds to known keys, from any address."""
         gateway = self._group(args, "gateway", "Tunnels from other sites")
         gateway.allow("in", "tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
         return gateway.id
@@ -165,7 +165,7 @@ class Identities(Component[IdentitiesArgs]):
         plan = args.plan
         node_role: pulumi.Input[str] = f"arn:{args.partition}:iam::*:role/*"
         self.node_role = pulumi.Output.from_input("")
-        """ARN of the role behind the nodes' profile; "" where nobody asks for it."""
+        """ARN of the role behind the nodes' profile; "" where it isn't needed."""
         if plan.node_profile is None:
             role = self._role(args, "node")
             node_role = self.node_role = role.arn

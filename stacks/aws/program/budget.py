@@ -30,7 +30,7 @@ class Spending(Component[SpendingArgs]):
     budget_name: pulumi.Output[str]
 
     def build(self, args: SpendingArgs) -> None:
-        """Make the budget; without an owner's address nobody is told, but it can be looked at."""
+        """Create the budget; without an owner's address it sends no mail, but can be viewed."""
         to = [args.plan.email] if args.plan.email else []
         self.budget_name = aws.budgets.Budget(
             args.names("budget"),

@@ -49,7 +49,7 @@ class NodePoolArgs(Args, frozen=True):
     block: str | None
     """Id of a capacity block that was bought for the pool before."""
     offerings: Mapping[str, str]
-    """Key of each offer -> id of the block on offer that it buys; "": not asked yet."""
+    """Key of each offer -> id of the offered block that it buys; "": not queried yet."""
     subnets: Mapping[str, pulumi.Input[str]]
     """Key of each offer -> subnet."""
     internet: pulumi.Resource | None
@@ -68,9 +68,9 @@ class NodePool(Component[NodePoolArgs]):
     """A pool: launch templates, and one instance resource for each fixed node.
 
     Fixed nodes are instances of their own and not a fleet or a scaling group: gpu003 stays gpu003
-    when gpu001 is replaced, a plan shows which node it touches, and a node that fails is not
-    replaced behind the scheduler's back. That is no launch for all or none: docs/aws.md says what
-    was weighed, and `lifecycle/planning/purchase` takes back what fell short. An elastic pool has a
+    when gpu001 is replaced, a plan shows which node it changes, and a node that fails is not
+    replaced without the scheduler. That is no launch for all or none: docs/aws.md has the
+    alternatives, and `lifecycle/planning/purchase` releases what fell short. An elastic pool has a
     template for each offer, for `elastic.py` to choose from; a fixed one only those of the offers
     in use. Elastic nodes under EKS have a group of their own (`eks_elastic.py`).
     """
@@ -83,7 +83,7 @@ class NodePool(Component[NodePoolArgs]):
     addresses: dict[str, pulumi.Output[str]]
     """Node -> private address."""
     public_addresses: dict[str, pulumi.Output[str]]
-    """Node -> address of its own; only of login and controller nodes that ask for one."""
+    """Node -> its own address; only of login and controller nodes that request one."""
     interfaces: dict[str, pulumi.Output[str]]
     """Node -> its interface with that address."""
 
@@ -147,8 +147,8 @@ class NodePool(Component[NodePoolArgs]):
     ) -> Iterator[tuple[str, aws.ec2.Instance]]:
         """Yield the fixed nodes.
 
-        A template's new version is for new nodes: it carries what happens at the first start, which
-        is over for those that run. What would need another machine (type, image, offer) is said on
+        A template's new version is for new nodes: it contains the first-start configuration, which
+        no longer matters to running ones. What needs another machine (type, image, offer) is set on
         the instance itself, where a plan shows it. A node that was bought by another offer is
         replaced: it can't move.
         """
@@ -196,8 +196,8 @@ class NodePool(Component[NodePoolArgs]):
 def _market(offer: OfferPlan) -> aws.ec2.InstanceInstanceMarketOptionsArgs | None:
     """Return how a spot node is bought.
 
-    It stands on the node, not in the template: a fleet says it itself and takes no template that
-    says it too.
+    It is set on the node, not in the template: a fleet sets it itself and accepts no template that
+    sets it too.
     """
     option = offer.option
     if option.market != "spot":

@@ -35,10 +35,10 @@ class ControlPlaneArgs(Args, frozen=True):
 
 
 class ControlPlane(Component[ControlPlaneArgs]):
-    """An EKS cluster whose nodes are instances of ours, let in by their role.
+    """An EKS cluster whose nodes are instances of ours, admitted by their role.
 
-    Whoever makes it is its administrator. Secrets are encrypted by the site's key where it has one,
-    by a key of AWS's otherwise. EKS brings the pod network (VPC CNI), kube-proxy and CoreDNS.
+    Its creator is its administrator. Secrets are encrypted by the site's key where it has one, by a
+    key of AWS's otherwise. EKS provides the pod network (VPC CNI), kube-proxy and CoreDNS.
     """
 
     kind = "aws:ControlPlane"
@@ -101,7 +101,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
 
     def _subnets(self, args: ControlPlaneArgs) -> list[pulumi.Input[str]]:
-        """Return subnets in two zones: EKS stands in no fewer, wherever the nodes are."""
+        """Return subnets in two zones: EKS requires two, wherever the nodes are."""
         if args.plan.subnets:
             return list(args.plan.subnets)
         zones = aws.get_availability_zones_output(
@@ -142,7 +142,7 @@ def node_config(
     *,
     striped: bool = False,
 ) -> pulumi.Output[str]:
-    """Return what tells EKS' image which cluster to join."""
+    """Return the settings by which EKS' image joins a cluster."""
     known = pulumi.Output.all(plane.cluster_name, plane.endpoint, plane.authority)
     return known.apply(
         lambda found: node_config_text(
@@ -200,7 +200,7 @@ class ApiBalancerArgs(Args, frozen=True):
 
     names: Names
     name: str
-    """Its name, which the API servers' certificates say too."""
+    """Its name, which is also in the API servers' certificates."""
     zone_id: pulumi.Input[str]
     vpc_id: pulumi.Input[str]
     subnets: Sequence[pulumi.Input[str]]
@@ -211,10 +211,10 @@ class ApiBalancerArgs(Args, frozen=True):
 
 
 class ApiBalancer(Component[ApiBalancerArgs]):
-    """A network load balancer without an address outside.
+    """An internal network load balancer.
 
-    Clients' addresses are not kept: with them, a control plane that asks the balancer and is handed
-    to itself would get no answer (Elastic Load Balancing, "Troubleshoot your Network Load Balancer:
+    Clients' addresses are not kept: with them, a control plane whose request is balanced to itself
+    would get no response (Elastic Load Balancing, "Troubleshoot your Network Load Balancer:
     requests time out for connections from a target to its load balancer", November 2026).
     """
 

@@ -1,7 +1,7 @@
 """EKS' own add-ons: pod network, kube-proxy, DNS, identities of pods, health of nodes, EBS volumes.
 
-As add-ons of EKS they move with the cluster's release and are set up here; what EKS puts into a new
-cluster by itself nobody updates (EKS User Guide, "Amazon EKS add-ons", November 2026).
+As add-ons of EKS they follow the cluster's release and are configured here; what EKS installs into
+a new cluster by itself is never updated (EKS User Guide, "Amazon EKS add-ons", November 2026).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _ADDONS = (
     _Addon("vpc-cni", '{"enableNetworkPolicy": "true"}'),
     _Addon("kube-proxy"),
     _Addon(_AGENT),
-    # It tells of GPUs, EFA, kernel and disks as conditions of nodes ("Node monitoring agent").
+    # It reports problems of GPUs, EFA, kernel and disks as node conditions ("Node monitoring
+    # agent").
     _Addon("eks-node-monitoring-agent"),
     _Addon("coredns", waits=True),
     _Addon(_VOLUMES, waits=True),
@@ -56,9 +57,9 @@ class PodIdentitiesArgs(Args, frozen=True):
 
 
 class PodIdentities(Component[PodIdentitiesArgs]):
-    """Roles of the accounts' pods, which EKS' agent hands them; the role trusts EKS for that.
+    """Roles of the accounts' pods, provided by EKS' agent; each role must trust EKS.
 
-    The role's trust is its owner's to give: pods.eks.amazonaws.com may assume it and tag the
+    The role's owner must set its trust policy: pods.eks.amazonaws.com may assume it and tag the
     session (EKS User Guide, "EKS Pod Identity", November 2026).
     """
 

@@ -1,8 +1,8 @@
-"""Elastic pools under EKS: a group of machines for each, and the rights of who sizes them.
+"""Elastic pools under EKS: an Auto Scaling group for each, and the autoscaler's rights.
 
 The groups start from the launch template that the pool's other nodes have, so EFA interfaces,
-placement group and reserved capacity are the same. Who sizes them is the Cluster Autoscaler, an
-add-on of the cluster; CONTRIBUTING.md says why it is that one.
+placement group and reserved capacity are the same. The Cluster Autoscaler, an add-on of the
+cluster, sizes them; CONTRIBUTING.md has the reason for this choice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ElasticGroupArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     cluster: str
-    """As EKS knows it."""
+    """Its name in EKS."""
     pool: PoolPlan
     group: EksGroupPlan
     offer: OfferPlan
@@ -58,12 +58,11 @@ class ElasticGroupArgs(Args, frozen=True, kw_only=True):
 
 
 class ElasticGroup(Component[ElasticGroupArgs]):
-    """The nodes of a pool beyond those that are always there, as an Auto Scaling group.
+    """The nodes of a pool beyond the fixed ones, as an Auto Scaling group.
 
-    How many there are is the autoscaler's to say, from none on. They are protected from being
-    scaled in: a lower `max` ends no node that works, and the autoscaler ends those that are idle,
-    which the protection does not hold up (EC2 Auto Scaling User Guide, "Use instance scale-in
-    protection"; read 2026-11).
+    The autoscaler sets their number, from 0. They are protected from being scaled in: a lower `max`
+    ends no node that works, and the autoscaler ends those that are idle, which the protection does
+    not prevent (EC2 Auto Scaling User Guide, "Use instance scale-in protection"; read 2026-11).
     """
 
     kind = "aws:ElasticGroup"
@@ -130,14 +129,14 @@ class AutoscalerArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     cluster: pulumi.Input[str]
-    """As EKS knows it."""
+    """Its name in EKS."""
     gcluster: str
     """As the spec calls it."""
     site: str
 
 
 class Autoscaler(Component[AutoscalerArgs]):
-    """The role of the autoscaler's pod, which EKS' agent hands it."""
+    """The role of the autoscaler's pod, provided by EKS' agent."""
 
     kind = "aws:Autoscaler"
     association: pulumi.Output[str]

@@ -24,7 +24,7 @@ class EfsArgs(Args, frozen=True):
     plan: EfsPlan
     vpc_id: pulumi.Input[str]
     subnets: dict[str, pulumi.Output[str]]
-    """Part of a mount target's name -> the private subnet that it stands in."""
+    """Part of a mount target's name -> its private subnet."""
     node_groups: list[pulumi.Output[str]]
 
 
@@ -91,7 +91,7 @@ class OpenZfs(Component[OpenZfsArgs]):
                 for ports in _MOUNTD:
                     what = f"nodes-{number}-{protocol}-{ports[0]}"
                     group.allow("in", what, protocol, ports=ports, group=nodes)
-        # Without no_root_squash root of the nodes can't make people's homes.
+        # Without no_root_squash root of the nodes can't create users' homes.
         options = ["rw", "crossmnt", "sync", "no_root_squash"]
         client = aws.fsx.OpenZfsFileSystemRootVolumeConfigurationNfsExportsClientConfigurationArgs
         exports = aws.fsx.OpenZfsFileSystemRootVolumeConfigurationNfsExportsArgs(

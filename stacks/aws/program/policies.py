@@ -40,7 +40,7 @@ def pod_trust() -> str:
 
 
 def bucket_policy(partition: str, grants: Iterable[GrantPlan]) -> str:
-    """Return what nodes may do in the buckets that they mount: list, read and, if asked, write."""
+    """Return the nodes' rights in the buckets that they mount: list, read and, if needed, write."""
     statements: list[Statement] = []
     for grant in grants:
         bucket = f"arn:{partition}:s3:::{grant.bucket}"
@@ -119,7 +119,7 @@ def burst_policy(
 
 
 def autoscaler_policy(cluster: str, site: str) -> str:
-    """Return what EKS' autoscaler may do: look, and size the groups of its own site, no other.
+    """Return the rights of EKS' autoscaler: read, and size the groups of its own site only.
 
     The actions are those of kubernetes/autoscaler, cluster-autoscaler/cloudprovider/aws/README.md
     ("Full Cluster Autoscaler Features Policy") at cluster-autoscaler-1.35.2.
@@ -157,7 +157,7 @@ def _spot_role(partition: str) -> Statement:
 
 
 def _key_use(partition: str, kms_key: str) -> Statement:
-    """Return what a disk with a key of one's own needs of whoever starts the node."""
+    """Return the permissions on a customer-managed disk key for what starts the node."""
     is_arn = kms_key.startswith("arn:")
     actions = ["CreateGrant", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "Decrypt"]
     return {
@@ -204,7 +204,7 @@ def _document(statements: list[Statement]) -> str:
 
 
 def tls_only(partition: str, bucket: str) -> str:
-    """Return a bucket's own policy: nobody without TLS."""
+    """Return a bucket's own policy: access over TLS only."""
     arn = f"arn:{partition}:s3:::{bucket}"
     return _document(
         [

@@ -86,7 +86,7 @@ class _Blocks(msgspec.Struct, frozen=True):
     offerings: dict[str, str]
 
     def serves(self, pool: str) -> bool:
-        """Say whether a pool has a block or gets one now."""
+        """Return whether a pool has a block or gets one now."""
         return pool in self.owned or self.buys is None or pool in self.buys
 
 
@@ -318,7 +318,7 @@ class _Site(SiteProgram[SitePlan]):
         self.make(ApiBalancer, "api", balancer)
 
     def _offered_subnets(self, pools: list[PoolPlan]) -> list[pulumi.Output[str]]:
-        """Return the private subnets in the zones that these pools may stand in, each once."""
+        """Return the private subnets in the possible zones of these pools, each once."""
         zones = dict.fromkeys(offer.zone for pool in pools for offer in pool.offers)
         return [self._network.subnet(zone) for zone in zones]
 
@@ -390,7 +390,7 @@ class _Site(SiteProgram[SitePlan]):
 
 
 def answers(region: str) -> Answers:
-    """Return what stands for AWS' answers while a program is recorded."""
+    """Return the placeholders for AWS' responses while a program is recorded."""
     del region
     return {ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE, SUBNET: RECORDED_SUBNET}
 

@@ -148,7 +148,7 @@ class Volume(Component[VolumeArgs]):
         subnet = aws.ec2.get_subnet_output(
             id=args.subnet_id, opts=pulumi.InvokeOutputOptions(parent=self)
         )
-        # A disk can't move: where it was made counts, also while the subnet is made again.
+        # A disk can't move: its original zone counts, also while the subnet is recreated.
         stays = pulumi.ResourceOptions(ignore_changes=["availabilityZone"])
         made = aws.ebs.Volume(
             args.names(plan.storage),

@@ -1,4 +1,4 @@
-"""A launch template: all that EC2 must know of a node, so that a launch adds nothing to it."""
+"""A launch template: all parameters of a node, so that a launch adds none."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def launch_template(
 ) -> aws.ec2.LaunchTemplate:
     """Return the template of a pool's nodes when they are bought by an offer.
 
-    Without a subnet it is of an Auto Scaling group: that says the subnet itself, and the template
-    how the group's nodes are bought. Nodes have no public address: several interfaces rule out an
-    automatic one anyway. Metadata needs a token (IMDSv2) and is one hop away, out of reach of
+    Without a subnet it is of an Auto Scaling group: that sets the subnet itself, and the template
+    sets how the group's nodes are bought. Nodes have no public address: several interfaces rule out
+    an automatic one anyway. Metadata needs a token (IMDSv2) and is one hop away, out of reach of
     containers with their own network.
     """
     return aws.ec2.LaunchTemplate(
@@ -96,10 +96,11 @@ def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlo
 def _market(
     option: OptionPlan, *, grouped: bool
 ) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    """Return what a capacity block wants said; of spot the node or the fleet says it.
+    """Return the market options of a capacity block; for spot the node or the fleet sets them.
 
-    A group has nobody else to say it, and takes one-time requests alone (EC2 Auto Scaling User
-    Guide, "Request Spot Instances for fault-tolerant and flexible applications"; read 2026-11).
+    A group only takes them from its template, and accepts one-time requests alone (EC2 Auto Scaling
+    User Guide, "Request Spot Instances for fault-tolerant and flexible applications"; read
+    2026-11).
     """
     if grouped and option.market == "spot":
         limit = option.max_usd_per_hour

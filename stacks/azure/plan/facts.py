@@ -1,4 +1,4 @@
-"""What Azure calls things (facts.yaml): images, roles, limits of scale sets, our own choices."""
+"""Azure's names and limits (facts.yaml): images, roles, limits of scale sets, our own choices."""
 
 from __future__ import annotations
 

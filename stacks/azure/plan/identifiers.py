@@ -63,10 +63,10 @@ def parse(text: str) -> ArmId | None:
 
 
 def existing(site: AzureSite, written: str, kind: str, *, field: str) -> str:
-    """Return the id of a thing that exists, given by its id, or by its name in the site's group.
+    """Return the id of an existing resource, given by its id, or by its name in the site's group.
 
     Raises:
-        ProviderError: a name, and the site has no `resource_group` to look for it in.
+        ProviderError: a name, and the site has no `resource_group` to find it in.
     """
     if written.startswith("/"):
         return written

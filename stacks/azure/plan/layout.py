@@ -1,4 +1,4 @@
-"""From the spec to the plan of one site: all that is decided before any SDK is asked."""
+"""From the spec to the plan of one site: all decisions that need no SDK."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     """Return the plan of a site.
 
     Raises:
-        ProviderError: GC990, the spec asks for what Azure does not make or what is not named.
+        ProviderError: GC990, the spec needs what Azure does not offer or what is not named.
     """
     found = described(spec, site)
     data = storage.storage(spec, site, found)
@@ -68,7 +68,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
 
 
 def refusals(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Return what Azure does not make of a site's part of a spec, each part looked at alone."""
+    """Return what Azure doesn't offer of a site's part of a spec, checking each part separately."""
     found = described(spec, site)
     here = [name for name, pool in spec.pools.items() if pool.site == site]
     parts: list[tuple[PathTuple, Callable[[], object]]] = [
@@ -153,7 +153,7 @@ def _subnet(vnet: str, written: str) -> str:
 
 
 def _private(cidrs: Iterable[str]) -> tuple[str, ...]:
-    """Return the networks; the whole world is refused (GC310 says so before)."""
+    """Return the networks; the whole world is refused (GC310 reports it before)."""
     for cidr in cidrs:
         if ip_network(cidr, strict=False).prefixlen == 0:
             raise provider_error(
@@ -165,7 +165,7 @@ def _private(cidrs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _refuse_reserved(cidr: str, catalog: Catalog) -> None:
-    """Refuse addresses that Azure keeps (GC305 says so before): 172.16.0.0/16 is InfiniBand's."""
+    """Refuse addresses that Azure reserves: 172.16.0.0/16 is InfiniBand's (reported by GC305)."""
     whole = ip_network(cidr)
     for reserved in catalog.providers["azure"].reserved_networks:
         other = ip_network(reserved.cidr)

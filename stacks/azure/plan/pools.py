@@ -65,7 +65,7 @@ def plan_pool(spec: ClusterSpec, name: str, site: AzureSite, catalog: Catalog) -
 
 
 def _keeps_together(name: str, pool: Pool, machine: Machine) -> bool:
-    """Say whether all machines stand in one single placement group, where InfiniBand works."""
+    """Return whether all machines are in one single placement group, where InfiniBand works."""
     placement = machine.placement
     fabric = pool.fabric or machine.fabric or "ethernet"
     infiniband = fabric.startswith("infiniband")

@@ -41,7 +41,7 @@ def purchase_options(
 def purchases(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, Purchase]:
     """Return name of a scale set or machine -> what it buys; raises ProviderError.
 
-    A scale set has two names: the program's, and that of calls to Azure beside it.
+    A scale set has two names: the program's, and that of direct calls to Azure.
     """
     names = site_names(spec, site)
     found: dict[str, Purchase] = {}

@@ -28,7 +28,7 @@ FSNAME = "lustrefs"
 """Name of every file system of Managed Lustre (learn.microsoft.com/azure/azure-managed-lustre,
 "Connect clients", 2026-11)."""
 LOGGING = "gcluster-lustre-logs"
-"""Container beside an imported one: Managed Lustre writes there what it could not import."""
+"""Second container of an import: Managed Lustre writes there what it could not import."""
 
 
 def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:

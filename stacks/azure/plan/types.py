@@ -37,7 +37,7 @@ class NetworkPlan(Plan, frozen=True, kw_only=True):
     nat: bool = True
     """A way out for what has no public address; not where a proxy or the owner's network is it."""
     kept: bool = False
-    """Data that `down` keeps stands in it, so it stays too."""
+    """Data that `down` keeps is in it, so it is kept too."""
     let_in: tuple[str, ...] = ()
     """Networks of other sites, which links lead to."""
     routes: tuple[RouteTo, ...] = ()
@@ -49,7 +49,7 @@ class NetworkPlan(Plan, frozen=True, kw_only=True):
 
 
 class ImagePlan(Plan, frozen=True, kw_only=True):
-    """What machines boot: a marketplace image by its four parts, or an image of somebody's."""
+    """A boot image: a marketplace image by its four parts, or a custom image."""
 
     publisher: str = ""
     offer: str = ""
@@ -90,7 +90,9 @@ class KeyPlan(Plan, frozen=True, kw_only=True):
     key: str = ""
     """Id of the key; access to it is granted to an identity made for that."""
     url: str = ""
-    """URL of the key; without an id nobody can be given access, so `identity` must have it."""
+    """URL of the key; without an id no identity can be granted access, so `identity` must have
+    it.
+    """
     identity: str = ""
     """Id of an identity that may use the key already."""
     disk_set: str = ""
@@ -238,8 +240,8 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
 class LivePool(msgspec.Struct, frozen=True, kw_only=True):
     """What a scale set has now and a stack update must not undo.
 
-    A stack update writes the whole scale set, so what elastic growth has changed is handed to the
-    program: its machines, and the tags that say which machine has which name.
+    A stack update writes the whole scale set, so what elastic growth has changed is passed to the
+    program: its machines, and the tags with their names.
     """
 
     capacity: int
@@ -247,7 +249,7 @@ class LivePool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """The world as `up` finds it. The defaults stand for it in recordings."""
+    """The state of the cloud before `up`. The defaults are used in recordings."""
 
     public_key: str = NO_KEY
     """Of the cluster's login key."""

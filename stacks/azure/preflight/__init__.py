@@ -1,1 +1,1 @@
-"""What would stop `up` on Azure, asked before anything is made."""
+"""What would stop `up` on Azure, checked before anything is created."""

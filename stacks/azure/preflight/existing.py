@@ -108,7 +108,7 @@ def needed_actions(plan: SitePlan) -> tuple[str, ...]:
 
 
 def _may(granted: list[_Permission], action: str) -> bool:
-    """Say whether some role allows it and the same role does not take it away again."""
+    """Return whether a role allows it and the same role does not exclude it again."""
     return any(
         _matches(permission.actions, action) and not _matches(permission.not_actions, action)
         for permission in granted

@@ -1,4 +1,4 @@
-"""Asks Azure, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+"""Checks with Azure, all at once, what would stop `up`: each result a diagnostic; read-only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def preflight(
     *,
     fetch: Callable[[str], bytes] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Return what stands in the way of a site, in a fixed order; see `ask_all`.
+    """Return what blocks `up` of a site, in a fixed order; see `ask_all`.
 
     `fetch` reads a page of the public price list, for tests.
     """

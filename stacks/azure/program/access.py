@@ -66,7 +66,7 @@ class Identity(Component[IdentityArgs]):
             ).id
             for grant in args.grants
         ]
-        # Whoever uses the identity waits until it may do what it must.
+        # Resources that use the identity wait until it has its rights.
         self.identity_id = pulumi.Output.all(identity.id, *assigned).apply(lambda ids: str(ids[0]))
 
 

@@ -263,7 +263,7 @@ def _linux(args: MachineArgs) -> compute.LinuxConfigurationArgs:
 
 
 def _billing(option: OfferPlan) -> compute.BillingProfileArgs:
-    """Return what spot machines may cost; -1 is Azure's word for "as much as on demand"."""
+    """Return the price limit of spot machines; -1 means "up to the on-demand price" to Azure."""
     most = -1.0 if option.max_usd_per_hour is None else option.max_usd_per_hour
     return compute.BillingProfileArgs(max_price=most)
 

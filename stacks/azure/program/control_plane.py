@@ -58,9 +58,9 @@ class ControlPlaneArgs(Args, frozen=True, kw_only=True):
 class ControlPlane(Component[ControlPlaneArgs]):
     """An AKS cluster with nodes for its own pods; pods' network is Azure's, by Cilium, an overlay.
 
-    No upgrade channel: a version moves when the spec says so. Nobody has a certificate or a token
-    of the cluster's own: Entra says who somebody is and Azure's roles what they may. Whoever makes
-    it is its administrator.
+    No upgrade channel: a version changes with the spec. The cluster issues no certificates or
+    tokens of its own: Entra authenticates users and Azure's roles authorize them. Its creator is
+    its administrator.
     """
 
     kind = "azure:ControlPlane"
@@ -132,7 +132,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
             ).object_id,
             role_definition_id=role_id(args.subscription, "aks-admin"),
             scope=made.id,
-            # A run of somebody else's, who is let in otherwise, takes nobody's place.
+            # A run by another user, with other access, replaces no existing assignment.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["principalId"])),
         )
         # With local accounts off there is no secret in it.
@@ -173,9 +173,9 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
 
     def _identities(self, args: ControlPlaneArgs, made: containerservice.ManagedCluster) -> None:
-        """Let accounts' pods be the managed identities that the spec names.
+        """Federate accounts' pods with the managed identities that the spec names.
 
-        Entra believes tokens of the cluster's issuer for that service account alone
+        Entra accepts tokens of the cluster's issuer for that service account alone
         (learn.microsoft.com/azure/aks/workload-identity-overview; read 2026-11).
         """
         issuer = made.oidc_issuer_profile.apply(lambda known: known.issuer_url if known else "")
@@ -213,7 +213,7 @@ def _workload_identity(plan: AksPlan) -> dict[str, Any]:
 
 
 def read_kubeconfig(encoded: str) -> tuple[str, str]:
-    """Return address and authority out of a kubeconfig in base64; "" for what it doesn't say."""
+    """Return address and authority from a kubeconfig in base64; "" for what is missing."""
     text = base64.b64decode(encoded).decode()
     server, authority = _SERVER.search(text), _AUTHORITY.search(text)
     return server[1] if server else "", authority[1] if authority else ""
@@ -292,7 +292,7 @@ class AksPool(Component[AksPoolArgs]):
             ]
             or None,
             tags={**pool.tags, POOL: pool.name},
-            # How many there are is the autoscaler's to say.
+            # The autoscaler sets their number.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["count"] if grows else [])),
         ).id
 

@@ -1,4 +1,4 @@
-"""Puts the data of a site together: accounts, private doors to them, file systems, keys."""
+"""Assembles the data of a site: accounts, private endpoints, file systems, keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Data:
         doors: pulumi.Output[str],
         network: Network,
     ) -> None:
-        """Make all of it: data in `group`, the private ways to it in the group `doors`."""
+        """Create all of it: data in `group`, the private endpoints in the group `doors`."""
         self._here, self._make, self._plan = here, here.make, here.plan
         self.group = group
         self.network = network
@@ -72,7 +72,7 @@ class Data:
         )
 
     def _known(self, item: ContainerPlan) -> None:
-        """Remember a container of an account that exists in the site's resource group."""
+        """Register a container of an account that exists in the site's resource group."""
         key = f"{item.account}/{item.name}"
         if key in self.container_ids or not self._plan.resource_group:
             return

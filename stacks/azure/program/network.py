@@ -89,7 +89,7 @@ class Network(Component[NetworkArgs]):
         return [_rule("other-sites", 110, why, list(args.plan.let_in))] if args.plan.let_in else []
 
     def _tunnels(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
-        """WireGuard answers nobody without a key, wherever he is."""
+        """WireGuard only responds to known keys, from any address."""
         if not args.has_gateway:
             return []
         why = "Tunnels from the cluster's other sites"
@@ -111,10 +111,11 @@ class Network(Component[NetworkArgs]):
     def _subnets(
         self, args: NetworkArgs, vnet: network.VirtualNetwork
     ) -> dict[str, pulumi.Output[str]]:
-        """Make them one after the other: Azure changes one subnet of a network at a time.
+        """Create them one after the other: Azure changes one subnet of a network at a time.
 
-        The storage subnet hangs on nothing that `down` takes away. Managed Lustre asks for Azure's
-        services itself, so that subnet keeps Azure's own way out; no machine of ours is in it.
+        The storage subnet depends on nothing that `down` removes. Managed Lustre calls Azure's
+        services itself, so that subnet keeps Azure's default outbound access; it has no machine of
+        ours.
         """
         cidrs = {subnet.name: subnet.cidr for subnet in args.plan.subnets}
         storage = network.Subnet(
@@ -201,7 +202,7 @@ class DnsArgs(Args, frozen=True, kw_only=True):
     """Name of a zone that exists; "": one is made for the domain."""
     vnet_id: pulumi.Input[str]
     link: bool = True
-    """Machines of the network shall ask the zone; the owner of a network that exists decides."""
+    """Make machines of the network query the zone; for an existing network its owner decides."""
     addresses: dict[str, pulumi.Input[str]]
     """Name of a login or controller machine -> private address."""
 

@@ -1,4 +1,4 @@
-"""The Pulumi program of a site on Azure: the components, put together as the plan says."""
+"""The Pulumi program of a site on Azure: composes the components from the plan."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def program(
     *,
     purchased: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
-    """Return the program of a site; without `live_state` for a recording, which needs no world.
+    """Return the program of a site; without `live_state` for a recording, which needs no cloud.
 
-    `purchased` is told in `live_state` too: host -> key of the offer that it is bought by.
+    `purchased` is also in `live_state`: host -> key of the offer by which it is bought.
 
     Raises:
-        ProviderError: GC990, the spec asks for what Azure does not make.
+        ProviderError: GC990, the spec needs what Azure does not offer.
     """
     plan = site_plan(spec, site, catalog)
     state = live_state or LiveState(purchased=dict(purchased or {}))
@@ -188,6 +188,6 @@ def _dns(here: SiteProgram[SitePlan], groups: Groups, network: Network, machines
 
 
 def answers(region: str) -> Answers:
-    """Return what stands for Azure's answers while a program is recorded."""
+    """Return the placeholders for Azure's responses while a program is recorded."""
     del region
     return {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}

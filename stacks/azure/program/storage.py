@@ -14,7 +14,7 @@ from ..plan.storage import FSNAME, LOGGING
 from ..plan.types import AccountPlan, FileSystemPlan, SharePlan
 
 _DAYS_UNDELETED = 14
-"""How long Azure keeps what somebody deleted in a container."""
+"""Retention of deleted blobs in a container."""
 FILES_HOST = "file.core.windows.net"
 """Where shares of an account are: ACCOUNT.file.core.windows.net."""
 _ZONES = {
@@ -45,7 +45,7 @@ class AccountArgs(Args, frozen=True, kw_only=True):
 
 
 class Account(Component[AccountArgs]):
-    """A storage account that nobody reaches but through the cluster's network."""
+    """A storage account that is only reachable through the cluster's network."""
 
     kind = "azure:Account"
     account_id: pulumi.Output[str]
@@ -295,7 +295,7 @@ class FileSystem(Component[FileSystemArgs]):
     """What is mounted: the management server's ADDRESS@tcp:/lustrefs."""
 
     def build(self, args: FileSystemArgs) -> None:
-        """Make it, and the job that writes changed files back where that is asked for."""
+        """Create it, and the job that writes changed files back where that is enabled."""
         window, plan = facts().maintenance, args.plan
         system = storagecache.AmlFilesystem(
             args.names(plan.name),

@@ -18,7 +18,7 @@ from .pools import PoolPlan
 
 
 class GkeGpuPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPUs of a pool's nodes, as GKE wants them said."""
+    """The GPUs of a pool's nodes, in GKE's form."""
 
     accelerator: str
     count: int

@@ -1,8 +1,9 @@
-"""Which networks a fabric needs beside the nodes' own, and a machine's NICs in their order (pure).
+"""The networks that a fabric needs besides the nodes' own, and a machine's NICs in order (pure).
 
 GPUDirect-TCPX and -TCPXO: one network for each GPU NIC. gIB: one network for each gVNIC after the
 first, and one RDMA network, bound to a zone by its profile, with a subnet for each RDMA NIC. gIB on
-bare metal: IDPF in place of gVNIC, and in the RDMA network one subnet, which Google makes, for all.
+bare metal: IDPF in place of gVNIC, and in the RDMA network one subnet, which Google creates, for
+all.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class InterfacePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def interfaces(machine: Machine | None, fabric: Fabric | None, zone: str) -> list[InterfacePlan]:
-    """Return a machine's NICs in the order Google wants them: the nodes' own network first."""
+    """Return a machine's NICs in Google's order: the nodes' own network first."""
     first = InterfacePlan(subnet=NODES, nic_type=_front_end(machine))
     if machine is None or fabric is None or fabric.extra_networks is None:
         return [first]
@@ -76,7 +77,7 @@ def fabric_networks(
     Args:
         machine: whose NICs are connected.
         fabric: its class.
-        zones: where nodes may stand; an RDMA network is made for each.
+        zones: possible zones of nodes; an RDMA network is created for each.
         base: the range that is cut into addresses for each NIC.
         existing: networks to use instead, in the order of the NICs.
     """

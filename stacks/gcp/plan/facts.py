@@ -1,4 +1,4 @@
-"""What Google Cloud wants beyond the catalog, read from facts.yaml (pure data)."""
+"""What Google Cloud needs beyond the catalog, read from facts.yaml (pure data)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ServiceNeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     apis: list[str]
     """To be enabled."""
     permissions: list[str] = []
-    """That the login needs there, beside what `up` always needs."""
+    """Permissions that the login needs there, in addition to those that `up` always needs."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file; each entry has its source beside it there."""
+    """The file; each entry has its source next to it."""
 
     images: dict[str, dict[str, str]]
     """Distribution -> architecture -> image family."""
@@ -50,7 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     probe_ranges: list[str]
 
     def reserves_densely(self, machine: str) -> bool:
-        """Say whether every reservation of a machine type is dense."""
+        """Return whether every reservation of a machine type is dense."""
         return machine.startswith(tuple(self.dense_reservations))
 
     def disk_type(self, machine: str) -> str:
@@ -66,5 +66,5 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @cache
 def facts() -> Facts:
-    """Return what facts.yaml says."""
+    """Return the content of facts.yaml."""
     return read_data("gcp", "facts", Facts)

@@ -157,7 +157,7 @@ def _network(
     mtus = [fabric.mtu for fabric in _fabrics(spec, site_name, catalog) if fabric.mtu is not None]
     return NodeNetworkPlan(
         cidr=network.cidr or DEFAULT_CLOUD_CIDR,
-        # Where two fabrics ask for different ones, both work with the smaller.
+        # Where two fabrics have different values, both work with the smaller.
         mtu=network.mtu or min(mtus, default=None),
         vpc=network.vpc,
         subnet=network.subnet,
@@ -170,7 +170,7 @@ def _network(
 
 
 def _known_cidr(site: GcpSite) -> str:
-    """Return the network of the nodes; "" in one that exists and whose addresses nothing says."""
+    """Return the network of the nodes; "" in an existing one with unknown addresses."""
     return site.network.cidr or ("" if site.network.vpc else DEFAULT_CLOUD_CIDR)
 
 
@@ -202,13 +202,13 @@ def _fabric_networks(
 
 
 def _written_networks(spec: ClusterSpec) -> Iterator[str]:
-    """Yield every network of the spec: a fabric's must not look like one that nodes talk to."""
+    """Yield every network of the spec: a fabric's must not overlap with those of nodes."""
     for site in spec.sites.values():
         yield from site.networks.values()
 
 
 def _dns(spec: ClusterSpec, site_name: str, site: GcpSite) -> DnsPlan | None:
-    """Return the names to make; none in a zone that exists and whose domain the spec can't say."""
+    """Return the names to create; none in an existing zone whose domain the spec can't give."""
     domain = site_domain(spec, site_name)
     if domain is None:
         return None

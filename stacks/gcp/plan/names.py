@@ -15,5 +15,5 @@ def found_by(plan: SitePlan) -> dict[str, str]:
 
 
 def label_filter(labels: dict[str, str]) -> str:
-    """Return the filter of lists for things that carry all of these labels."""
+    """Return the filter of lists for resources with all of these labels."""
     return " AND ".join(f"labels.{key}={value}" for key, value in labels.items())

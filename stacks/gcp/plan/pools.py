@@ -84,7 +84,7 @@ class OfferPlan(Plan, frozen=True, kw_only=True):
     reservation: str | None = None
     """Reservation to take capacity from, as the spec names it."""
     dense: bool = False
-    """Its reservation is dense: blocks of machines that stand together, which are bound to it."""
+    """Its reservation is dense: blocks of machines close together, which are bound to it."""
     run_seconds: int | None = None
     """How long a flex-start machine runs before it is deleted."""
     interfaces: tuple[InterfacePlan, ...] = ()
@@ -134,7 +134,7 @@ class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
     """Names of the machines that come and go."""
     placement: PlacementPlan
     image: str | None
-    """None: neither the spec nor facts.yaml has one; preflight says so."""
+    """None: neither the spec nor facts.yaml has one; preflight reports it."""
     disk_type: str
 
     def all_nodes(self) -> tuple[str, ...]:
@@ -208,9 +208,9 @@ def pool_plan(
 
 
 def uses_policy(pool: PoolPlan, option: OfferPlan) -> bool:
-    """Say whether machines of this option carry a policy that was made for the pool.
+    """Return whether machines of this option have a policy that was created for the pool.
 
-    Reserved and queued capacity stands close together already, but for machines whose NVLink domain
+    Reserved and queued capacity is close together already, except machines whose NVLink domain
     spans nodes: those need one always (Google's overview of placement policies, November 2026).
     """
     if not pool.placement.makes_policy:
@@ -267,7 +267,7 @@ def option_plans(
     """Return the tries in order: the first market in every zone, then the next one.
 
     Args:
-        pool: says how it is bought.
+        pool: has its purchase options.
         zones: to try.
         facts: of Google Cloud.
         dense: reservations of its machine type are dense always.

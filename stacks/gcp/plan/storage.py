@@ -19,7 +19,7 @@ class LustrePlan(Plan, frozen=True, kw_only=True):
     filesystem: str
     capacity_gib: int
     mb_per_s_per_tib: int | None
-    """None: the spec says none, and validate has told."""
+    """None: the spec has none, and validate has reported it."""
     zone: str
     kms_key: str | None
 

@@ -1,1 +1,1 @@
-"""What would stop `up` on Google Cloud, asked before anything is made."""
+"""What would stop `up` on Google Cloud, checked before anything is created."""

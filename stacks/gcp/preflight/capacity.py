@@ -40,7 +40,7 @@ class _Count(Answer, frozen=True):
 
     @property
     def free(self) -> int:
-        """Machines that nobody uses."""
+        """Unused machines."""
         return int(self.count) - int(self.in_use_count)
 
 
@@ -50,7 +50,7 @@ class Reservation(Answer, frozen=True):
     name: str
     status: str = ""
     deployment_type: str = ""
-    """DENSE: blocks of machines that stand together."""
+    """DENSE: blocks of machines close together."""
     reservation_mode: str = ""
     """CALENDAR: it was reserved for a time, at whose end its machines end."""
     resource_policies: dict[str, str] = msgspec.field(default_factory=dict)
@@ -64,7 +64,7 @@ class Reservation(Answer, frozen=True):
 
 
 def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
-    """Yield a finding where the project may not have that much, or nobody can say."""
+    """Yield a finding where the project may not have that much, or the limit is unknown."""
     found = _quota(api, need)
     where = f"quota {need.code} in {need.region}"
     if found is None:
@@ -91,7 +91,7 @@ def check_room(
     Machines of this cluster that run are among what is used, and are needed no more.
     """
     found = _quota(api, need)
-    if found is None or found.limit < need.amount:  # told by check_limit
+    if found is None or found.limit < need.amount:  # reported by check_limit
         return
     missing = still_needed(spec, catalog, need, existing.counts())
     if found.limit - found.usage < missing:
@@ -160,10 +160,10 @@ def check_reservation(
 def _unbound(
     lead: str, found: Reservation, pool: PoolPlan, option: OfferPlan
 ) -> Iterator[Diagnostic]:
-    """Yield what keeps machines out of a reservation that stands ready: model and placement.
+    """Yield what keeps machines out of a ready reservation: model and placement.
 
     Cluster Toolkit's slurm-gcp decides by the same fields (resume.py, November 2026): dense and
-    calendar ones want RESERVATION_BOUND, policies are the reservation's own, and plain ones take
+    calendar ones need RESERVATION_BOUND, policies are the reservation's own, and plain ones take
     none.
     """
     if found.is_bound and option.provisioning_model != "RESERVATION_BOUND":
@@ -193,7 +193,7 @@ def check_price(plan: SitePlan, pool: PoolPlan, catalog: Catalog) -> Iterator[Di
     """Yield what a machine costs on each market of the fallback list, with source and age.
 
     Google's price list is a catalog of parts without names of machine types, so this is the
-    catalog's figure and not asked again.
+    catalog's figure without a query.
     """
     machine = catalog.machines.get(pool.machine)
     for market in dict.fromkeys(option.market for option in pool.offers):

@@ -45,7 +45,7 @@ class _Subnet(Answer, frozen=True):
 
     @property
     def free(self) -> int | None:
-        """Free addresses of the primary range; None: Google doesn't tell."""
+        """Free addresses of the primary range; None: unknown."""
         for part in self.utilization_details.ipv4_utilizations:
             if not part.range_name and part.total_free_ip:
                 return int(part.total_free_ip)
@@ -196,10 +196,10 @@ def check_identity(api: Api, email: str) -> Iterator[Diagnostic]:
 
 
 def check_own_identities(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
-    """Yield an account of somebody else that has the name of one that the site makes.
+    """Yield a foreign account with the name of one that the site creates.
 
-    The engine takes up an account that is there (`program/access.py`): one of a killed run of this
-    site, and no other's, for it would get the site's rights and go with the site.
+    The engine imports an existing account (`program/access.py`): only one of a killed run of this
+    site, since it gets the site's rights and is deleted with the site.
     """
     access = plan.access
     made = [*([] if access.node else ["node"]), *(["burst"] if access.needs_burst else [])]

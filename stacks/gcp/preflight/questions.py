@@ -1,4 +1,4 @@
-"""Asks Google, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+"""Checks with Google, all at once, what would stop `up`: each result a diagnostic; read-only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
+    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
     return ask_all(_GOOGLE, _questions(api, spec, plan, catalog))
 
 

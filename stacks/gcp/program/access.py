@@ -118,7 +118,7 @@ class CostAlarmArgs(Args, frozen=True, kw_only=True):
 
 
 class CostAlarm(Component[CostAlarmArgs]):
-    """A budget that mails whoever administers the bill when it goes. It stops nothing."""
+    """A budget that mails the bill's administrators at each threshold. It stops nothing."""
 
     kind = "gcp:CostAlarm"
     budget: pulumi.Output[str]

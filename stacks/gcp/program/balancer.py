@@ -16,7 +16,7 @@ from .compute import Pool
 
 _PORT_NAME = "api"
 _IDLE_S = 3600
-"""Seconds that a silent connection stays: watches may say nothing for minutes."""
+"""Idle timeout of a connection in seconds: watches may be idle for minutes."""
 
 
 class ApiBalancerArgs(Args, frozen=True, kw_only=True):
@@ -37,12 +37,12 @@ class ApiBalancerArgs(Args, frozen=True, kw_only=True):
 
 
 class ApiBalancer(Component[ApiBalancerArgs]):
-    """A regional proxy load balancer without an address outside.
+    """An internal regional proxy load balancer.
 
-    It isn't the one that passes packets on: with that one a machine behind it that asks the common
-    address is always handed to itself, so no control plane could join (Google Cloud, "Internal
-    passthrough Network Load Balancers: requests from a VM that is a backend", November 2026). In a
-    network that exists its owner has the proxies' subnet and lets proxies and probes in.
+    It isn't the passthrough one: with that a request of a machine behind it to the common address
+    is always balanced to itself, so no control plane could join (Google Cloud, "Internal
+    passthrough Network Load Balancers: requests from a VM that is a backend", November 2026). In an
+    existing network its owner must provide the proxies' subnet and allow proxies and probes.
     """
 
     kind = "gcp:ApiBalancer"

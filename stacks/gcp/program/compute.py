@@ -148,7 +148,7 @@ class Pool(Component[PoolArgs]):
     def _queue(
         self, args: PoolArgs, option: OfferPlan, template: gcp.compute.InstanceTemplate
     ) -> pulumi.Output[str | None]:
-        """Ask for all machines at once; they come together, or none does."""
+        """Request all machines at once; all of them are created, or none."""
         site, name, zone = args.site, args.plan.name, option.zone
         group = gcp.compute.InstanceGroupManager(
             site.names(name),
@@ -194,5 +194,5 @@ def _options(args: PoolArgs) -> list[OfferPlan]:
 
 
 def _is_gateway(pool: PoolPlan, host: str) -> bool:
-    """Say whether a host is the end of tunnels: it keeps its public address."""
+    """Return whether a host terminates tunnels: it keeps its public address."""
     return pool.gateway and host == pool.nodes[0]

@@ -46,7 +46,7 @@ class ControlPlaneArgs(Args, frozen=True, kw_only=True):
 class ControlPlane(Component[ControlPlaneArgs]):
     """A GKE cluster (Standard, no release channel), and nodes for its own pods.
 
-    No release channel: a version moves when the spec says so. Pods' network is GKE's Dataplane V2.
+    No release channel: a version changes with the spec. Pods' network is GKE's Dataplane V2.
     """
 
     kind = "gcp:ControlPlane"
@@ -107,7 +107,7 @@ class ControlPlane(Component[ControlPlaneArgs]):
         self._system(args, made)
         self._identities(args, made)
         self.cluster_name, self.endpoint = made.name, made.endpoint
-        # What stands beside it in the answer is secret; a certificate is not.
+        # Other fields of the response are secret; a certificate is not.
         self.authority = pulumi.Output.unsecret(
             made.master_auth.apply(lambda known: known.cluster_ca_certificate or "")
         )
@@ -163,7 +163,7 @@ def _encryption(key: str | None) -> gcp.container.ClusterDatabaseEncryptionArgs 
 
 
 class GkeNicArgs(Args, frozen=True, kw_only=True):
-    """An interface beside a node's first one."""
+    """An additional interface of a node."""
 
     network: pulumi.Input[str]
     """Name."""
@@ -315,7 +315,7 @@ _EFFECTS = {
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
     "NoExecute": "NO_EXECUTE",
 }
-"""Kubernetes' words -> those of GKE's API."""
+"""Kubernetes' names -> those of GKE's API."""
 
 
 def _affinity(

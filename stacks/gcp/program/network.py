@@ -40,7 +40,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
     """The network's id, known once private services access is there."""
 
     def build(self, args: NodeNetworkArgs) -> None:
-        """Make network, subnet, firewall, and what else is asked for."""
+        """Create network, subnet, firewall, and what else is needed."""
         names, plan = args.names, args.plan
         network = gcp.compute.Network(
             names("nodes"),
@@ -77,7 +77,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
         if plan.let_in:
             allow_internal(self, args, names("nodes-sites"), network.id, plan.let_in)
         if args.has_gateway:
-            # WireGuard answers nobody without a key, wherever he is.
+            # WireGuard only responds to known keys, from any address.
             gcp.compute.Firewall(
                 names("nodes-tunnel"),
                 project=args.project,
@@ -242,10 +242,10 @@ def allow_internal(
 def existing_subnets(
     network: str, *, project: str, region: str, keys: Sequence[str]
 ) -> dict[str, pulumi.Output[str]]:
-    """Return the subnets of a network that exists: its own in the region, in order of their names.
+    """Return the subnets of an existing network in the region, in order of their names.
 
     Raises:
-        ValueError: it has fewer than there are keys; told when Google has answered.
+        ValueError: it has fewer than there are keys; raised when Google has responded.
     """
     name = network.rpartition("/")[2]
     owner = network.split("/")[1] if network.startswith("projects/") else project

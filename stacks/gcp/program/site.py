@@ -297,11 +297,11 @@ class _Site(SiteProgram[SitePlan]):
 
 
 _SUBNETS = 16
-"""More than any machine has NICs: which there really are is told by Google."""
+"""More than any machine has NICs: Google reports the real ones."""
 
 
 def answers(region: str) -> Answers:
-    """Return what stands for Google's answers while a program is recorded."""
+    """Return the placeholders for Google's responses while a program is recorded."""
 
     def network(arguments: Values) -> dict[str, Json]:
         project, name = arguments.get("project"), arguments.get("name")

@@ -54,9 +54,9 @@ FileShareConfig)."""
 
 
 def network_name(vpc: str, project: str) -> str:
-    """Return a network that exists as Filestore takes it: its name, in another project all of it.
+    """Return an existing network in Filestore's form: its name, in another project its full path.
 
-    An instance made with the one and read with the other would look changed.
+    An instance created with one form and read in the other would be shown as changed.
     """
     owner, _, name = vpc.rpartition("/global/networks/")
     owner = owner.rpartition("projects/")[2]
@@ -182,7 +182,7 @@ class BucketArgs(Args, frozen=True, kw_only=True):
 
 
 class Bucket(Component[BucketArgs]):
-    """A bucket that nobody outside sees, and the nodes' way into it."""
+    """A bucket without public access, and the nodes' access to it."""
 
     kind = "gcp:Bucket"
     bucket: pulumi.Output[str]

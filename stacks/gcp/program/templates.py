@@ -17,7 +17,7 @@ _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
 NO_IMAGE = "image-is-not-known"
-"""Stands where no image is known; preflight stops before it is asked for."""
+"""Placeholder for an unknown image; preflight stops before it is used."""
 
 
 class SiteParts(Args, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class SiteParts(Args, frozen=True, kw_only=True):
     """E-mail of the nodes' identity."""
     metadata: dict[str, str]
     balanced: bool
-    """A load balancer stands before the controllers."""
+    """There is a load balancer for the controllers."""
 
 
 def make_template(
@@ -60,7 +60,7 @@ def make_template(
             email=site.account, scopes=[_SCOPE]
         ),
         shielded_instance_config=gcp.compute.InstanceTemplateShieldedInstanceConfigArgs(
-            # GPU drivers are built on the node, by a key that the firmware doesn't know.
+            # GPU drivers are built on the node, with a key that is not in the firmware.
             enable_secure_boot=not pool.has_gpus,
             enable_vtpm=True,
             enable_integrity_monitoring=True,
@@ -81,7 +81,7 @@ def labels_of(pool: PoolPlan, option: OfferPlan, host: str | None = None) -> dic
 
 
 def _network_tags(site: SiteParts, pool: PoolPlan) -> list[str]:
-    """Return the tags by which firewall rules know a pool's machines."""
+    """Return the tags by which firewall rules select a pool's machines."""
     worn = {
         "ssh": pool.role != "compute",
         "api": pool.role == "controller" and site.balanced,

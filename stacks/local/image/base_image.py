@@ -30,7 +30,7 @@ _RECIPE = 2
 data files don't show."""
 
 BOOT_FLAGS = ("--change=CMD /sbin/init", "--change=STOPSIGNAL SIGRTMIN+3")
-"""How an image says that systemd is its first process, and how systemd is told to stop."""
+"""Settings of an image with systemd as its first process, and systemd's stop signal."""
 
 CLEAN_ROOT = (
     "rm -f /etc/ssh/ssh_host_*_key* /var/lib/dbus/machine-id; : > /etc/machine-id; "
@@ -40,7 +40,7 @@ CLEAN_ROOT = (
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What base/packages.yaml says."""
+    """The content of base/packages.yaml."""
 
     suite: str
     packages: list[str]
@@ -50,7 +50,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _CloudLikePackages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What cloud_like/packages.yaml says."""
+    """The content of cloud_like/packages.yaml."""
 
     packages: list[str]
     unmasked_units: list[str]
@@ -136,7 +136,7 @@ def ensure_base(engine: Engine, directory: Path, variant: Variant = "base") -> s
         variant: which image.
 
     Raises:
-        ProviderError: GC912 with mmdebstrap's own words, or what to install.
+        ProviderError: GC912 with mmdebstrap's message, or what to install.
     """
     reference = base_reference(variant)
     if engine.has_image(reference):
@@ -184,7 +184,7 @@ def _build(scratch: Path, variant: Variant) -> Path:
 
 
 def _command(made_of: Recipe, overlay: Path, archive: Path) -> list[str]:
-    """Return the mmdebstrap call. It names no mirror: mmdebstrap knows Debian's own."""
+    """Return the mmdebstrap call. It names no mirror: mmdebstrap uses Debian's own."""
     return [
         "mmdebstrap",
         "--variant=apt",

@@ -29,7 +29,7 @@ find /var/lib/apt/lists -type f -not -name lock -delete && touch --date=@0 /var/
 
 
 def has_image(context: SiteContext, key: str) -> bool:
-    """Say whether this machine has the image baked under `key`."""
+    """Return whether this machine has the image baked under `key`."""
     return _engine(context).has_image(base_image.node_reference(key))
 
 

@@ -29,9 +29,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @cache
 def facts() -> Facts:
-    """Return what facts.yaml says."""
+    """Return the content of facts.yaml."""
     return read_data("oci", "facts", Facts)
 
 
 ROLE = "role"
-"""Defined tag that dynamic groups go by: free-form tags can't be asked for in their rules."""
+"""Defined tag for the rules of dynamic groups, which can't use free-form tags."""

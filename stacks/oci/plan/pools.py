@@ -86,7 +86,7 @@ def _group(pool: Pool, machine: Machine | None) -> Group:
 
 
 def _spans_nodes(machine: Machine | None) -> bool:
-    """Say whether the NVLink domain is larger than a node."""
+    """Return whether the NVLink domain is larger than a node."""
     if machine is None or machine.gpu is None or machine.nvlink is None:
         return False
     return machine.nvlink.domain_gpus > machine.gpu.count
@@ -123,7 +123,7 @@ def _offers(pool: Pool, site: OciSite, group: Group) -> Iterator[OfferPlan]:
 
 
 def _option(written: str | Option) -> OptionPlan:
-    """Return an option. OCI's spot has one price, half of the list's: a limit is not asked for."""
+    """Return an option. OCI's spot has one price, half of the list's: there is no limit."""
     market = cast("Market", written if isinstance(written, str) else written.market)
     owned = None if isinstance(written, str) else written.reservation
     key = market if owned is None else f"{market}-{short_hash(owned)}"

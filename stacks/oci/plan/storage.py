@@ -16,7 +16,7 @@ _MB = 10**6
 _LONGEST_FSNAME = 8
 """Characters of a Lustre file system's name (CreateLustreFileSystem)."""
 _SLOWEST = 125
-"""MB/s for each TB of the smallest tier: where the spec says none."""
+"""MB/s for each TB of the smallest tier: the spec's default."""
 
 
 def lustre_plans(spec: ClusterSpec, site: str) -> tuple[LustrePlan, ...]:

@@ -49,7 +49,7 @@ class OptionPlan(Plan, frozen=True):
 
 
 class OfferPlan(Plan, frozen=True):
-    """An option in an availability domain: what one launch asks for."""
+    """An option in an availability domain: the request of one launch."""
 
     key: str
     """Unique in the pool, e.g. on-demand-ad1."""
@@ -138,7 +138,7 @@ class FileStoragePlan(Plan, frozen=True):
     domain: int
     kms_key: str | None
     clients: tuple[str, ...]
-    """Networks that may mount it; (): the security group alone says who may."""
+    """Networks that may mount it; (): the security group alone decides."""
 
     @property
     def path(self) -> str:
@@ -186,7 +186,7 @@ class SitePlan(CloudPlan[PoolPlan], frozen=True, kw_only=True):
 
     @property
     def domains(self) -> tuple[int, ...]:
-        """Numbers of the availability domains that anything stands in."""
+        """Numbers of the availability domains in use."""
         offers = {offer.domain for pool in self.pools for offer in pool.offers}
         systems = {system.domain for system in self.file_storage}
         return tuple(sorted(offers | systems | {lustre.domain for lustre in self.lustre}))

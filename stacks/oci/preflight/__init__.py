@@ -1,1 +1,1 @@
-"""What would stop `up` on OCI, asked before anything is made."""
+"""What would stop `up` on OCI, checked before anything is created."""

@@ -1,4 +1,4 @@
-"""Whether OCI has what a site asks for: limits, machines in a domain, reservations, prices."""
+"""Whether OCI has what a site needs: limits, machines in a domain, reservations, prices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _ReservedShape(Answer, frozen=True):
 
 
 class Reservation(Answer, frozen=True):
-    """A capacity reservation, as GetComputeCapacityReservation tells it."""
+    """A capacity reservation, from GetComputeCapacityReservation."""
 
     id: str
     availability_domain: str = ""
@@ -106,7 +106,7 @@ def check_limit(
 def check_capacity(
     api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
-    """Yield what the capacity report says against an offer; asking for one makes nothing."""
+    """Yield the capacity report's objections to an offer; requesting one creates nothing."""
     report = api.ask(
         _Report,
         "compute",

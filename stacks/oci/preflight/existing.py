@@ -113,9 +113,9 @@ def check_exists(api: Api, what: str, kind: str, ocid: str) -> Iterator[Diagnost
 
     Args:
         api: the site's region.
-        what: in words.
+        what: for messages.
         kind: of the search: key, networksecuritygroup.
-        ocid: what is looked for.
+        ocid: of the resource.
     """
     query = {"type": "Structured", "query": f"query {kind} resources where identifier = '{ocid}'"}
     found = api.ask(_Resources, "search", "search_resources", query).items

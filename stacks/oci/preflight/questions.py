@@ -1,4 +1,4 @@
-"""Asks OCI, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+"""Checks with OCI, all at once, what would stop `up`: each result a diagnostic; read-only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
+    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
     return ask_all(_OCI, _questions(api, spec, plan, catalog))
 
 

@@ -1,4 +1,4 @@
-"""Who may reach whom, and what nodes may do: security groups and dynamic groups."""
+"""Network access and permissions of nodes: security groups and dynamic groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FirewallArgs(Args, frozen=True):
     compartment: str
     vcn_id: pulumi.Input[str]
     plan: NetworkPlan
-    """Says who comes in, and whether groups that exist are used for the nodes."""
+    """Defines the inbound access, and whether existing groups are used for the nodes."""
 
 
 class Firewall(Component[FirewallArgs]):
@@ -39,7 +39,7 @@ class Firewall(Component[FirewallArgs]):
     node_groups: list[pulumi.Output[str]]
     """Groups of every node."""
     login_groups: list[pulumi.Output[str]]
-    """Groups of login and controller nodes beside those; none where nobody may come from outside."""  # noqa: E501  # one sentence
+    """Additional groups of login and controller nodes; none without access from outside."""
 
     def build(self, args: FirewallArgs) -> None:
         """Make the groups."""
@@ -134,7 +134,7 @@ class Identities(Component[IdentitiesArgs]):
         )
 
     def _group(self, args: IdentitiesArgs, role: str) -> pulumi.Output[str]:
-        """Make the group of a role; dynamic groups stand in the tenancy itself."""
+        """Create the group of a role; dynamic groups are in the tenancy itself."""
         return oci.identity.DynamicGroup(
             args.names(role, kind="identity"),
             compartment_id=args.tenancy,
@@ -165,7 +165,7 @@ _CIDR = "CIDR_BLOCK"
 
 
 class Group(RuleGroup):
-    """A network security group of OCI. Its rules remember connections."""
+    """A network security group of OCI, with stateful rules."""
 
     def allow(
         self,
@@ -233,7 +233,7 @@ def members(compartment: str, namespace: str, role: str) -> str:
 
 
 def bucket_statements(group: str, compartment: str, grants: Iterable[GrantPlan]) -> Iterator[str]:
-    """Yield what nodes may do in the buckets that they mount: list, read and, if asked, write."""
+    """Yield the nodes' rights in the buckets that they mount: list, read and, if needed, write."""
     for grant in grants:
         where = f"target.bucket.name='{grant.bucket}'"
         yield _allow(group, "read buckets", compartment, where)
@@ -248,7 +248,7 @@ def bucket_statements(group: str, compartment: str, grants: Iterable[GrantPlan])
 def burst_statements(group: str, compartment: str, namespace: str) -> Iterator[str]:
     """Yield what the controller needs to start and end elastic nodes, and to read their consoles.
 
-    It may change and end only what carries the nodes' tag: not itself, and nobody else's machines.
+    It may change and end only machines with the nodes' tag: not itself, and no foreign machines.
     """
     nodes = f"target.resource.tag.{namespace}.role='node'"
     yield _allow(group, "manage instances", compartment, _any(_START))
@@ -271,7 +271,7 @@ def burst_statements(group: str, compartment: str, namespace: str) -> Iterator[s
 
 
 def lustre_statement(compartment: str) -> str:
-    """Return what the service needs to stand in a subnet ("Managing File Storage with Lustre")."""
+    """Return the service's rights in a subnet ("Managing File Storage with Lustre")."""
     return f"Allow service lustrefs to use virtual-network-family in compartment id {compartment}"
 
 

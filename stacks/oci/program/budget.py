@@ -24,14 +24,14 @@ class SpendingArgs(Args, frozen=True):
 class Spending(Component[SpendingArgs]):
     """A monthly budget over the compartment, in the tenancy's currency. It warns; it stops nothing.
 
-    Free-form tags can't be budgeted: what else stands in the compartment counts too.
+    Free-form tags can't be budgeted: other resources of the compartment count too.
     """
 
     kind = "oci:Spending"
     budget_id: pulumi.Output[str]
 
     def build(self, args: SpendingArgs) -> None:
-        """Make budget and alarms; without an owner's address nobody is told."""
+        """Create budget and alarms; without an owner's address there are no mails."""
         name = args.names("budget")
         made = oci.budget.Budget(
             name,

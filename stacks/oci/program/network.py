@@ -11,7 +11,7 @@ from ..plan.types import DnsPlan, NetworkPlan, SubnetPlan
 
 EVERYWHERE = "0.0.0.0/0"
 _ALL_SERVICES = "All .* Services In Oracle Services Network"
-"""Name of the service that stands for all of a region (ListServices)."""
+"""Name of the service entry for all services of a region (ListServices)."""
 
 
 class NetworkArgs(Args, frozen=True):
@@ -26,9 +26,9 @@ class Network(Component[NetworkArgs]):
     """A VCN with a private and a public subnet, or one that exists.
 
     Nodes reach the outside through a NAT gateway, and OCI's own services through a service gateway:
-    data neither leaves OCI nor passes the NAT. What may be reached is said by security groups
-    alone: the lists of the subnets are empty, and so is the VCN's default one, which OCI makes with
-    SSH open to the world.
+    data neither leaves OCI nor passes the NAT. Security groups alone define the access: the lists
+    of the subnets are empty, and so is the VCN's default one, which OCI creates with SSH open to
+    the world.
     """
 
     kind = "oci:Network"
@@ -180,7 +180,7 @@ class DnsArgs(Args, frozen=True):
     names: Names
     plan: DnsPlan
     addresses: dict[str, pulumi.Output[str]]
-    """Node -> private address, of nodes made one by one: of the others the program knows none."""
+    """Node -> private address, of nodes created one by one: the program has no others."""
 
 
 class Dns(Component[DnsArgs]):

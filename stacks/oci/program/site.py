@@ -125,7 +125,7 @@ class _Site(SiteProgram[SitePlan]):
         return pulumi.ResourceOptions(provider=home)
 
     def _domain(self, number: int) -> pulumi.Output[str]:
-        """Ask for the name of an availability domain, which differs by tenancy."""
+        """Look up the name of an availability domain, which differs by tenancy."""
         return oci.identity.get_availability_domain_output(
             compartment_id=self.plan.tenancy, ad_number=number, opts=self._asks
         ).name
@@ -255,6 +255,6 @@ _ANSWERS: Answers = {
 
 
 def answers(region: str) -> Answers:
-    """Return what stands for OCI's answers while a program is recorded."""
+    """Return the placeholders for OCI's responses while a program is recorded."""
     del region
     return _ANSWERS

@@ -14,8 +14,8 @@ from .access import Group, lustre_statement, make_group
 _LNET = 988
 """TCP port of Lustre, in both directions (File Storage with Lustre, required security rules)."""
 _NFS = (111, 2048, 2049, 2050)
-"""TCP ports of a mount target ("Configuring VCN Security Rules for File Storage"); UDP is asked
-for by clients that mount over it, which ours don't."""
+"""TCP ports of a mount target ("Configuring VCN Security Rules for File Storage"); UDP is for
+clients that mount over it, which ours don't."""
 
 
 class LustreArgs(Args, frozen=True):

@@ -1,4 +1,4 @@
-"""What OCI must know of a node to start one, as instance configurations: a launch adds little."""
+"""All parameters of a node for OCI, as instance configurations: a launch adds little."""
 
 from __future__ import annotations
 

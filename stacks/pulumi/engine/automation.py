@@ -1,6 +1,6 @@
 """Runs a program for real, through Pulumi's Automation API: the only module that changes a cloud.
 
-Everything said by the engine comes back as our own values: events, changes, diagnostics.
+All output of the engine is returned as our own values: events, changes, diagnostics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOKED_EVERY_S = 0.5
 
 
 class Existing(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing of the cloud that the stack shall own from now on."""
+    """A resource of the cloud to import into the stack."""
 
     type: str
     """Type token, e.g. aws:ec2/vpc:Vpc."""
@@ -72,11 +72,11 @@ class Engine:
         return fold.changes()
 
     def up(self, *, again: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
-        """Make it so, the resources of the URNs `again` from scratch, and return what was done.
+        """Apply the program, recreating the URNs in `again`, and return what was done.
 
         Raises:
             ProviderError: one diagnostic per resource that failed; the others are kept, and the
-                next call goes on from them.
+                next call continues from them.
         """
         replaced = list(again) or None
         with self._folding() as fold:
@@ -92,8 +92,8 @@ class Engine:
     def refresh(self) -> tuple[ResourceChange, ...]:
         """Read back what the cloud has; raises ProviderError.
 
-        What a killed run had begun to create is dropped from the stack, which can't know its id:
-        the ledger's intents and the sweep by tag find it.
+        What a killed run had begun to create is dropped from the stack, which lacks its id: the
+        ledger's intents and the search by tag find it.
         """
         with self._folding() as fold:
             self._freed(
@@ -122,12 +122,12 @@ class Engine:
         return fold.changes()
 
     def cancel(self) -> None:
-        """Free the stack of a run that was killed. Only for whoever holds the site's lock."""
+        """Release the stack of a killed run. Requires the site's lock."""
         with self._folding():
             self._stack().cancel()
 
     def export(self) -> bytes:
-        """Return what the stack knows, as JSON; secrets in it are ciphertext."""
+        """Return the stack's content, as JSON; secrets in it are ciphertext."""
         with self._folding():
             return self._ask("stack", "export", "--stack", self._place.stack).encode()
 
@@ -151,7 +151,7 @@ class Engine:
             self.refresh()
 
     def change(self, edit: Callable[[bytes], bytes | None]) -> None:
-        """Let the stack know what `edit` makes of an export; None: it is right as it is.
+        """Import an export that `edit` changed into the stack; None: no change.
 
         It is how Pulumi fixes a stack ("Editing state files", Pulumi docs, November 2026). The
         Automation API's own export would show secrets, so the command is called here. What the
@@ -163,7 +163,7 @@ class Engine:
                 return
 
     def _imported(self, edited: bytes) -> bool:
-        """Return whether the stack knows it now; False: it was locked, and may have changed."""
+        """Return whether it was imported; False: the stack was locked, and may have changed."""
         with self._folding(), NamedTemporaryFile(dir=self._place.workdir, suffix=".json") as file:
             file.write(edited)
             file.flush()
@@ -197,9 +197,9 @@ class Engine:
         return {name: output.value for name, output in found.items() if not output.secret}
 
     def _freed(self, call: Callable[[automation.Stack], object]) -> None:
-        """Call; where the lock of a killed run is in the way, free the stack and call again.
+        """Call; where the lock of a killed run blocks it, release the stack and call again.
 
-        Whoever changes a stack holds the site's lock, so no run of ours is at work.
+        Changing a stack requires the site's lock, so no other run of ours is active.
         """
         try:
             call(self._stack())
@@ -215,7 +215,7 @@ class Engine:
     def _await_end(self, refusal: automation.ConcurrentUpdateError) -> None:
         """Return when the engine that holds the lock has ended; else raise the refusal.
 
-        The engine outlives a gcluster that was killed alone, until it has nobody to report to.
+        The engine outlives a gcluster that was killed alone, until it can't report any more.
         """
         until = time.monotonic() + self._patience_s
         owners = left_behind_by(str(refusal))
@@ -229,17 +229,17 @@ class Engine:
             raise refusal
 
     def _ask(self, *arguments: str) -> str:
-        """Run a command of the engine on the stack and return what it says."""
+        """Run a command of the engine on the stack and return its output."""
         workspace = self._stack().workspace
         environment = self._place.environment(self._passphrase)
         command = self._command or find_command()
         return command.run(list(arguments), workspace.work_dir, environment).stdout
 
     def _stack(self) -> automation.Stack:
-        """Return the stack, made where there is none.
+        """Return the stack, created where there is none.
 
-        It is looked for first: making takes the stack's lock before it sees that there is one
-        (pulumi/pulumi, pkg/backend/diy/backend.go), so a killed run's lock would be in the way.
+        It is searched for first: creation takes the stack's lock before it finds an existing one
+        (pulumi/pulumi, pkg/backend/diy/backend.go), so a killed run's lock would block it.
         """
         if self._opened is None:
             make_backend(self._place)
@@ -260,11 +260,11 @@ class Engine:
         return self._opened
 
     def _made(self, options: automation.LocalWorkspaceOptions) -> automation.Stack:
-        """Make the stack, also where a run was killed that was making it.
+        """Create the stack, also where a run was killed during its creation.
 
-        Such a run leaves the lock of a stack that does not exist, and only stacks that exist can be
-        freed. One is made by another name and renamed, for which the lock of the new name is not
-        asked (pulumi/pulumi, pkg/backend/diy/backend.go: renameStack), then freed.
+        Such a run leaves the lock of a stack that does not exist, and only existing stacks can be
+        released. One is created with another name and renamed, which doesn't check the lock of the
+        new name (pulumi/pulumi, pkg/backend/diy/backend.go: renameStack), then freed.
         """
         name, project = self._place.stack, self._place.project
         try:
@@ -290,12 +290,12 @@ class Engine:
             raise ProviderError(*found, lacking=fold.lacking()) from error
 
     def _clean(self, error: Exception) -> str:
-        """Return the engine's words; the passphrase is in none, and here it is made sure of."""
+        """Return the engine's output without the passphrase, should it be in it."""
         return str(error).replace(self._passphrase, "***") if self._passphrase else str(error)
 
 
 def _heard(fold: EventFold) -> dict[str, Any]:
-    """Return what all calls of the engine are told: its events, and nothing else, are read."""
+    """Return the common options of all calls of the engine: only its events are read."""
     return {
         "on_event": fold.take,
         "suppress_progress": True,

@@ -1,4 +1,4 @@
-"""What stands in a stack, as `pulumi stack export` tells it: what is protected, and its needs.
+"""The content of a stack, from `pulumi stack export`: protected resources, and dependencies.
 
 Pure: JSON in, values or JSON out. Secrets in it are ciphertext, and stay so.
 """
@@ -26,7 +26,7 @@ class StackResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: str = ""
     """The provider's id; "" for components."""
     inputs: dict[str, Any] = {}
-    """What the program asked for; what is secret in it is ciphertext."""
+    """The program's inputs; secrets in them are ciphertext."""
     protect: bool = False
     retain_on_delete: bool = False
     parent: str = ""
@@ -78,11 +78,11 @@ MACHINES = frozenset({
     "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
     "oci:Core/instance:Instance",
 })  # fmt: skip
-"""Types of machines; those of profiles, templates and Lustre begin with the same words."""
+"""Types of machines; those of profiles, templates and Lustre have the same prefixes."""
 
 
 def is_machine(resource: StackResource) -> bool:
-    """Say whether it is one: records and addresses of a machine may have its name."""
+    """Return whether it is one: records and addresses of a machine may have its name."""
     return resource.type in MACHINES
 
 
@@ -98,7 +98,7 @@ def resources(exported: bytes) -> tuple[StackResource, ...]:
 
 
 Begun: TypeAlias = tuple[StackResource, ...]
-"""What a killed run had begun to make: nobody knows whether it is there, and its id."""
+"""What a killed run had begun to create: its existence and id are unknown."""
 
 
 def begun(exported: bytes) -> Begun:
@@ -146,10 +146,10 @@ def staying(found: Iterable[StackResource], freed: Collection[str] = ()) -> froz
 
 
 def guarded(exported: bytes, guard: Mapping[str, bool]) -> bytes | None:
-    """Return the export with protection of the keys set (True) or lifted; None: it is so already.
+    """Return the export with protection of the keys set (True) or lifted; None: no change.
 
-    A resource that is not protected is not retained either: else the stack would forget it, and
-    the cloud would keep it.
+    A resource that is not protected is not retained either: else the stack would drop it, and the
+    cloud would keep it.
     """
     raw = decode_json(exported, dict[str, object])
     deployment = raw.get("deployment")
@@ -212,9 +212,9 @@ def mark_protected(
     owned: Owners,
     delete: Collection[str],
 ) -> tuple[Leftover, ...]:
-    """Mark what stays: the stack knows what is protected, and what that stands in.
+    """Mark what is kept: the protected resources of the stack, and those that contain them.
 
-    What the stack doesn't know is left as it was found.
+    What the stack lacks is left unchanged.
     """
     kept = staying(stack, freed(owned, delete))
     ids = {_plain(resource.id): resource for resource in stack if resource.id}
@@ -222,7 +222,7 @@ def mark_protected(
 
 
 def known_ids(found: Iterable[Leftover], stack: Collection[StackResource]) -> frozenset[str]:
-    """Return the provider ids of what stands in the stack, by its id or as its own name."""
+    """Return the provider ids of the stack's resources, by id or by their own name."""
     ids = {_plain(resource.id) for resource in stack if resource.id}
     return frozenset(
         item.provider_id for item in found if ids & {_plain(item.provider_id), _plain(item.name)}
@@ -268,7 +268,7 @@ def read_output(outputs: Mapping[str, Any], region: str) -> ControlPlaneAt | Non
     )
     if not (name and endpoint and authority):
         return None
-    # Google tells an address where the others tell a URL.
+    # Google returns an address where the others return a URL.
     url = endpoint if endpoint.startswith("https://") else f"https://{endpoint}"
     return ControlPlaneAt(name=name, endpoint=url, authority=authority, region=region)
 

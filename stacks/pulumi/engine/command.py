@@ -1,4 +1,4 @@
-"""The engine's command, `pulumi`: found or installed, and told where it keeps a stack."""
+"""The engine's command, `pulumi`: found or installed, and configured with a stack's place."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def find_command(
     path: str | None = None,
     install: Callable[[Path], PulumiCommand] | None = None,
 ) -> PulumiCommand:
-    """Return the engine's command: the first that is there and fits, else a fresh install of it.
+    """Return the engine's command: the first with a matching version, else a fresh install of it.
 
     `install` gets the folder to install into; by default the SDK's own installer fetches the
     version of the SDK.
 
     Raises:
-        ProviderError: GC965 says what was tried and what to do.
+        ProviderError: GC965, with what was tried and what to do.
     """
     from pulumi.automation import PulumiCommand  # noqa: PLC0415  # heavy, and an extra
     from pulumi.automation.errors import InvalidVersionError  # noqa: PLC0415  # as above
@@ -126,7 +126,7 @@ def _is_installed(module: str) -> bool:
 
 FILE = "file://"
 FOLDER = "pulumi"
-"""Stacks are kept in this folder of the cluster's state, beside journal and ledger."""
+"""Stacks are kept in this folder of the cluster's state, next to journal and ledger."""
 
 
 class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def project(self) -> str:
-        """The project's name; stacks of all clusters are of one kind, so it tells the cluster."""
+        """The project's name, which identifies the cluster."""
         return f"gcluster-{self.cluster}"
 
     @property
@@ -157,9 +157,9 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
         return backend_url(self.state)
 
     def environment(self, passphrase: str) -> dict[str, str]:
-        """Return what the engine's processes get in their environment, and nothing else does.
+        """Return the variables that only the engine's processes get in their environment.
 
-        The passphrase is a secret: it must never stand in arguments, in files or in logs.
+        The passphrase is a secret: it must never be in arguments, in files or in logs.
         """
         account = parse_state_url(self.state).account
         return {
@@ -173,12 +173,12 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def backend_url(state: str) -> str:
-    """Return the form that Pulumi takes (pulumi/pulumi, pkg/backend/diy, read November 2026).
+    """Return the URL in Pulumi's form (pulumi/pulumi, pkg/backend/diy, read November 2026).
 
-    The path behind a bucket or container is a prefix there too. A query goes on as it is: Go CDK
-    knows region, endpoint, profile and others of s3, domain and protocol of azblob. Azure's account
+    The path behind a bucket or container is a prefix there too. A query is passed unchanged: Go CDK
+    has region, endpoint, profile and others of s3, domain and protocol of azblob. Azure's account
     is in the query there (`storage_account`, Go CDK azureblob since 0.27) and is the host here. A
-    file's path stands in the spec as it is, and percent-encoded there.
+    file's path is plain in the spec, and percent-encoded there.
 
     Raises:
         ValueError: another scheme, or an azblob URL without a container.
@@ -194,7 +194,7 @@ def backend_url(state: str) -> str:
 
 
 def make_backend(place: StackPlace) -> None:
-    """Make the folder of a file:// backend: the engine wants it to exist."""
+    """Create the folder of a file:// backend: the engine requires it to exist."""
     if place.backend.startswith(FILE):
         folder = Path(unquote(place.backend.removeprefix(FILE)))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,10 +208,10 @@ number: after a restart of the machine most are. Clocks are set by less."""
 
 
 def left_behind_by(refusal: str) -> tuple[int, ...] | None:
-    """Return the processes that must end before the locks which the refusal names may be freed.
+    """Return the processes that must end before the locks in the refusal may be released.
 
-    (): each is of a process of this machine that is gone. None: one is of another machine, and is
-    never taken to be left behind: `gcluster unlock` is for a person who knows.
+    (): each is of an ended process of this machine. None: one is of another machine, and never
+    counts as stale: `gcluster unlock` breaks it by hand.
     """
     owners = _OWNER.findall(refusal)
     if not owners or any(host != socket.gethostname() for host, _, _ in owners):
@@ -220,7 +220,7 @@ def left_behind_by(refusal: str) -> tuple[int, ...] | None:
 
 
 def _holds(pid: int, when: str) -> bool:
-    """Say whether the process runs that took a lock then."""
+    """Return whether the process runs that took a lock then."""
     since = started_at(pid)
     try:
         taken = datetime.fromisoformat(when).timestamp()

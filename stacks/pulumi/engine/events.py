@@ -75,9 +75,10 @@ class EventFold:
         return tuple(self._changes.values())
 
     def findings(self, rest: str = "") -> tuple[Diagnostic, ...]:
-        """Return what went wrong, each resource with its own words; `rest` where none has any.
+        """Return the errors, each resource with its message; `rest` where none has any.
 
-        The engine closes with the bare line "update failed", which is left out beside a reason.
+        The engine closes with the bare line "update failed", which is left out if there is a
+        reason.
         """
         messages = [(urn, text) for urn, text in self._failures if not _is_closing(urn, text)]
         if not messages:
@@ -122,7 +123,7 @@ def _is_made(step: StepEventMetadata) -> bool:
 
 
 def _reason(step: StepEventMetadata) -> str:
-    """Return which inputs the engine says differ."""
+    """Return the inputs that differ, from the engine's event."""
     if step.detailed_diff:
         return ", ".join(sorted(step.detailed_diff))
     return ", ".join(step.keys or step.diffs or ())
@@ -177,10 +178,10 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def translate(message: str, *, resource: str = "") -> Diagnostic:
-    """Return a diagnostic for what the engine or a cloud said.
+    """Return a diagnostic for a message of the engine or a cloud.
 
-    `resource` ("Instance demo-east-gpu-0") leads the summary; the whole message is the detail, but
-    for a page of HTML, of which its title says enough.
+    `resource` ("Instance demo-east-gpu-0") leads the summary; the whole message is the detail,
+    except for a page of HTML, of which the title is enough.
     """
     message = _PAGE.sub(_title, message)
     lead = f"{resource}: " if resource else ""
@@ -199,7 +200,7 @@ def translate(message: str, *, resource: str = "") -> Diagnostic:
 
 
 def cause(diagnostic: Diagnostic) -> Cause | None:
-    """Return the cause that a diagnostic of `translate` tells, None for others."""
+    """Return the cause that a diagnostic of `translate` has, None for others."""
     for name, text in _table().causes.items():
         if text.code == diagnostic.code:
             return name
@@ -216,14 +217,14 @@ _LONGEST_TITLE = 80
 
 
 def _title(page: re.Match[str]) -> str:
-    """Return what stands for a page: its title, else how its text begins."""
+    """Return a short form of a page: its title, else the begin of its text."""
     titled = _TITLE.search(page[0])
     said = " ".join(_MARKUP.sub(" ", titled[2] if titled else page[0].strip("b'\"")).split())
     return f'a page of HTML, "{said[:_LONGEST_TITLE]}"' if said else "a page of HTML"
 
 
 def first_line(message: str) -> str:
-    """Return the first line that says something, without the engine's decoration."""
+    """Return the first line with content, without the engine's decoration."""
     for line in message.splitlines():
         text = line.strip().removeprefix("error:").lstrip("* ").strip()
         if text and not re.fullmatch(r"\d+ errors? occurred:|code: \d+|std(out|err):", text):
@@ -245,7 +246,7 @@ def _diagnostic(code: str, summary: str, message: str, *, hint: str) -> Diagnost
 
 @cache
 def _table() -> _Table:
-    """Return what all clouds say, the patterns of a cloud's own folder first."""
+    """Return the error patterns of all clouds, those of this cloud's folder first."""
     shared = decode_yaml(Path(__file__).with_name("errors.yaml").read_bytes(), _Table)
     own = [
         pattern

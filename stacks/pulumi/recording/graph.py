@@ -1,4 +1,4 @@
-"""What a Pulumi program asks for, as data and as a picture: same program, same bytes."""
+"""The resources of a Pulumi program, as data and as a picture: same program, same bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...provider import Resource, ResourceGraph
 from ..names import POOL
 
 MARK = "$"
-"""Key that tells a marker (`Unknown` and the others) from an object of the program."""
+"""Key that distinguishes a marker (`Unknown` and the others) from an object of the program."""
 
 
 class Unknown(msgspec.Struct, frozen=True, tag_field=MARK, tag="unknown"):
-    """A value that only the provider knows, once the resource exists."""
+    """A value that only the provider has, once the resource exists."""
 
 
 class Secret(msgspec.Struct, frozen=True, tag_field=MARK, tag="secret"):
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Value: TypeAlias = bool | int | float | str | list["Value"] | dict[str, "Value"] | Marker | None
 else:
     Value = Any  # msgspec can't define a struct over a recursive union
-"""Plain JSON in which a marker stands where there is no plain value."""
+"""Plain JSON with markers where there is no plain value."""
 Values: TypeAlias = dict[str, Value]
 
 _MARKERS: dict[str, type[Marker]] = {
@@ -59,7 +59,7 @@ _MARKERS: dict[str, type[Marker]] = {
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long the provider may take, in Pulumi's words ("30m"); "" is the provider's default."""
+    """The resource's timeout, in Pulumi's form ("30m"); "" is the provider's default."""
 
     create: str = ""
     update: str = ""
@@ -118,7 +118,7 @@ class RecordedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class RecordedInvoke(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """A question the program asked its provider, e.g. for an image."""
+    """A function call of the program to its provider, e.g. for an image."""
 
     token: str
     arguments: str
@@ -126,7 +126,7 @@ class RecordedInvoke(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class RecordedGraph(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a program asked for, sorted by URN."""
+    """All resources and calls of a program, sorted by URN."""
 
     project: str
     stack: str
@@ -186,7 +186,7 @@ def tags_of(resource: RecordedResource) -> dict[str, Value]:
 
 
 def short_type(type_: str) -> str:
-    """Return the last word of a type token: aws:ec2/vpc:Vpc -> Vpc."""
+    """Return the last part of a type token: aws:ec2/vpc:Vpc -> Vpc."""
     return type_.rpartition(":")[2]
 
 

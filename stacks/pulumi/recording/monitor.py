@@ -1,4 +1,4 @@
-"""A stand-in for the engine that records what a program registers; it talks to nobody."""
+"""A double of the engine that records what a program registers, without network access."""
 
 from __future__ import annotations
 
@@ -130,11 +130,11 @@ _FEATURES = (
 
 
 class NotRecordableError(Exception):
-    """The program asked for something that a recording can't give; the engine might refuse too."""
+    """The program used something that a recording doesn't support; the engine might refuse too."""
 
 
 class _NoMocks(mocks.Mocks):
-    """The base class wants them; every call that would use them is overridden."""
+    """The base class requires them; every call that would use them is overridden."""
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, object], None]:
         raise NotRecordableError(args.token)
@@ -247,7 +247,7 @@ class RecordingMonitor(mocks.MockMonitor):
             message = f'the program asks {request.tok} with {text}; give `answers["{request.tok}"]`'
             raise NotRecordableError(message)
         given = answer(arguments) if callable(answer) else answer
-        # ResourceInvokeResponse has a field called "return", a word that Python keeps.
+        # ResourceInvokeResponse has a field called "return", a reserved word of Python.
         response = resource_pb2.ResourceInvokeResponse()
         getattr(response, "return").update(msgspec.to_builtins(given))
         return response
@@ -260,9 +260,9 @@ class RecordingMonitor(mocks.MockMonitor):
         raise NotRecordableError(message)
 
     def GetDeploymentInfo(  # noqa: N802  # an RPC
-        self, request: empty_pb2.Empty  # noqa: ARG002  # as the protocol wants
+        self, request: empty_pb2.Empty  # noqa: ARG002  # required by the protocol
     ) -> resource_pb2.DeploymentInfo:  # fmt: skip
-        """Say what a program may use."""
+        """Return the features that a program may use."""
         return resource_pb2.DeploymentInfo(supportedFeatures=list(_FEATURES))
 
     def _add(
@@ -278,7 +278,7 @@ class RecordingMonitor(mocks.MockMonitor):
             message = f'two resources of type {request.type} are called "{request.name}"'
             raise NotRecordableError(message)
         known = self._named.setdefault((short_type(request.type), request.name), urn)
-        if custom and known != urn:  # references name a type's last word and a name
+        if custom and known != urn:  # references name a type's last part and a name
             message = f"{urn} and {known} are the same in references"
             raise NotRecordableError(message)
         per_input = getattr(request, "propertyDependencies", {})
@@ -300,7 +300,7 @@ class RecordingMonitor(mocks.MockMonitor):
         )
 
     def _computed(self, type_: str, name: str, inputs: struct_pb2.Struct) -> struct_pb2.Struct:
-        """Return the inputs and, of an applied program, names that stand for computed text."""
+        """Return the inputs and, of an applied program, names in place of computed text."""
         outputs = struct_pb2.Struct()
         outputs.CopyFrom(inputs)
         if "identity" in outputs.fields:  # Azure takes a list in it and answers a map
@@ -318,7 +318,7 @@ class RecordingMonitor(mocks.MockMonitor):
 
 
 def reference(type_: str, name: str, output: str) -> str:
-    """Return what stands for an output of a resource: ${Subnet/demo-east-compute.id}."""
+    """Return the placeholder of a resource's output: ${Subnet/demo-east-compute.id}."""
     return f"${{{short_type(type_)}/{name}.{output}}}"
 
 

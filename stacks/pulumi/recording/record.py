@@ -1,4 +1,4 @@
-"""Run any Pulumi program without engine, credentials or network, and return what it asks for."""
+"""Runs any Pulumi program without engine, credentials or network, and returns its resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecordError(Exception):
     """The program failed; `resource` ("TYPE NAME", or "") is the one it was busy with."""
 
     def __init__(self, reason: str, *, resource: str = "") -> None:
-        """Say what happened and where."""
+        """Set what happened and where."""
         super().__init__(f"{resource}: {reason}" if resource else reason)
         self.reason = reason
         self.resource = resource
@@ -42,17 +42,16 @@ def record(
 ) -> RecordedGraph:
     """Run `program` and return all that it registers, sorted: same program, same graph.
 
-    Ids and computed text stand as `${TYPE/NAME.PROPERTY}` (the type's last word), other computed
-    values as `Unknown`. With `preview` both are unknown, as in `pulumi preview`, and so is all
-    that is made from them.
-    `answers` maps invoke tokens (aws:ec2/getAmi:getAmi) to what the provider would say, in the
-    provider's spelling, or to a function of the arguments.
+    Ids and computed text appear as `${TYPE/NAME.PROPERTY}` (the type's last part), other computed
+    values as `Unknown`. With `preview` both are unknown, as in `pulumi preview`, and so is all that
+    is computed from them. `answers` maps invoke tokens (aws:ec2/getAmi:getAmi) to the provider's
+    response, in the provider's spelling, or to a function of the arguments.
 
     Nothing of it stays behind in the SDK, and no thread is started; call it from code that is not
     itself in an event loop.
 
     Raises:
-        RecordError: the program failed, or asked something that has no answer.
+        RecordError: the program failed, or made a call without a response.
     """
     monitor = RecordingMonitor(project=project, stack=stack, preview=preview, answers=answers or {})
     engine = RecordingEngine()
@@ -111,8 +110,8 @@ class _Recording:
             resource = _resource_of(error) or self._first_unregistered()
             raise RecordError(_reason(error), resource=resource) from error
         finally:
-            # The SDK remembers values as defaults for contexts that have none, until they are
-            # set to None where they are None already: hence twice.
+            # The SDK keeps values as defaults for contexts that have none, until they are set to
+            # None where they are None already: hence twice.
             reset_options()
             reset_options()
 
@@ -141,7 +140,7 @@ class _Inline(ThreadPoolExecutor):
         future: Future[T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # it belongs to whoever awaits the future
+        except Exception as error:  # noqa: BLE001  # it is raised where the future is awaited
             future.set_exception(error)
         return future
 
@@ -168,9 +167,9 @@ async def _cancel_rest() -> None:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Keep the garbage collector out: each resource makes about 60 outputs that all live on.
+    """Disable the garbage collector: each resource creates about 60 outputs that all stay alive.
 
-    Looking at them again and again was two thirds of the time (bench/record_pulumi.py).
+    Scanning them repeatedly was two thirds of the time (bench/record_pulumi.py).
     """
     enabled = gc.isenabled()
     gc.disable()
