@@ -86,7 +86,7 @@ def put(page: Path, text: str) -> None:
 
 
 def write(reports: dict[str, dict[str, Any]]) -> None:
-    """Keep the reports beside those of earlier runs and write the figures into the docs."""
+    """Store the reports with those of earlier runs and write the figures into the docs."""
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     kept |= {name: {"date": day, **found} for name, found in reports.items()}

@@ -28,7 +28,7 @@ class Result:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it says the same on every machine: an exponent, a ratio, a share or a count."""
+        """Whether it is the same on every machine: an exponent, a ratio, a share or a count."""
         return self.unit in ("", "x")
 
     @property

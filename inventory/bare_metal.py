@@ -15,8 +15,8 @@ from .hosts import Host, Placement, SshTarget, in_block
 def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
     """Return the hosts that the pools of one site name, in the order they are written.
 
-    Where an entry says nothing, the site's list holds, if it has one, and then its `ssh`; a host
-    without an address is reached by its name. Paths are handed on as written (`~` belongs to the
+    Where an entry has no value, the site's list counts, if it has one, and then its `ssh`; a host
+    without an address is reached by its name. Paths are passed on as written (`~` belongs to the
     machine that opens them).
 
     Args:
@@ -99,7 +99,7 @@ def _bastion_keys(entry: HostEntry, ssh: Ssh) -> tuple[str, ...]:
 
 
 def _overridden(target: SshTarget, entry: HostEntry, listed: ListedHost) -> SshTarget:
-    """Return how to reach a host of a list: what the pool says goes before what the list says."""
+    """Return how to reach a host of a list: the pool's settings override the list's."""
     if listed.user is None and listed.port is None and listed.host_key is None:
         return target
     own = (listed.host_key,) if listed.host_key else ()

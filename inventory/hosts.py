@@ -1,4 +1,4 @@
-"""What every provider must hand over: hosts, how to reach them, and where they stand."""
+"""The contract of providers: hosts, how to reach them, and their topology."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..schemas.derived.hostlist import expand, host_stem, host_word
 from ..schemas.spec import ClusterSpec, Pool, PoolRole
 
 AFTER_APPLY = "known-after-apply"
-"""Stands for an address that a cloud says when it has made the thing."""
+"""Placeholder for an address that a cloud assigns on creation."""
 
 
 def pool_host_names(name: str, pool: Pool) -> list[str]:
-    """Return the names of the machines that a site makes for a pool: gpu001, gpu002 ...
+    """Return the names of the machines that a site creates for a pool: gpu001, gpu002 ...
 
-    Pool GPU_Long has gpu-long001: a host's name knows no case and no underscore. The first
-    controller and the first login are called as their pool is. Growing a pool renames nothing, and
-    no two compute pools share a name: one that ends in a digit gets a hyphen.
-    A pool that says no count has one machine; of an elastic pool these are the machines that are
-    always there. Names that the pool skips are nobody's.
+    Pool GPU_Long has gpu-long001: a host's name has no upper case and no underscore. The first
+    controller and the first login have their pool's name. Growing a pool renames nothing, and no
+    two compute pools share a name: one that ends in a digit gets a hyphen. A pool without a count
+    has one machine; of an elastic pool these are the fixed machines. Names that the pool skips are
+    unused.
     """
     count = 1 if pool.least is None else pool.least
     skipped = frozenset(expand(pool.skip)) if pool.skip is not None else frozenset[str]()
@@ -65,7 +65,7 @@ class SshTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a host stands in the network."""
+    """The place of a host in the network."""
 
     block: str | None = None
     """Scalable unit or NVLink domain."""
@@ -87,18 +87,18 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     """IPv4/IPv6 address or DNS name that SSH and the other nodes use."""
     public_address: str = ""
-    """Address that the world reaches it at, where its site gives it one beside `address`."""
+    """Its public address, where its site gives it one in addition to `address`."""
     ssh: SshTarget
     placement: Placement = Placement()
     image: str | None = None
-    """Hash of the image the machine booted from, where the provider knows it."""
+    """Hash of the image the machine booted from, where the provider has it."""
     connection: Literal["ssh", "simulated", "api"] = "ssh"
     """simulated: nothing runs there, and its provider keeps its stamps. api: a node that a cloud's
-    Kubernetes runs; nobody logs in there, and its cloud names it."""
+    Kubernetes runs, without SSH, and named by its cloud."""
     silent: str = ""
-    """Why nobody can log in there: it was waited for and showed no host key. "": it did."""
+    """Why it has no login: it showed no host key within the time limit. "": it did."""
     last_lines: tuple[str, ...] = ()
-    """The end of a silent machine's console, where its cloud shows that."""
+    """The end of a machine's console without a host key, where its cloud shows that."""
 
     @property
     def is_compute(self) -> bool:
@@ -112,7 +112,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_block(host: Host, block: str | None) -> Host:
-    """Return the host, standing in a block where nobody has said one."""
+    """Return the host with a block, where it has none yet."""
     if block is None or host.placement.block is not None:
         return host
     placement = msgspec.structs.replace(host.placement, block=block)
@@ -144,7 +144,7 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_scheduler(self) -> bool:
-        """Whether there is somebody to ask for jobs: a controller that runs, or a cloud's API."""
+        """Whether jobs can be queried: a controller runs, or a cloud's API does."""
         own = any(h.connection == "ssh" for h in self.with_role("controller"))
         return own or self.is_managed
 

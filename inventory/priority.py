@@ -104,7 +104,7 @@ def fair_tree(
 
 
 class _Tree:
-    """Shares and usage of every association beside its siblings."""
+    """Shares and usage of every association among its siblings."""
 
     def __init__(
         self, associations: Iterable[Association], usage: Mapping[AssociationKey, float]

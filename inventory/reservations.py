@@ -1,8 +1,8 @@
-"""Maintenance windows as Slurm's reservations: those that must be, and how to get there.
+"""Maintenance windows as Slurm's reservations: the desired ones, and the commands to reach them.
 
 A reservation with MAINT and IGNORE_JOBS may be made over nodes that have jobs: Slurm starts no job
-that would still run when it begins, and ends none. What gcluster made carries its prefix; other
-reservations are somebody else's and are left alone.
+that would still run when it begins, and ends none. Those that gcluster created have its prefix;
+other reservations are left alone.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class ReservationChange(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     words: str
     exact: str
-    """What it makes, whenever that is: the command of a window that has begun says the minute."""
+    """What it creates, without the time: the command of a window that has begun has the minute."""
 
 
 ENVIRONMENT = {"TZ": "UTC"}
-"""For scontrol: it reads and prints times in the zone of whoever runs it."""
+"""For scontrol: it reads and prints times in its caller's time zone."""
 
 
 def show_command() -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def show_command() -> tuple[str, ...]:
 def desired_reservations(
     spec: ClusterSpec, compute: Mapping[str, Iterable[Host]], now: int
 ) -> tuple[Reservation, ...]:
-    """Return the reservations that a spec's windows ask for, by name.
+    """Return the reservations for a spec's windows, by name.
 
     A window that is over is none; one that repeats starts next at the first time that isn't over.
 

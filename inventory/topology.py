@@ -1,8 +1,8 @@
-"""Where hosts stand: blocks and leaf groups, as far as a scheduler may rely on them.
+"""Network topology of hosts: blocks and leaf groups, as far as a scheduler may rely on them.
 
-A block is a scalable unit or an NVLink domain, a leaf a group of leaf switches that serves the
-same hosts. Rails are no switches of hosts: each GPU's NIC has a plane of its own, and a host hangs
-on all of them.
+A block is a scalable unit or an NVLink domain, a leaf a group of leaf switches that serves the same
+hosts. Rails are no switches of hosts: each GPU's NIC has a plane of its own, and a host is
+connected to all of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..schemas.derived.hostlist import fold, host_order
 from .hosts import Host
 
 Plugin: TypeAlias = Literal["auto", "block", "tree", "none"]
-"""What the spec asks for; auto: what the facts hold for."""
+"""The spec's choice; auto: what the facts support."""
 SMALLEST_BLOCK = 2
-"""A block of one node says nothing that a scheduler could use."""
+"""A block of one node is of no use to a scheduler."""
 
 
 class HostGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,17 +38,17 @@ class SwitchGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The network as a scheduler sees it: flat, leaf switches under a spine, or blocks."""
+    """The network from a scheduler's view: flat, leaf switches under a spine, or blocks."""
 
     type: Literal["flat", "tree", "block"]
     groups: tuple[HostGroup, ...] = ()
     units: tuple[SwitchGroup, ...] = ()
-    """Of a tree: what stands between leaves and spine, each leaf below exactly one."""
+    """Of a tree: the switches between leaves and spine, each leaf below exactly one."""
     block_size: int = 0
     """Hosts in the smallest block. A block smaller than Slurm's BlockSizes stops slurmctld and
     slurmd up to 24.11, so the smallest sets it."""
     block_sizes: tuple[int, ...] = ()
-    """Hosts of a block, then of groups of blocks, as the spec says them; (): `block_size` alone."""
+    """Hosts of a block, then of groups of blocks, from the spec; (): `block_size` alone."""
 
 
 FLAT = Topology(type="flat")
@@ -61,11 +61,11 @@ def topology_of(
     *,
     knows_blocks: bool = True,
 ) -> Topology:
-    """Return the topology that holds for all of these hosts.
+    """Return the topology that is valid for all of these hosts.
 
     Blocks when every host has one and none is alone in it; else a tree when every host has a leaf
     and there are several; else flat. A scheduler keeps jobs away from hosts that a topology leaves
-    out, so half a topology is none. What the facts don't hold for isn't made by asking for it.
+    out, so a partial topology is none. A setting can't create what the facts don't support.
 
     Args:
         hosts: those that run jobs.
@@ -115,7 +115,7 @@ def _folded(groups: Mapping[str, Sequence[str]]) -> tuple[HostGroup, ...]:
 def _units(
     leaves: Mapping[str, Sequence[str]], blocks: Mapping[str, Sequence[str]]
 ) -> tuple[SwitchGroup, ...]:
-    """Return the blocks as switches of leaves; () where that says nothing, or a leaf is in two."""
+    """Return the blocks as switches of leaves; () where that adds nothing, or a leaf is in two."""
     block_of = {host: block for block, hosts in blocks.items() for host in hosts}
     above = {leaf: {block_of.get(host) for host in hosts} for leaf, hosts in leaves.items()}
     if any(len(found) > 1 or None in found for found in above.values()):

@@ -128,9 +128,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     """Key of a baked image that new nodes boot from; None: the provider's own base."""
     state: str = ""
-    """URL of the cluster's state (file, s3, gs, azblob): stacks are stored there with its
-    journal.
-    """
+    """URL of the cluster's state (file, s3, gs, azblob): stacks are stored with its journal."""
     passphrase: Callable[[], str] = str
     """Reads the secret that encrypts a stack's own secrets; a call, so that no repr shows it.
 

@@ -1,7 +1,7 @@
 """How long `gcluster drift` takes on a local cluster of five nodes, and that it finds what differs.
 
-Measured are whole processes: with connections to the nodes opened again, as in a nightly pipeline,
-and with those that the last command left open. One node is then changed by hand, and found.
+Measured are whole processes: with new connections to the nodes, as in a nightly pipeline, and with
+those that the last command left open. One node is then changed by hand, and found.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ROUNDS = 5
 
 
 def drift(spec: Path, environment: dict[str, str]) -> tuple[float, dict[str, Any]]:
-    """Return the seconds of one look, and what it told.
+    """Return the seconds of one `drift`, and its findings.
 
     Raises:
-        RuntimeError: somebody gave no answer.
+        RuntimeError: a node was unreachable.
     """
     gcluster = str(Path(sys.executable).parent / "gcluster")
     began = time.perf_counter()
@@ -47,7 +47,7 @@ def drift(spec: Path, environment: dict[str, str]) -> tuple[float, dict[str, Any
 
 
 def again(spec: Path, environment: dict[str, str]) -> float:
-    """Return the seconds of a look that finds no connection open."""
+    """Return the seconds of a run without open connections."""
     runtime = tempfile.mkdtemp(prefix="gd", dir="/dev/shm")  # short, as sockets need it
     try:
         return drift(spec, environment | {"XDG_RUNTIME_DIR": runtime})[0]
@@ -56,7 +56,7 @@ def again(spec: Path, environment: dict[str, str]) -> float:
 
 
 def measure(folder: Path, environment: dict[str, str]) -> tuple[list[float], list[float], int, int]:
-    """Return the seconds of looks again and with open connections, and what was found each time."""
+    """Return the seconds of runs with new and with open connections, and each one's findings."""
     cluster = f"drift-{os.getpid()}"
     spec, log = folder / "drift.yaml", folder / "log"
     spec.write_text(spec_text(cluster), encoding="utf-8")

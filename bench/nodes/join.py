@@ -2,7 +2,7 @@
 
 `gcluster image` bakes the install phases; then a cluster of one node gets a second one. Measured is
 the time from the start of `gcluster up` until Slurm calls the new node idle, which is when jobs
-start there; the AllReduce over all nodes, which `up` goes on with, is not part of it.
+start there; the AllReduce over all nodes, which `up` continues with, is not part of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.1
 def wait_until_idle(cluster: str, node: str) -> None:
     """Return when Slurm calls a node idle.
 
-    One process in the controller asks, so that the waiting takes next to nothing of the cores.
+    One process in the controller polls, so that waiting takes almost no CPU time.
 
     Raises:
         RuntimeError: it was not in time.
@@ -40,7 +40,7 @@ def wait_until_idle(cluster: str, node: str) -> None:
 
 
 def join(spec: Path, cluster: str, nodes: int, environment: dict[str, str]) -> float:
-    """Ask for so many nodes; return the seconds until the last one is idle.
+    """Request so many nodes; return the seconds until the last one is idle.
 
     Raises:
         RuntimeError: it never was, or `up` failed.

@@ -67,9 +67,9 @@ def empty_image_store(folder: Path) -> dict[str, str]:
 
 
 def measure(folder: Path, environment: dict[str, str], text: str) -> list[float]:
-    """Return the seconds of a spec's first `up`, of one with the image there, and of one more.
+    """Return the seconds of a spec's first `up`, of one with an existing image, and of one more.
 
-    The stage lines of the second, which say where the time goes, are shown on standard error.
+    The stage lines of the second, which show where the time goes, are shown on standard error.
     """
     spec, log = folder / "bench.yaml", folder / "log"
     spec.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """API server, etcd, scheduler and controllers of our bundle, as processes on loopback: no nodes.
 
-What asks it: the strict dry run of compiled manifests (tests/inventory/kubernetes_objects), and
+Used by: the strict dry run of compiled manifests (tests/inventory/kubernetes_objects), and
 kubernetes_scale.py. Nothing here needs a container, root or a network.
 """
 
@@ -64,7 +64,7 @@ class ApiServer:
     def kubectl(
         self, *arguments: str, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Ask the API by kubectl."""
+        """Call the API by kubectl."""
         command = [str(self.folder / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
         # Discovery is kept in the home folder otherwise.
         own = {**os.environ, "HOME": str(self.folder)}
@@ -79,9 +79,9 @@ class ApiServer:
     def apply(
         self, objects: Sequence[object], *, dry: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Apply objects by server-side apply, strictly; `dry`: the server only says what it would.
+        """Apply objects by server-side apply, strictly; `dry`: the server only validates.
 
-        Nothing is raised: what the server refused is in the answer, object by object.
+        Nothing is raised: refusals are in the response, object by object.
         """
         given = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         words = ["apply", "--server-side", "--validate=strict", "--field-manager=gcluster"]
@@ -92,8 +92,8 @@ class ApiServer:
         """Start scheduler and controllers: pods get nodes, namespaces their accounts.
 
         Args:
-            with_nodes: also run what takes the taint off a node that is ready, and let heartbeats
-                be an hour late. Else nothing looks after nodes: theirs are no machines.
+            with_nodes: also run the controller that removes the taint of a ready node, and allow
+                heartbeats an hour late. Else no controller manages nodes: there are no machines.
         """
         controllers = ["*", "-node-ipam-controller"]
         controllers += [] if with_nodes else ["-node-lifecycle-controller"]
@@ -145,7 +145,7 @@ class ApiServer:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.folder}/account.key",
             f"--service-account-signing-key-file={self.folder}/account.key",
-            "--allow-privileged=true",  # as kubeadm says it: Pod Security says whose pods may
+            "--allow-privileged=true",  # as kubeadm sets it: Pod Security decides whose pods may
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
         )
@@ -189,7 +189,7 @@ class ApiServer:
         raise RuntimeError(message)
 
     def _has_schemas(self) -> bool:
-        """Have the server put its schemas together, which the first one to ask waits for."""
+        """Make the server merge its schemas, which its first client would wait for."""
         asked = self.kubectl("get", "--raw=/openapi/v2", "--request-timeout=120s", check=False)
         return asked.returncode == 0
 
@@ -212,4 +212,4 @@ def _free_port() -> int:
 
 
 def _silent(_: object) -> None:
-    """Take progress that nobody looks at."""
+    """Discard progress events."""

@@ -131,7 +131,7 @@ def nodes(folder: Path) -> list[dict[str, Any]]:
 
 
 def job(account: str, qos: str, number: int, pods: int = PODS_OF_A_JOB) -> dict[str, Any]:
-    """Return a Job of pods with one GPU each, as the compiled rules want it said."""
+    """Return a Job of pods with one GPU each, in the form that the compiled rules require."""
     gpu = {"nvidia.com/gpu": "1"}
     return {
         "apiVersion": "batch/v1",
@@ -186,7 +186,7 @@ def waited(what: str, done: Callable[[], bool]) -> float:
 
 
 def placed_pods(api: ApiServer) -> int:
-    """Return how many pods have a node; 0 while one is waiting, which is quickly asked."""
+    """Return how many pods have a node; 0 while one is waiting, which is a fast query."""
     asked = "/api/v1/pods?fieldSelector=spec.nodeName%3D&limit=1"
     if json.loads(api.kubectl("get", f"--raw={asked}").stdout)["items"]:
         return 0
@@ -223,7 +223,7 @@ def used(api: ApiServer, account: str) -> tuple[int, int]:
 
 
 def measure(api: ApiServer, folder: Path, program: Path, config: Path) -> list[Result]:
-    """Make nodes and pods, and see that they are what the spec says."""
+    """Create nodes and pods, and check that they match the spec."""
     for part in ("namespaces", "accounts"):
         applied(api, list(objects_in(folder / part)))
     words = ["--manage-all-nodes", f"--kubeconfig={api.kubeconfig}", f"--config={config}"]
@@ -257,7 +257,7 @@ def measure(api: ApiServer, folder: Path, program: Path, config: Path) -> list[R
 
 
 def _refused(api: ApiServer) -> int:
-    """Ask for more than vision's quota has; return by how much it was exceeded."""
+    """Request more than vision's quota has; return by how much it was exceeded."""
     applied(api, [job("vision", "scavenger", 999, pods=8)])
     time.sleep(5)
     return max(0, *(u - hard for u, hard in (used(api, account) for account, _ in JOBS)))

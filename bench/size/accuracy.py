@@ -16,7 +16,7 @@ from .runs import Run, errors, runs
 TARGET_MEDIAN, TARGET_WORST = 0.15, 0.30
 """What is aimed at for dense models on A100 and H100."""
 _STATED = ("Narayanan", "mosaicml")
-"""Sources that say what is recomputed: only of theirs the memory is known to be that of the run."""
+"""Sources that state what is recomputed: only their memory figures are known to match."""
 
 
 def table(found: Sequence[Run]) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 `python -m bench.size.fit` shows it, `--write` also writes inventory/size/data/constants.yaml. The
 fit takes the mean of |log(predicted / published)|, each group of a source, a GPU and a model with
 the same weight, so that a table of two hundred rows outweighs no table of ten; coordinates are
-moved one after the other by steps that halve. Nothing of the other half is looked at while it runs.
+moved one after the other by steps that halve. The other half is not used while it runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BOUNDS = {
     "expert_s": (1e-5, 0.1),
 }
 _EXPERTS = {"experts", "expert_s"}
-"""Numbers that only runs of mixtures of experts say something of."""
+"""Parameters that only runs of mixtures of experts determine."""
 _LEAST_STEP = 0.002
 Change: TypeAlias = Callable[[Fitted], Fitted]
 
@@ -133,7 +133,7 @@ def _with_share(fitted: Fitted, *, number: int, factor: float) -> Fitted:
 
 
 def _with_other_precision(fitted: Fitted, counts: Counter[tuple[str, str]]) -> Fitted:
-    """Return numbers in which bf16 has the share of fp8 where no run in bf16 says another."""
+    """Return the parameters with bf16's share set to fp8's where no run in bf16 gives another."""
     more = [
         msgspec.structs.replace(each, precision="bf16", runs=0)
         for each in fitted.efficiencies

@@ -1,10 +1,10 @@
 """Published training runs: configuration and tokens a second, each row with its source.
 
-A row belongs to one of two halves, said before anything was fitted: groups of a source, a GPU and a
-model, in the order of the file, are for fitting and set apart in turn. What a source doesn't say
-and had to be assumed stands in `assumed`. Throughputs that sources print as FLOP/s were turned back
-into tokens by the source's own formula: Narayanan et al. by their equation 3, which counts full
-recomputation, Llama 3 by 6 N + 6 L h s.
+A row belongs to one of two halves, fixed before anything was fitted: groups of a source, a GPU and
+a model, in the order of the file, are for fitting and set apart in turn. What a source doesn't
+state and had to be assumed is in `assumed`. Throughputs that sources print as FLOP/s were turned
+back into tokens by the source's own formula: Narayanan et al. by their equation 3, which counts
+full recomputation, Llama 3 by 6 N + 6 L h s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gcluster.inventory.size.step_time import step_time
 
 FILE = Path(__file__).with_name("published_runs.csv")
 LORA_RANK = 16
-"""The source doesn't say it; adapters are small at any."""
+"""The source doesn't state it; adapters are small at any."""
 _GPTS = {
     "gpt-1.7b": (2304, 24, 24),
     "gpt-3.6b": (3072, 30, 32),
@@ -87,7 +87,7 @@ class Run(NamedTuple):
             self.gpu,
             fitted,
             sequence=self.sequence,
-            precision=self.precision,  # type: ignore[arg-type]  # a word of the file
+            precision=self.precision,  # type: ignore[arg-type]  # a key of the file
             trained=self.method == "full",
         )
         if isinstance(found, str):
@@ -136,7 +136,7 @@ def _run(row: dict[str, str], known: dict[str, Model]) -> Run:
         **numbers,
         dp=dp,
         micro_batches=count,
-        sharding=row["sharding"],  # type: ignore[arg-type]  # a word of the file
+        sharding=row["sharding"],  # type: ignore[arg-type]  # a key of the file
         recompute=row["recompute"],  # type: ignore[arg-type]
         flash=row["flash"] == "yes",
     )

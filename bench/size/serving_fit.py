@@ -51,7 +51,7 @@ class ServingRun(NamedTuple):
     is_apart: bool
 
     def predicted_s(self, constants: ServingConstants) -> float:
-        """Return what the model says."""
+        """Return the model's prediction."""
         shape, precision = presets()[self.model], self.precision
         begin = prefill_s(
             shape,
@@ -93,7 +93,7 @@ def _rows(rows: csv.DictReader[str]) -> Iterator[ServingRun]:
         yield ServingRun(
             model=row["model"],
             accelerator=gpu(row["gpu"], _MEMORY_GIB[row["gpu"]], 50.0),
-            precision=row["precision"],  # type: ignore[arg-type]  # a word of the file
+            precision=row["precision"],  # type: ignore[arg-type]  # a key of the file
             tp=tp,
             batch=batch,
             input=int(row["input"]),

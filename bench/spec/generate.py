@@ -31,9 +31,9 @@ scheduler:
 def linked_pools(pools: int) -> str:
     """Return a spec with `pools` compute pools that are linked in every way the language has.
 
-    Each pool is in its own partition and in one of all; each partition names a QOS and an account
-    of its own; accounts form a tree, each QOS may preempt the one before it; ten pools each share
-    a file system. Where a check looks up each for each, this is where it becomes quadratic.
+    Each pool is in its own partition and in one of all; each partition has its own QOS and account;
+    accounts form a tree, each QOS may preempt the one before it; ten pools each share a file
+    system. A check that compares all with all becomes quadratic here.
     """
     names = [f"p{n:05d}" for n in range(pools)]
     groups = [names[start : start + 10] for start in range(0, pools, 10)]

@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _command(gcluster: str, at: Path, text: str, count: str) -> list[str]:
-    """Write a spec; return the command that validates it and wants so many mistakes."""
+    """Write a spec; return the command that validates it and expects so many errors."""
     at.write_text(text, encoding="utf-8")
     return ["sh", "-c", f'"{gcluster}" validate "{at}" | tail -n 1 | grep -qx "{count}"']
 

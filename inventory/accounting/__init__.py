@@ -1,1 +1,1 @@
-"""Slurm's accounting database: what a spec asks for, and how to get there (pure)."""
+"""Slurm's accounting database: the spec's content, and the commands to reach it (pure)."""

@@ -1,7 +1,7 @@
-"""The accounting database that a spec asks for, and what a removal must leave alone for now.
+"""The desired accounting database of a spec, and what must not be removed yet.
 
 slurmdbd itself refuses to remove an association that jobs run under, but not a QOS of theirs, and
-it says so in the middle of the commands. Here it is known before the first.
+its refusal comes in the middle of the commands. Here it is known before the first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PREEMPT_MODES: dict[str, PreemptMode] = {"no": "cluster", "requeue": "requeue",
 
 
 def keeps_accounts(spec: ClusterSpec) -> bool:
-    """Whether the cluster has an accounting database: it is asked for, or something needs it."""
+    """Whether the cluster has an accounting database: the spec has one, or something needs it."""
     slurm = spec.scheduler
     if not isinstance(slurm, SlurmScheduler):
         return False
@@ -44,11 +44,11 @@ def keeps_accounts(spec: ClusterSpec) -> bool:
 def desired_accounting(spec: ClusterSpec) -> Accounting:
     """Return what the database must hold, for a spec that passed its checks.
 
-    Every account says itself what its jobs may ask for, so that a change of one touches no other:
-    its list; without one what its parent's jobs may, and at the top every QOS of the spec. A job
-    that asks for none gets `default_qos`; without it the parent's default where that is allowed,
-    else "normal" where that is allowed, else the first of the account's list. A user of several
-    accounts is charged by default to the first of them by name.
+    Every account has an explicit list of the QOS of its jobs, so that a change of one affects no
+    other: its own list; without one its parent's, and at the top every QOS of the spec. A job that
+    requests none gets `default_qos`; without it the parent's default where that is allowed, else
+    "normal" where that is allowed, else the first of the account's list. A user of several accounts
+    is charged by default to the first of them by name.
     """
     qos = {name: qos_record(name, qos_spec) for name, qos_spec in spec.scheduler.qos.items()}
     qos.setdefault(NORMAL, QosRecord(name=NORMAL))
@@ -204,7 +204,7 @@ def _members_with_jobs(
 
 
 def _without_own_qos(member: Association) -> Association:
-    """Return a member whose jobs may ask for what its account's may: one list less to keep."""
+    """Return a member with its account's QOS list: one list less to maintain."""
     return msgspec.structs.replace(member, qos=(), default_qos="")
 
 

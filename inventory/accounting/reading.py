@@ -41,7 +41,7 @@ _TIME = re.compile(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)")
 
 
 class UnreadableAccountingError(ValueError):
-    """Output that doesn't have the columns that were asked for."""
+    """Output that lacks the requested columns."""
 
 
 def qos_query() -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def read_accounting(qos: str, associations: str, users: str) -> Accounting:
     The user root of the account root belongs to Slurm itself and is left out.
 
     Raises:
-        UnreadableAccountingError: a line has another shape than was asked for.
+        UnreadableAccountingError: a line doesn't have the requested form.
     """
     found = {one.name: one for one in map(_qos, _rows(qos, len(QOS_COLUMNS)))}
     rows = map(_association, _rows(associations, len(ASSOCIATION_COLUMNS)))
@@ -144,7 +144,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _gpus(text: str) -> int | None:
-    """Return the GPUs of "cpu=8,gres/gpu=4"; None where nothing is said of them."""
+    """Return the GPUs of "cpu=8,gres/gpu=4"; None where there are none."""
     limits = dict(part.split("=", 1) for part in text.split(",") if part)
     return int(limits[GPU]) if GPU in limits else None
 

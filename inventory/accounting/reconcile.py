@@ -1,14 +1,14 @@
-"""Make the accounting database what the spec says: the commands, in the order slurmdbd takes them.
+"""Commands that bring the accounting database to the spec, in the order that slurmdbd accepts.
 
 The order, and why (seen with Slurm 24.11.5):
-1. QOS are added and changed, those that others preempt first: names must exist.
-2. Accounts are added and moved from the top down: no account is ever put below its own part.
-3. Accounts whose jobs may ask for less than before may ask for both first: slurmdbd refuses what
-   leaves any member or part with a default QOS that it may not ask for.
-4. Members are added and changed, then default accounts: a user's default account can't be removed.
-5. Accounts get their lists from the bottom up, the narrowed ones now too.
-6. Members, then accounts from the bottom up, then QOS are removed, the preempting first. An account
-   that still has parts must not go: slurmdbd takes the order, and its tree is broken from then on.
+1. QOS are added and changed, those that others preempt first: names must exist. 2. Accounts are
+added and moved from the top down: no account is ever put below its own part. 3. Accounts whose jobs
+may request less than before get both lists first: slurmdbd refuses what leaves any member or part
+with a default QOS that it may not request. 4. Members are added and changed, then default accounts:
+a user's default account can't be removed. 5. Accounts get their lists from the bottom up, the
+narrowed ones now too. 6. Members, then accounts from the bottom up, then QOS are removed, the
+preempting first. An account that still has parts must not be removed: slurmdbd accepts the command,
+and its tree is broken from then on.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _preempted_first(qos: dict[str, QosRecord]) -> Iterator[QosRecord]:
 def _accounts(
     result: Accounting, actual: Accounting, here: tuple[str, str]
 ) -> Iterator[AccountingChange]:
-    """Yield what adds, moves and widens accounts: no job may ask for less after it."""
+    """Yield what adds, moves and widens accounts: no job may request less after it."""
     there = _existing_accounts(actual)
     wanted = result.accounts
     for name in accounts_from_the_top(wanted):
@@ -112,14 +112,14 @@ def _accounts(
 
 
 def _existing_accounts(actual: Accounting) -> dict[str, Association]:
-    """Return the accounts; root is in every database that knows its cluster."""
+    """Return the accounts; root is in every database that has its cluster."""
     return {ROOT: Association(account=ROOT), **actual.accounts}
 
 
 def _widened(there: dict[str, Association], one: Association) -> Association:
-    """Return an account as it is on the way: its jobs may ask for all of before and after.
+    """Return an account's intermediate form: its jobs may request all of before and after.
 
-    It says its default itself then, so that moving it below another account changes neither.
+    It has an explicit default then, so that moving it below another account changes neither.
     """
     had, default = effective_qos(there, one.account)
     return msgspec.structs.replace(
@@ -182,11 +182,11 @@ Verb: TypeAlias = Literal["add", "modify", "remove"]
 Entity: TypeAlias = Literal["qos", "account", "user"]
 
 SACCTMGR = ("sacctmgr", "--immediate", "--quiet")
-"""Asks nothing and prints errors only."""
+"""Prompts for nothing and prints errors only."""
 
 
 class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One command. Whoever runs several stops at the first that fails: the next run goes on."""
+    """One command. The caller stops at the first that fails: the next run continues."""
 
     verb: Verb
     entity: Entity
@@ -201,7 +201,7 @@ class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The words to run, each one argument: no shell comes between."""
+        """The argument list to run, without a shell."""
         names = f"name={','.join(self.names)}"
         conditions = [f"{key}={value}" for key, value in self.where]
         settings = [f"{key}={value}" for key, value in self.settings]
@@ -216,7 +216,7 @@ class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
 USERS_AT_ONCE = 200
 """Users in one command: a line that a shell, a log and a reader still take."""
 USERS_SAID = 8
-"""Users named in the words of a change; the others are counted."""
+"""Most users that a change's text names; the others are counted."""
 
 _Where = tuple[tuple[str, str], ...]
 
@@ -224,7 +224,7 @@ _Where = tuple[tuple[str, str], ...]
 def added_members(
     result: Accounting, actual: Accounting, here: tuple[str, str]
 ) -> Iterator[AccountingChange]:
-    """Yield what adds and changes members, and what makes an account somebody's default.
+    """Yield what adds and changes members, and what sets users' default accounts.
 
     A user's first account becomes the default one, so that one is added first.
     """

@@ -1,6 +1,6 @@
-"""What Slurm's accounting database holds of a cluster: QOS, accounts, users and their limits.
+"""Content of Slurm's accounting database: QOS, accounts, users and their limits.
 
-Only what gcluster sets is here; a limit of another kind that somebody set by hand is left alone.
+Only what gcluster sets is here; limits of other kinds, set by hand, are left alone.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 PreemptMode: TypeAlias = Literal["cluster", "requeue", "cancel"]
-"""cluster: what slurm.conf says; a QOS that nobody may preempt never gives way, whatever it is."""
+"""cluster: as slurm.conf has it; the jobs of a QOS that none may preempt are never preempted."""
 
 ROOT = "root"
 """The account that all others are part of, and the one user that it has from the start."""
 NORMAL = "normal"
-"""The QOS that a new database has; a job that asks for none gets it where nothing else is said."""
+"""The QOS that a new database has; jobs without another one get it."""
 SMOKE_QOS = "gcluster-smoke"
 """The QOS of the AllReduce that a cluster must pass, for root's account alone: no limit of a spec's
 QOS keeps the job waiting, whatever "normal" allows."""
 SMOKE_USER, SMOKE_UID = "nobody", 65534
-"""Whose jobs those are: an ordinary user without rights, whom every distribution has under this
-number (Debian base-passwd; systemd, UIDS-GIDS), and who owns and reads nothing of anybody's."""
+"""The user of those jobs: the unprivileged user that every distribution has under this number
+(Debian base-passwd; systemd, UIDS-GIDS), and that owns no files."""
 PARENT_SHARE = 0x7FFFFFFF
 """Share of an association that counts as its parent does: `fairshare=parent`."""
 
@@ -53,7 +53,7 @@ class AssociationKey(NamedTuple):
     user: str
     """"": the account itself."""
     partition: str
-    """Only where somebody made one of a single partition by hand; else ""."""
+    """Only where an association of a single partition was created by hand; else ""."""
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,13 +65,13 @@ class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     parent: str = ""
     """Account that an account is part of; "" for users and for root."""
     share: int = 1
-    """Fair share beside its siblings; PARENT_SHARE: counts as its parent does."""
+    """Fair share among its siblings; PARENT_SHARE: counts as its parent does."""
     gpu_quota: int | None = None
     """GPUs of all its jobs together (GrpTRES); None: no limit."""
     qos: tuple[str, ...] = ()
-    """What its jobs may ask for, sorted; (): what its parent's may."""
+    """QOS that its jobs may request, sorted; (): its parent's."""
     default_qos: str = ""
-    """For jobs that ask for none; "": its parent's."""
+    """For jobs that request none; "": its parent's."""
 
     @property
     def key(self) -> AssociationKey:
@@ -135,7 +135,7 @@ def accounts_from_the_top(accounts: dict[str, Association]) -> list[str]:
 
 
 def effective_qos(accounts: dict[str, Association], name: str) -> tuple[tuple[str, ...], str]:
-    """Return what an account's jobs may ask for and what they get, its parents' where it's mute."""
+    """Return the QOS that an account's jobs may request and get, its parents' where unset."""
     qos: tuple[str, ...] = ()
     default = ""
     here: str | None = name

@@ -1,4 +1,4 @@
-"""Alert rules as data: what a watched cluster is told of, and what a person does about each."""
+"""Alert rules as data: conditions, messages, and the steps for each."""
 
 from .pages import alerts_page, where
 from .rules import (

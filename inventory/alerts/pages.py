@@ -27,7 +27,7 @@ def alerts_page() -> str:
 
 
 def where(rule: AlertRule) -> str:
-    """Return which clusters have a rule, in words; "" where all have it."""
+    """Return which clusters have a rule, as text; "" where all have it."""
     return " and ".join(_NEEDS[condition] for condition in rule.needs)
 
 

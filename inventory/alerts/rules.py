@@ -28,11 +28,11 @@ _METRIC = re.compile(
 
 
 class AlertRule(SpecModel, frozen=True, kw_only=True):
-    """One alert: when it fires, what it says, and its page."""
+    """One alert: its condition, its message, and its page."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Z][A-Za-z]+$")]
     severity: Literal["critical", "warning", "none"]
-    """none: it is sent to nobody, and quiets others (`inhibitions`)."""
+    """none: it is not sent, and inhibits others (`inhibitions`)."""
     expression: str
     """PromQL; it has no value where all is well."""
     for_: Annotated[str, Meta(pattern=r"^[0-9]+[smhd]$")] = msgspec.field(name="for")
@@ -42,11 +42,11 @@ class AlertRule(SpecModel, frozen=True, kw_only=True):
     """One line, with Prometheus' templates for labels and the value."""
     means: str
     do: tuple[str, ...]
-    """Steps for whoever is called, the first one first."""
+    """Steps for the on-call engineer, the first one first."""
 
 
 class Inhibition(SpecModel, frozen=True, kw_only=True):
-    """Alerts that aren't sent while another one says why."""
+    """Alerts that aren't sent while another one has the cause."""
 
     while_: tuple[str, ...] = msgspec.field(name="while")
     """Alerts of which one fires."""
@@ -102,12 +102,12 @@ def inhibitions() -> list[dict[str, list[str]]]:
 
 @lru_cache(maxsize=1)
 def exported_metrics() -> dict[str, tuple[str, ...]]:
-    """Return the metrics that rules may ask, by exporter."""
+    """Return the metrics that rules may use, by exporter."""
     return msgspec.structs.asdict(read_data_file(_DATA / "metrics.yaml", _Metrics))
 
 
 def metrics_of(expression: str) -> set[str]:
-    """Return the names of metrics that an expression asks; words in strings are none."""
+    """Return the names of metrics in an expression; strings are ignored."""
     return set(_METRIC.findall(_STRING.sub('""', expression)))
 
 

@@ -1,9 +1,9 @@
 """The compiler: a checked spec and its hosts in, groups of hosts and their steps out.
 
 The rule it keeps: no node's variables hold the host list. Nodes get the names and addresses of
-controllers and logins only; whatever else they must know they fetch from the controller. So a
-node more or less changes that node and the controllers' slurm.configure, and nothing else; where a
-cluster is watched, what its monitoring host asks too (prometheus.join).
+controllers and logins only; all other information is fetched from the controller. So a node more or
+less changes that node and the controllers' slurm.configure, and nothing else; where a cluster is
+monitored, its monitoring host's targets too (prometheus.join).
 
 Install phases take no variables of the cluster or the pool and are the same on every node of a
 machine type, those of MUNGE, Slurm and MPI on every node at all: baked images then fit, and a
@@ -32,7 +32,7 @@ def compile_cluster(
     bundle: BundleManifest | None = None,
     kubernetes: KubernetesAt | None = None,
 ) -> CompiledCluster:
-    """Return what each pool's hosts must run: same spec and hosts, same result.
+    """Return the steps of each pool's hosts: same spec and hosts, same result.
 
     The order of keys in the spec doesn't matter: pools are ordered by role, then by name.
 
@@ -40,7 +40,7 @@ def compile_cluster(
         spec: a spec that passed its checks.
         inventory: its hosts; an address may be unknown ("") while they are only planned.
         catalog: describes the machines of the compute pools.
-        bundle: what the nodes take everything from; None: from where the spec says.
+        bundle: the source of all software of the nodes; None: the sources of the spec.
         kubernetes: bundle of Kubernetes' own programs and images; None: packages and a registry.
     """
     nodes = node_facts(spec, catalog, inventory)

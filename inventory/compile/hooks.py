@@ -52,7 +52,7 @@ class HookStep(Step, frozen=True, kw_only=True):
 
     @property
     def order(self) -> int:
-        """Where it stands in its stage: before or after all others."""
+        """Where it is in its stage: before or after all others."""
         return self.place
 
     def digest(self, role_digest: str, secret_versions: dict[str, str]) -> str:
@@ -67,7 +67,7 @@ def step_role(hook: str) -> str:
 
 
 def hook_secrets(spec: ClusterSpec) -> dict[str, str]:
-    """Return secret -> where the spec's hooks say it is."""
+    """Return secret -> its reference in the spec's hooks."""
     return {
         secret: hook.secrets[variable]
         for name, hook in spec.hooks.items()
@@ -77,7 +77,7 @@ def hook_secrets(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _secret_names(name: str, hook: StageHook) -> dict[str, str]:
-    """Return variable -> name in the vault, which knows lower case only."""
+    """Return variable -> name in the vault, which allows lower case only."""
     return {
         variable: f"hook.{name}.{number}.{variable.lower()}"
         for number, variable in enumerate(sorted(hook.secrets))

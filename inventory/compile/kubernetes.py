@@ -1,7 +1,7 @@
 """The role kubernetes: control planes and nodes by kubeadm, from packages or from a bundle.
 
-No node is told of other nodes: only the control planes' names and addresses, and the one address by
-which all of them are reached.
+No node has other nodes' addresses: only the control planes' names and addresses, and the one
+address by which all of them are reached.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _moved_by(node: NodeFacts) -> dict[str, Json]:
 
 
 def pinned_image(node: NodeFacts, name: str) -> str:
-    """Return the one image of a source by its digest; "" while nobody says that digest."""
+    """Return the one image of a source by its digest; "" while the digest is unknown."""
     source = node.catalog.sources[name]
     image = source.images[0]
     redirect = node.spec.software.sources.get(name, SourceRedirect())
@@ -164,7 +164,7 @@ def _reserved_mib(machine: Machine | None, asked: PoolKubernetes) -> int:
 
 @role_compiler("kubernetes", after=("containerd", "node_health", "kubelet"))
 def kubernetes_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role kubernetes for a pool; none where it isn't asked for."""
+    """Return the steps of role kubernetes for a pool; none where the spec doesn't use it."""
     control_planes = node.cluster.controllers
     if not runs_kubernetes(node) or not control_planes:
         return []
@@ -197,7 +197,7 @@ def _balancer(node: NodeFacts) -> dict[str, Json]:
 
 
 def version_of(node: NodeFacts) -> str:
-    """Return the version that nodes run: the bundle's, what is asked, else the tested set's."""
+    """Return the version that nodes run: the bundle's, the spec's, else the tested set's."""
     if node.kubernetes is not None:
         return node.kubernetes.kubernetes
     asked = node.spec.software.kubernetes
@@ -205,9 +205,9 @@ def version_of(node: NodeFacts) -> str:
 
 
 def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]:
-    """Return what all hosts get of the cluster; control planes hand on the networks."""
+    """Return the cluster's variables of all hosts; control planes pass on the networks."""
     kubernetes = node.spec.scheduler
-    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes said so
+    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes checked it
     variables: dict[str, Json] = {
         "kubernetes_cluster": node.spec.name,
         "kubernetes_endpoint": endpoint(node.spec, control_planes),
@@ -228,7 +228,7 @@ def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]
 
 
 def is_routed(spec: ClusterSpec) -> bool:
-    """Whether the built-in pod network is used: asked for, or by default on local sites."""
+    """Whether the built-in pod network is used: set in the spec, or by default on local sites."""
     kubernetes = spec.scheduler
     if not isinstance(kubernetes, KubernetesScheduler):
         return False

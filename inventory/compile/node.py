@@ -18,7 +18,7 @@ _ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 
 
 def are_doubles(spec: ClusterSpec, catalog: Catalog) -> bool:
-    """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
+    """Whether nodes represent other machines: claimed CPUs and memory, simulated GPUs."""
     made_here = any(site.is_made_here for site in spec.sites.values())
     return made_here or only_simulated(spec, catalog)
 
@@ -47,8 +47,8 @@ class StorageFacts(msgspec.Struct, frozen=True, kw_only=True):
     servers: dict[str, tuple[Server, ...]] = {}
     """Storage -> the hosts of the spec that serve it, in the inventory's order."""
     devices: dict[str, str] = {}
-    """Storage that a cloud manages -> what is mounted of it; `AFTER_APPLY` stands for what isn't
-    known yet."""
+    """Storage that a cloud manages -> what is mounted of it; `AFTER_APPLY` is the placeholder for
+    what isn't known yet."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -103,9 +103,9 @@ def _planned_devices(spec: ClusterSpec) -> dict[str, str]:
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole cluster, for the few roles that must know other hosts than the node's own.
+    """The whole cluster, for the few roles that need other hosts than the node's own.
 
-    Compute nodes are not to know each other: a node more must not change what the others run.
+    Compute nodes don't have each other's addresses: a node more must not change the others' steps.
     """
 
     hosts: tuple[Host, ...] = ()
@@ -118,13 +118,13 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     found_by_name: tuple[Host, ...] = ()
     """Controllers and logins: few, and every node finds them by name."""
     simulated: bool = False
-    """Nodes stand for machines that they are not: claimed CPUs and memory, made-up GPUs."""
+    """Nodes represent machines that they are not: claimed CPUs and memory, simulated GPUs."""
     pulls: bool = False
     """Compute nodes converge themselves."""
     builds_slurm: bool = False
     """Some pool's Slurm is built here, and taken from the controllers."""
     run_containers: tuple[NodeFacts, ...] = ()
-    """The nodes of pools whose jobs may ask for a container; by the pools' names."""
+    """The nodes of pools whose jobs may request a container; by the pools' names."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes_root: str = ""
     """URL of that bundle as its nodes see it."""
     cluster: ClusterFacts = ClusterFacts()
-    """The other hosts; of nodes that are looked at alone nothing is known of others."""
+    """The other hosts; for nodes that are compiled alone no others are known."""
     sources: tuple[str, ...] = ()
     """Artefact sources of all roles that its nodes run, for the role that reads them."""
 
@@ -204,7 +204,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fabric_interfaces(self) -> int:
-        """How many network interfaces carry its GPUs' traffic; 0: the catalog doesn't say."""
+        """Number of network interfaces that carry its GPUs' traffic; 0: not in the catalog."""
         nics = () if self.machine is None else self.machine.nics or ()
         return sum(nic.count for nic in nics if not nic.front_end)
 
@@ -216,31 +216,31 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs_containers(self) -> bool:
-        """Whether its jobs may ask Slurm for a container."""
+        """Whether its jobs may request a container from Slurm."""
         return self.is_machine and self.software.containers == "pyxis"
 
     def version(self, component: str) -> str | None:
-        """Return a component's version by its key in the software lock; None: nothing says it."""
+        """Return a component's version by its key in the software lock; None: not in it."""
         return self.software.version(component)
 
     def installs(self, component: str) -> str | None:
         """Return the version of a component that a role installs here; None: no role does.
 
-        By the table of its software, which `gcluster software` prints and `validate` looks at.
+        From the table of its software, which `gcluster software` prints and `validate` checks.
         """
         return self.software.installs(component)
 
     def comes_with(self, component: str) -> bool:
-        """Whether the nodes come with a component: their image has it, or the spec says so."""
+        """Whether the nodes already have a component: in their image, or by the spec."""
         return self.software.has(component) and self.installs(component) is None
 
     def given_version(self, component: str) -> str:
-        """Return the version of a component that the spec itself says; "" where it says none."""
+        """Return the version of a component that the spec sets; "" where it sets none."""
         given = (c.version for c in self.software.components if c.key == component)
         return next(given, "") if self.is_version_given(component) else ""
 
     def is_version_given(self, component: str) -> bool:
-        """Whether the spec itself says this component's version."""
+        """Whether the spec itself sets this component's version."""
         return any(c.key == component and c.origin == "asked" for c in self.software.components)
 
 
@@ -333,7 +333,7 @@ def pulls(spec: ClusterSpec, inventory: ClusterInventory) -> bool:
 
 
 def _by_pool(pools: list[str], inventory: ClusterInventory) -> dict[str, tuple[Host, ...]]:
-    """Return pool -> hosts in one pass (asking the inventory pool by pool is quadratic)."""
+    """Return pool -> hosts in one pass (filtering the inventory per pool is quadratic)."""
     lists: dict[str, list[Host]] = {name: [] for name in pools}
     for host in inventory.hosts:
         lists[host.pool].append(host)

@@ -34,20 +34,19 @@ class RoleCompiler(NamedTuple):
     """Names in `schemas/catalog/sources/`; `package_sources` gives their repositories to the nodes
     that run the role."""
     chosen: Choose | None = None
-    """Says which of the sources these nodes take; None: all."""
+    """Selects which of the sources these nodes use; None: all."""
     components: tuple[str, ...] = ()
-    """Versions of the spec's `software` that it acts on; `up` says of the others that they are left
-    out."""
+    """Versions of the spec's `software` that it uses; `up` reports the others as left out."""
     storage: tuple[str, ...] = ()
-    """Kinds of storage, as `type:` says them, that it mounts or serves."""
+    """Kinds of storage, by their `type:`, that it mounts or serves."""
     plugins: tuple[str, ...] = ()
     """Fabrics that it sets up, by the catalog's key of what drives them."""
     after: tuple[str, ...] = ()
     """Role compilers whose steps come before its own within a stage."""
     removed: bool = False
-    """Hosts whose spec no longer asks for the role run its phase `remove`."""
+    """Hosts whose spec no longer needs the role run its phase `remove`."""
     reads_sources: bool = False
-    """It is compiled after all others, to nodes that know the artefact sources of those."""
+    """It is compiled after all others, for nodes with the artefact sources of those."""
 
     def sources_of(self, node: NodeFacts) -> tuple[str, ...]:
         """Return the artefact sources that a pool's nodes take for this role."""
@@ -57,7 +56,7 @@ class RoleCompiler(NamedTuple):
 _registered: dict[str, RoleCompiler] = {}
 
 
-def role_compiler(  # one argument for each thing that a role may declare
+def role_compiler(  # one argument for each declaration of a role
     name: str,
     *,
     sources: tuple[str, ...] = (),
@@ -99,10 +98,10 @@ def role_compiler(  # one argument for each thing that a role may declare
 def role_compilers() -> tuple[RoleCompiler, ...]:
     """Return all role compilers in the order that their steps have within a stage.
 
-    They come as their modules are named and as they stand there, each behind those it comes after.
+    They are sorted by module name and position in it, each behind those it must follow.
 
     Raises:
-        KeyError: one comes after a role that nobody compiles.
+        KeyError: one must follow a role without a compiler.
     """
     package = import_module(_PACKAGE)
     for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."):
@@ -116,7 +115,7 @@ def role_compilers() -> tuple[RoleCompiler, ...]:
 def node_steps(node: NodeFacts) -> tuple[Step, ...]:
     """Return all steps of a pool's nodes, by stage, then in the order of the role compilers.
 
-    Steps of hooks stand before or after all others of their stage.
+    Steps of hooks are before or after all others of their stage.
     """
     compiled = {role: role.steps(node) for role in role_compilers() if not role.reads_sources}
     node = msgspec.structs.replace(node, sources=_sources(node, compiled))
@@ -147,8 +146,8 @@ def compiled_fabrics() -> frozenset[str]:
 def removal_steps() -> tuple[Step, ...]:
     """Return the steps of the phases `remove`, dependent roles first; they need no variables.
 
-    Nothing may remain of a tunnel between sites and the routes to it. What other roles leave behind
-    is visible: packages stay, and slurm.conf tells a daemon of Slurm to serve no more.
+    Tunnels between sites and their routes are removed completely. What other roles leave behind is
+    visible: packages stay, and slurm.conf stops a daemon of Slurm.
     """
     return tuple(
         Step(stage=Stage.BASE, role=role.name, phase="remove", variables={}, spares_jobs=True)

@@ -18,9 +18,9 @@ PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verif
 """The phases of a role, in the order they run."""
 NAMED_PHASES: frozenset[Phase] = frozenset({"update", "remove"})
 """Phases that are never a part of a role as a whole: compiled only where the spec names them
-("update"), or run where it no longer asks for the role (`roles.removal_steps`)."""
+("update"), or run where it no longer needs the role (`roles.removal_steps`)."""
 CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join", "update", "remove"})
-"""Phases that change a node; the others only look."""
+"""Phases that change a node; the others are read-only."""
 
 
 class Stage(StrEnum):
@@ -57,12 +57,12 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def order(self) -> int:
-        """Where it stands in its stage: -1 ahead of all roles, 0 as the roles do, 1 behind all."""
+        """Its place in the stage: -1 ahead of all roles, 0 among the roles, 1 behind all."""
         return 0
 
     @property
     def needs_drain(self) -> bool:
-        """Whether a running job could be hurt: phases that only look hurt none."""
+        """Whether a running job could be affected: read-only phases affect none."""
         return not self.spares_jobs and self.phase in CHANGING_PHASES
 
     def digest(self, role_digest: str, secret_versions: dict[str, str]) -> str:

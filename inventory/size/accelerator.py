@@ -65,7 +65,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     nvlink: float
     """Bus bandwidth of a collective inside a domain, bytes/s for each GPU."""
     nic: float | None
-    """Bytes/s between nodes for each GPU, one direction; None: the catalog doesn't say."""
+    """Bytes/s between nodes for each GPU, one direction; None: not in the catalog."""
     per_node: int
 
     def peak(self, precision: Precision) -> float | None:

@@ -1,4 +1,4 @@
-"""What published runs say of the step-time model: fitted numbers, and how far off it then is."""
+"""The step-time model's parameters, fitted to published runs, and its error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Efficiency(SpecModel, frozen=True):
 
 
 class Fitted(SpecModel, frozen=True, kw_only=True):
-    """The numbers of the model that were fitted; each without a unit unless it says so."""
+    """The model's fitted parameters; each without a unit unless stated."""
 
     efficiencies: list[Efficiency]
     half_width: Annotated[float, Meta(ge=0)]

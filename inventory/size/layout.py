@@ -62,7 +62,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """How it is said: TP4 PP2 DP8."""
+        """Its text form: TP4 PP2 DP8."""
         parts = [("TP", self.tp), ("PP", self.pp), ("CP", self.cp), ("EP", self.ep)]
         shown = " ".join(f"{name}{size}" for name, size in parts if size > 1)
         return f"{shown} DP{self.dp}".strip()
@@ -133,7 +133,7 @@ def _stages(model: Model, most: int) -> list[int]:
 
 
 def _is_even(layers: int, stages: int) -> bool:
-    """Say whether the fullest stage has at most a tenth more than its share."""
+    """Return whether the fullest stage has at most a tenth more than its share."""
     return -(-layers // stages) * stages <= 1.1 * layers  # the tenth
 
 
@@ -146,7 +146,7 @@ def _experts(model: Model, members: int) -> list[int]:
 
 
 def _chunks(model: Model, stages: int, micro_batches: int) -> int:
-    """Return the most virtual stages: Megatron wants micro-batches in multiples of the stages."""
+    """Return the most virtual stages: Megatron needs micro-batches in multiples of the stages."""
     if stages == 1 or micro_batches % stages:
         return 1
     of_one = -(-model.layers // stages)

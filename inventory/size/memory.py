@@ -148,10 +148,10 @@ def score_bytes(model: Model, sequence: int, *, flash: bool) -> float:
 def activation_bytes(model: Model, layout: Layout, sequence: int) -> float:
     """Return the activations of the first stage, which holds those of most micro-batches.
 
-    With 1F1B the first of p stages holds min(p, m) micro-batches, interleaved in v chunks
-    1 + (p-1)/(p v) times that; sequence parallelism splits all of them over TP (arXiv 2205.05198,
+    With 1F1B the first of p stages holds min(p, m) micro-batches, interleaved in v chunks 1 +
+    (p-1)/(p v) times that; sequence parallelism splits all of them over TP (arXiv 2205.05198,
     sections 4.2 and 4.2.3). With full recomputation the input of each layer stays, 2 h bytes a
-    token, and one layer is whole while it is made again. The output's logits belong to the last
+    token, and one layer is complete while it is recomputed. The output's logits belong to the last
     stage, which holds one micro-batch.
     """
     tokens = sequence * layout.micro_batch / layout.cp

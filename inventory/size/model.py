@@ -25,7 +25,7 @@ of the activations, and by the activations, for that of the weights (arXiv 2104.
 
 
 class Published(SpecModel, frozen=True):
-    """How many parameters somebody else counted."""
+    """Parameter count from an external source."""
 
     parameters: Positive
     digits: Positive
@@ -201,8 +201,8 @@ class Model(SpecModel, frozen=True, kw_only=True):
     def attention_flops(self, sequence: int) -> float:
         """Forward FLOP of one token's attention scores in one layer, causal: 2 s x heads x width.
 
-        Each token sees s/2 others on average; scores and their weighted sum take 2 FLOP each for an
-        element. Twice that where the other half isn't skipped.
+        Each token attends to s/2 others on average; scores and their weighted sum take 2 FLOP each
+        for an element. Twice that where the other half isn't skipped.
         """
         low = self.latent
         if low is not None:
@@ -220,7 +220,7 @@ class Model(SpecModel, frozen=True, kw_only=True):
         return linear + self.layers * self.attention_flops(sequence) * (1 + BACKWARD)
 
     def lora_parameters(self, rank: int) -> int:
-        """Weights of adapters beside all matrices of attention and feed-forward layers.
+        """Weights of adapters at all matrices of attention and feed-forward layers.
 
         rank x (rows + columns) for each matrix (LoRA, arXiv 2106.09685, section 4.1).
         """

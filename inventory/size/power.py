@@ -79,7 +79,7 @@ class PowerFigures(SpecModel, frozen=True, kw_only=True):
 
 
 class Hall(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user says of the place; None: the default."""
+    """The user's values for the site; None: the default."""
 
     pue: float | None = None
     rack_kw: float | None = None

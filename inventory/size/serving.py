@@ -40,7 +40,7 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 class ServingConstants(SpecModel, frozen=True, kw_only=True):
-    """What published runs of inference say, and how far off the model is on those set apart."""
+    """Published runs of inference, and the model's error on those set apart."""
 
     date: Date
     source: str

@@ -26,7 +26,7 @@ assumption; with it nine of ten published runs (bench/size) fit that did run."""
 BATCH_TOKENS = 4 * 2**20
 """Tokens of a step by default: what Llama 3 begins with (arXiv 2407.21783, section 3.4.1)."""
 MOST_GPUS = 131_072
-"""More aren't tried: no published run says how a job of that size scales."""
+"""Largest number tried: no published run shows how a larger job scales."""
 _MOST_SHOWN = 5
 _PER_DOUBLING = 8
 """Numbers of machines that are tried between one and its double."""
@@ -42,7 +42,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     batch_tokens: int = BATCH_TOKENS
     """Tokens of a step, about: as a whole number of sequences for each member of DP."""
     tokens: float | None = None
-    """Tokens of the run; None: time and cost of a run aren't asked."""
+    """Tokens of the run; None: time and cost of a run aren't computed."""
     deadline_s: float | None = None
     """How long it may take."""
     precision: Precision = "bf16"
@@ -104,7 +104,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     closest: Misfit | None = None
     """Where none fits."""
     why_not: str = ""
-    """Where nothing can be said of the machine."""
+    """Where the machine can't be judged."""
     run: Run | None = None
     reliability: Reliability | None = None
     price: Price | None = None
@@ -149,7 +149,7 @@ def plan(
             break
         before = found
         enough = min(enough + _PER_DOUBLING, len(counts) - 1)
-    if found.why_not:  # of so many; what fewer do, though late, says more
+    if found.why_not:  # of so many; what fewer do, though late, is more informative
         return found if before is None or before.best is None else before
     for count in counts[max(0, enough - _PER_DOUBLING + 1) : enough]:
         fewer = _planned(work, machine, gpu, constants, nodes=count, price=price)
@@ -159,7 +159,7 @@ def plan(
 
 
 def _is_answer(found: Plan) -> bool:
-    """Say whether more machines need not be tried: it fits in time, or nothing can be said."""
+    """Return whether more machines need not be tried: it fits in time, or can't be judged."""
     late = found.run is not None and found.run.meets_deadline is False
     return bool(found.why_not) or (found.best is not None and not late)
 
@@ -299,7 +299,7 @@ def _run(
 
 
 def steps(work: Workload, best: Candidate) -> int | None:
-    """Return the steps of the run; None: its tokens aren't said."""
+    """Return the steps of the run; None: its tokens aren't given."""
     if work.tokens is None:
         return None
     return math.ceil(work.tokens / (best.layout.sequences * work.sequence))

@@ -75,12 +75,12 @@ def reload_kernel_module(
     """Return the change that loads the installed version of a kernel module; none where it runs.
 
     Args:
-        name: the module, or driver, as people know it.
+        name: display name of the module or driver.
         running: version that runs; "" where none does.
-        installed: version that the next load brings.
-        unload: command that takes the running one out.
+        installed: version after the next load.
+        unload: command that unloads the running one.
         hint: added to the reason where the module can't be exchanged.
-        refusal: why nothing is changed while a job runs; "" where none can be disturbed.
+        refusal: why nothing is changed while a job runs; "" where none can be affected.
     """
     if running == installed:
         return []

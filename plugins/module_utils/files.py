@@ -14,7 +14,7 @@ ROOT = (0, 0)
 def write_text(
     path: Path | str, text: str, *, act: bool, mode: int = 0o644
 ) -> dict[str, str] | None:
-    """Write a file that differs, with `act`; return Ansible's diff, None where it is as asked."""
+    """Write a file that differs, with `act`; return Ansible's diff, None for no difference."""
     path = Path(path)
     if is_current(path, text.encode(), mode):
         return None
@@ -49,7 +49,7 @@ def is_current(path: Path, content: bytes, mode: int, owner: tuple[int, int] | N
 
 
 def replace(path: Path, content: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
-    """Replace a file; whoever reads it meanwhile sees the old one or the new one whole."""
+    """Replace a file atomically; concurrent readers get the old or the new one."""
     os.umask(0o022)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")

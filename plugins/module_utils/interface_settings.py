@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from .node import first_line, run, system_path
 
 OUTSIDE = ("192.0.2.1", 9)
-"""An address of nobody (RFC 5737): on the way there is the node's own."""
+"""A reserved address (RFC 5737): the route to it is the default route."""
 TABLE, PRIORITY = 2000, 20000
 """Routing table of the first rail, and the priority of its rule; the others follow."""
 KERNEL = (
@@ -103,7 +103,7 @@ def address_settings(interface: str, rail: int, network: str) -> Iterator[Settin
 
 
 def _asked(what: str, *words: str) -> list[dict[str, Any]]:
-    """Return what iproute2 says of something; nothing where there is none, as of a new table."""
+    """Return iproute2's output on an object; nothing where there is none, as for a new table."""
     code, text = run("ip", "-json", "-4", what, "show", *words)
     found = json.loads(text) if not code and text else []
     return [entry for entry in found if entry]

@@ -89,9 +89,9 @@ def place_static_pods(*, bootstrap: bool = False) -> None:
 def use_common_name() -> None:
     """Resolve the control planes' common name to this host, where a load balancer has that name.
 
-    A cloud's load balancer that hands a machine behind it to itself gives it no answer. The file
-    own-name holds "ADDRESS NAME". Before a control plane serves, the name must be the balancer's:
-    so this comes before the first one is made, and on others once they have joined.
+    A cloud's load balancer gives no response when it balances a machine's request to itself. The
+    file own-name holds "ADDRESS NAME". Before a control plane serves, the name must be the
+    balancer's: so this comes before the first one is created, and on others once they have joined.
     """
     own, hosts = system_path(f"{SETTINGS}/own-name"), system_path("/etc/hosts")
     if not own.exists():

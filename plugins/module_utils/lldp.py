@@ -34,7 +34,7 @@ def system_name(frame: bytes) -> str:
 
 
 def neighbours(interfaces: list[str], wait_s: float = WAIT_S) -> dict[str, str]:
-    """Return interface -> the name that its switch announces; none of those that stay silent."""
+    """Return interface -> its switch's announced name; none of those without LLDP."""
     found: dict[str, str] = {}
     sockets = {}
     try:

@@ -1,4 +1,4 @@
-"""What modules ask of a node: its programs, its kernel's files, and whether a job runs there."""
+"""Queries of a node by modules: its programs, its kernel's files, and whether a job runs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def system_path(path: str) -> Path:
 
 
 def first_line(path: Path) -> str:
-    """Return what a file of the kernel says; "" where it isn't there."""
+    """Return the content of a kernel's file; "" where it doesn't exist."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -1,13 +1,13 @@
 """Which RDMA devices of a node are its rails: the NICs that carry its GPUs' traffic.
 
-Ports for storage, management and the front end are none, whatever they speak and however fast they
-are. Where nobody named the rails, the kernel's files tell them: a rail is behind a PCIe switch with
-a GPU; where no NIC is (virtual machines, Grace), link layer and rate must leave as many as the
-machine type has. (NVIDIA's NVSentinel tells compute NICs by the same signs: docs of its NIC health
+Ports for storage, management and the front end are none, whatever their protocol and speed. Where
+the rails aren't named, the kernel's files identify them: a rail is behind a PCIe switch with a GPU;
+where no NIC is (virtual machines, Grace), link layer and rate must leave as many as the machine
+type has. (NVIDIA's NVSentinel identifies compute NICs by the same signs: docs of its NIC health
 monitor, read 2026-11.)
 
-The role node_health has this file by a link: its program keeps the list in `RECORD`, and what else
-must know it (these modules, jobs' environment, the smoke test) reads it there.
+The role node_health has this file by a link: its program stores the list in `RECORD`, from where
+others (these modules, jobs' environment, the smoke test) read it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Port(NamedTuple):
     """InfiniBand or Ethernet."""
     is_active: bool
     gbps: float
-    """Its rate now; of a port that is down whatever the driver says."""
+    """Its current rate; of a port that is down as the driver reports it."""
 
 
 def natural(name: str) -> list[int | str]:
@@ -53,16 +53,16 @@ def ports_of(root: Path) -> dict[str, Port]:
 
 
 def recorded_rails(root: Path, count: int = 0) -> list[str]:
-    """Return the rails that the health check has kept; none before its first look.
+    """Return the rails that the health check has stored; none before its first run.
 
-    A list that was kept when the node was to have another number of them is none; 0: any number.
+    A list with another number of rails than expected counts as none; 0: any number.
     """
     names = _text(root / RECORD.lstrip("/")).split()
     return names if count in {0, len(names)} else []
 
 
 def record_rails(root: Path, names: Iterable[str]) -> None:
-    """Keep the rails, for everybody to read; none: forget them.
+    """Store the rails, readable by all; none: delete the list.
 
     Raises:
         OSError: the file can't be written.
@@ -82,7 +82,7 @@ def record_rails(root: Path, names: Iterable[str]) -> None:
 def find_rails(
     root: Path, ports: Mapping[str, Port], kind: str, count: int, gbps: float
 ) -> list[str]:
-    """Return the rails in the order of their numbers; none where they can't be told for certain.
+    """Return the rails in the order of their numbers; none where they are ambiguous.
 
     Args:
         root: of the node's files.
@@ -90,7 +90,7 @@ def find_rails(
         kind: infiniband or roce.
         count: rails that the machine has; 0: not known.
         gbps: rate of each; 0: not known. A port that is up and slower is for something else, but
-            where all NICs beside GPUs are as many as the rails, a slow one is a rail at fault.
+            where all NICs near GPUs are as many as the rails, a slow one is a rail at fault.
     """
     chosen, are_beside = candidates(root, ports, kind)
     fast = [name for name in chosen if not (ports[name].is_active and ports[name].gbps < gbps)]
@@ -101,7 +101,7 @@ def find_rails(
 
 
 def candidates(root: Path, ports: Mapping[str, Port], kind: str) -> tuple[list[str], bool]:
-    """Return what may be rails, and whether that is because they are beside GPUs."""
+    """Return candidates of rails, and whether that is because they are near GPUs."""
     mine = _cards(root, (name for name, port in ports.items() if port.layer == LINK_LAYERS[kind]))
     switches = _switches(root)
     nearest = [name for name in mine if switches & _bridges(_device(root, name))]
@@ -111,7 +111,7 @@ def candidates(root: Path, ports: Mapping[str, Port], kind: str) -> tuple[list[s
 def _cards(root: Path, names: Iterable[str]) -> list[str]:
     """Return the devices without virtual functions and without second devices of one function.
 
-    ConnectX-8 shows such a one, smi1 beside mlx5_0 (Mellanox/rdmamap#17, read 2026-11).
+    ConnectX-8 has such a one, smi1 next to mlx5_0 (Mellanox/rdmamap#17, read 2026-11).
     """
     found: dict[Path, str] = {}
     for name in sorted(names, key=natural):

@@ -10,7 +10,7 @@ from .rails import LINK_LAYERS, Port, find_rails, natural, recorded_rails
 from .state import Failed
 
 Adapters = dict[str, dict[str, str]]
-"""Device to what ibstat says of it and of its first port."""
+"""Device -> ibstat's values for it and its first port."""
 NVIDIA = "mlx5_core"
 """Driver of NVIDIA's adapters."""
 
@@ -41,12 +41,12 @@ def gids(device: str) -> dict[int, str]:
 
 
 def interface_file(interface: str, name: str) -> str:
-    """Return what the kernel says of a network interface in one of its files."""
+    """Return the content of a network interface's file of the kernel."""
     return first_line(system_path("/sys/class/net") / interface / name)
 
 
 def adapters() -> tuple[Adapters, str]:
-    """Return device -> what ibstat says of it and of its first port; a message when it's silent."""
+    """Return device -> ibstat's values for it and its first port; a message when it fails."""
     code, text = run("ibstat")
     if code:
         return {}, f"ibstat doesn't answer: {text}"
@@ -65,11 +65,11 @@ def adapters() -> tuple[Adapters, str]:
 def rails(
     kind: str, devices: list[str], gbps: float = 0, count: int = 0
 ) -> tuple[Adapters, list[str]]:
-    """Return the devices of the rails with what they say, and what is wrong with that.
+    """Return the devices of the rails with their values, and the errors.
 
-    Devices that nobody named are those that the health check keeps, or that can be told from the
-    others. Else they are all of the kind, in the order of their numbers, without those that are up
-    and slower than a rail (front end, storage).
+    Devices that aren't named are those that the health check has stored, or that are identifiable.
+    Else they are all of the kind, in the order of their numbers, without those that are up and
+    slower than a rail (front end, storage).
     """
     found, silent = adapters()
     if silent:
@@ -107,9 +107,9 @@ def _port(port: dict[str, str]) -> Port:
 def link_differences(
     kind: str, devices: list[str], count: int, gbps: float
 ) -> tuple[Adapters, list[str]]:
-    """Return the rails and everything that is wrong with their links.
+    """Return the rails and all errors of their links.
 
-    Where the rails can't be told from other adapters, those may be down or slower.
+    Where the rails can't be distinguished from other adapters, those may be down or slower.
     """
     chosen, wrong = rails(kind, devices, gbps, count)
     if len(chosen) < count and not devices and not wrong:
@@ -141,7 +141,7 @@ def place(chosen: Adapters, name: str) -> int:
 
 
 def firmware(chosen: Adapters) -> list[str]:
-    """Return a line for each adapter with its firmware, and say where they differ."""
+    """Return a line for each adapter with its firmware, and whether they differ."""
     lines = [
         f"{name} {port.get('ca type', '?')} firmware {port.get('firmware version', '?')}"
         for name, port in chosen.items()
@@ -161,7 +161,7 @@ def ipoib_address(devices: list[str], network: str) -> tuple[str, str]:
     """Return the first rail's interface, and its address with the prefix of the network.
 
     Raises:
-        Failed: no adapter speaks InfiniBand, or the first rail has no interface.
+        Failed: no adapter has link layer InfiniBand, or the first rail has no interface.
     """
     chosen, wrong = rails("infiniband", devices)
     if not chosen:

@@ -36,14 +36,14 @@ def this_distribution() -> tuple[str, str]:
 
 
 def reasons(text: str) -> str:
-    """Return the lines of a failed update that say why."""
+    """Return the lines of a failed update with the reason."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
     return "; ".join(dict.fromkeys(errors or lines[-3:]))
 
 
 def uses_apt() -> bool:
-    """Say whether this node's packages are apt's."""
+    """Return whether this node's packages are apt's."""
     return shutil.which("apt-get") is not None
 
 
@@ -74,7 +74,7 @@ def apt_source(repository: Repository, architecture: str, keyring: Path) -> str:
 
 
 def apt_preferences(repository: Repository) -> str:
-    """Return pins: the source's own packages from it, anything else only where nobody has it."""
+    """Return pins: the source's packages from it, others only where nothing else has them."""
     site = urllib.parse.urlsplit(repository["url"]).hostname or ""
     pin = f'Pin: origin "{site}"\n'
     own = " ".join(repository["packages"])
@@ -83,7 +83,7 @@ def apt_preferences(repository: Repository) -> str:
 
 
 OFF = "# gcluster: "
-"""Before each line of another's source that ours stands for."""
+"""Prefix of each line of another file's source that ours replaces."""
 _REST = "X-Gcluster: the rest of the source above"
 _LINE = re.compile(r"\s*deb(-src)?\s+(\[[^\]]*\]\s+)?(?P<url>\S+)\s+(?P<suite>\S+)")
 Sources = Collection[tuple[str, str]]
@@ -156,7 +156,7 @@ def entries(text: str) -> set[tuple[str, str]]:
 
 
 def _fields(paragraph: str) -> dict[str, list[str]]:
-    """Return the words of each field of a paragraph, by its name in small letters."""
+    """Return the value of each field of a paragraph, by its name in lower case."""
     text = re.sub(r"(?m)^#.*\n?", "", paragraph)
     found = re.findall(r"(?m)^([^\s:]+):((?:.*)(?:\n[ \t].*)*)", text)
     return {name.lower(): words.split() for name, words in found}
@@ -177,7 +177,7 @@ def dnf_repository(repository: Repository, key: Path) -> str:
 
 
 def repository_files(repository: Repository, architecture: str, sources: Path) -> dict[Path, str]:
-    """Return path -> text of what a repository needs beside its key."""
+    """Return path -> text of what a repository needs in addition to its key."""
     name, key = repository["name"], key_path(repository["name"])
     if uses_apt():
         return {
@@ -188,7 +188,7 @@ def repository_files(repository: Repository, architecture: str, sources: Path) -
 
 
 def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
-    """Return files of ours for repositories that are no longer asked for, or elsewhere."""
+    """Return our files of repositories that are no longer needed, or moved."""
     other = APT_SOURCES if sources == APT_ONLY_SOURCES else APT_ONLY_SOURCES
     if uses_apt():
         yield from sorted(other.glob(f"{OURS}*.sources"))
@@ -197,7 +197,7 @@ def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
     for folder, suffix in folders.items():
         for path in sorted(folder.glob(f"{OURS}*{suffix}")):
             name = path.name.removeprefix(OURS).removesuffix(suffix)
-            # Roles keep pins of versions beside those of repositories.
+            # Roles store pins of versions next to those of repositories.
             ours = suffix or "Pin: origin" in path.read_text()
             if name not in kept and ours:
                 yield path

@@ -1,8 +1,8 @@
 """RoCE's settings of an interface: which differ, and the actions that set them.
 
 Packets are sorted by their DSCP, the priority of RoCE's DSCP is kept lossless (PFC) and its senders
-slow down when the network says so (ECN); both verbs and connection manager mark their packets. The
-role roce installs this file on nodes as well, for the unit that sets an interface when it appears.
+slow down on congestion marks (ECN); both verbs and connection manager mark their packets. The role
+roce installs this file on nodes as well, for the unit that sets an interface when it appears.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ECN_CAPABLE = 2
 
 
 class Qos(NamedTuple):
-    """What mlnx_qos says of an interface."""
+    """mlnx_qos' values of an interface."""
 
     dcbx: str
     trust: str
@@ -43,7 +43,7 @@ def traffic_class(settings: dict[str, Any]) -> int:
 
 
 def query_qos(interface: str) -> Qos:
-    """Return what mlnx_qos says of an interface."""
+    """Return mlnx_qos' values of an interface."""
     code, text = run("mlnx_qos", "-i", interface)
     if code:
         raise SettingError(f"mlnx_qos doesn't answer for {interface}: {text}")
@@ -60,7 +60,7 @@ def query_qos(interface: str) -> Qos:
 
 
 def kernel_files(device: str, interface: str, settings: dict[str, Any]) -> list[FileText]:
-    """Return the files of the kernel and what each must say."""
+    """Return the files of the kernel and their expected content."""
     ecn = system_path("/sys/class/net") / interface / "ecn"
     adapter = system_path("/sys/class/infiniband") / device
     priority = settings["priority"]
@@ -81,7 +81,7 @@ def ring_sizes(interface: str) -> tuple[list[int], int]:
 
 
 def differing_settings(device: str, rail: int, settings: dict[str, Any]) -> Iterator[Setting]:
-    """Yield the settings of a rail that aren't as asked."""
+    """Yield the settings of a rail that differ."""
     interface = interface_of(device)
     if not interface:
         raise SettingError(f"{device} has no interface of its own")
@@ -147,7 +147,7 @@ def _connection_settings(device: str, settings: dict[str, Any]) -> Iterator[Sett
 
 
 def spread_interrupts(interface: str) -> None:
-    """Let the cores next to the adapter take its interrupts; says nothing where it can't."""
+    """Pin the adapter's interrupts to the cores next to it; silent where that isn't possible."""
     node = interface_file(interface, "device/numa_node")
     if node and node != "-1":
         run("set_irq_affinity_bynode.sh", node, interface)

@@ -1,4 +1,4 @@
-"""What modules ask of Slurm's controller."""
+"""Queries of Slurm's controller by modules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LOOK_EVERY_S = 0.5
 
 
 def controller_problem() -> str:
-    """Return why slurmctld doesn't answer; "" where it does.
+    """Return why slurmctld doesn't respond; "" where it does.
 
-    Old clients end with 0 even when nobody answers, so the words count.
+    Old clients exit with 0 even without a response, so the output is checked.
     """
     code, answer = run("scontrol", "ping")
     return "" if code == 0 and "is UP" in answer else f"the controller doesn't answer: {answer}"

@@ -1,4 +1,4 @@
-"""slurmdbd's settings, and what modules ask of it and of its database."""
+"""slurmdbd's settings, and modules' queries of it and of its database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = "/etc/slurm/slurmdbd.conf"
 CLIENT_SETTINGS = "/etc/slurm/slurmdbd-client.conf"
 """How sacctmgr reaches slurmdbd on its own host, whether there is a controller or not."""
 ANSWER_S = 10
-"""sacctmgr itself tries for long where nobody listens."""
+"""sacctmgr itself retries for long where nothing listens."""
 LIST_CLUSTERS = ("--noheader", "--parsable2", "show", "cluster", "format=Cluster")
 
 
@@ -31,7 +31,7 @@ def settings() -> dict[str, str]:
 def login_file(said: dict[str, str]) -> Iterator[str]:
     """Give a file by which MariaDB's clients log in as slurmdbd does.
 
-    The password stands in files alone, never among arguments.
+    The password is only in files, never in arguments.
     """
     descriptor, path = tempfile.mkstemp(prefix="gcluster-slurmdbd.", dir=system_path("/run"))
     try:
@@ -46,10 +46,10 @@ def login_file(said: dict[str, str]) -> Iterator[str]:
 
 
 def sql(statements: str) -> str:
-    """Return what the database answers root, whom it lets in by its socket.
+    """Return the database's response to root, authenticated by its socket.
 
     Raises:
-        Failed: it doesn't answer.
+        Failed: it doesn't respond.
     """
     code, text = run("mariadb", "--batch", "--skip-column-names", stdin=statements)
     if code:
@@ -58,13 +58,13 @@ def sql(statements: str) -> str:
 
 
 def sacctmgr(*words: str, timeout_s: float = 120) -> tuple[int, str]:
-    """Return status and output of sacctmgr, which asks slurmdbd on this host."""
+    """Return status and output of sacctmgr, which queries slurmdbd on this host."""
     environment = {"SLURM_CONF": str(system_path(CLIENT_SETTINGS))}
     return run("sacctmgr", *words, timeout_s=timeout_s, environment=environment)
 
 
 def known_clusters(wait_s: float = 0) -> list[str]:
-    """Return the clusters that slurmdbd knows, once it answers.
+    """Return slurmdbd's clusters, once it responds.
 
     Raises:
         Failed: it doesn't within that time.

@@ -1,4 +1,4 @@
-"""What most modules are asked: bring a node to a state, or say how it differs from it."""
+"""The common form of most modules: bring a node to a state, or report the differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STATE: dict[str, Any] = {"type": "str", "choices": ["present", "verified"], "def
 """`present` makes it so, `verified` fails where the running node differs."""
 
 
-class Failed(Exception):  # noqa: N818  # it says what happened
+class Failed(Exception):  # noqa: N818  # named for what happened
     """Why a node can't be brought to the state, for a person to read."""
 
 
@@ -41,7 +41,7 @@ def exit_with_progress(module: Any, progress: Iterable[str]) -> None:
 
 
 def exit_with_differences(module: Any, differences: Callable[[], Iterable[str]]) -> None:
-    """End a module that only looks: well, or failed with all that differs."""
+    """End a read-only module: success, or failure with all differences."""
     try:
         wrong = list(differences())
     except Failed as failed:

@@ -2,8 +2,8 @@
 
 The role tuning installs this file on nodes as well, for the unit that sets all this at boot.
 
-PCI Express: a switch with Access Control Services on sends what GPUs and adapters say to each other
-by way of the processor (NCCL user guide, "Troubleshooting", PCI Access Control Services), adapters
+PCI Express: a switch with Access Control Services on routes traffic between GPUs and adapters
+through the processor (NCCL user guide, "Troubleshooting", PCI Access Control Services), adapters
 read faster in requests of 4096 bytes (NVIDIA, DAQIRI system configuration, MRRS), and writes that
 may pass each other don't wait (linux 17347d5430c4, "net/mlx5e: Add support for PCI relaxed
 ordering"). Processors: governor performance and no deep idle states (NVIDIA Grace CPU benchmarking
@@ -25,7 +25,7 @@ SETTINGS = Path("/etc/gcluster/tuning.json")
 LONGEST_WAKE_US = 10
 """Idle states that take longer to leave are off: C1 takes 1 to 2 µs, Intel's C6 over 100."""
 BRIDGE, READ_BYTES = "0x0604", 4096
-"""PCI class of bridges (its beginning), and what an adapter is to ask for at once."""
+"""PCI class of bridges (its prefix), and an adapter's maximum read request."""
 ACS, EXPRESS = 0x0D, 0x10
 """Extended capability of Access Control Services, and capability of PCI Express."""
 ACS_CONTROL, DEVICE_CONTROL = 6, 8
@@ -49,7 +49,7 @@ class Tuned(NamedTuple):
 
 
 def differing(settings: dict[str, Any]) -> Iterator[Tuned]:
-    """Yield what isn't as asked."""
+    """Yield the settings that differ."""
     if settings["processors"]:
         yield from _processors()
     if settings["pcie"]:
@@ -130,7 +130,7 @@ def _bridges() -> Iterator[Tuned]:
 
 
 def _adapters() -> Iterator[Tuned]:
-    """Yield the RDMA adapters that ask for less at once, or keep everything in order."""
+    """Yield the RDMA adapters with smaller read requests, or with strict ordering."""
     size = READ_BYTES.bit_length() - 8  # 128 bytes are 0, 4096 are 5
     for folder, config in _devices():
         found = _capability(config, EXPRESS) if (folder / "infiniband").is_dir() else None
@@ -166,7 +166,7 @@ def _capability(config: bytes, wanted: int) -> int | None:
 
 
 def _extended(config: bytes, wanted: int) -> int | None:
-    """Return where an extended capability is; None: it has none, or nobody may see it."""
+    """Return the offset of an extended capability; None: missing, or not readable."""
     at = FIRST_EXTENDED
     for _ in range((LAST - FIRST_EXTENDED) // 4):
         if at < FIRST_EXTENDED or at + 4 > len(config):

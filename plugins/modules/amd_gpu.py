@@ -156,7 +156,7 @@ def firmware_differences() -> list[str]:
 
 
 def differences(rocm: str, gpus: int) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     return [
         *driver_differences(gpus),
         *(link_differences() if gpus > 1 else []),

@@ -131,7 +131,7 @@ def daemon_settings(vendor: str) -> str:
 
 
 def is_enabled(unit: str) -> bool:
-    """Say whether a unit starts with the node."""
+    """Return whether a unit starts with the node."""
     return run("systemctl", "is-enabled", "--quiet", unit)[0] == 0
 
 

@@ -91,7 +91,7 @@ def changes(home: str) -> list[Change]:
 
 
 def toolkit_version() -> tuple[str, str]:
-    """Return the version that the chosen toolkit says of itself, and a message without one."""
+    """Return the chosen toolkit's own version, and a message without one."""
     try:
         parts = json.loads((LINK / "version.json").read_text(encoding="utf-8"))
         return parts["cuda"]["version"], ""
@@ -100,7 +100,7 @@ def toolkit_version() -> tuple[str, str]:
 
 
 def differences(version: str, home: str) -> list[str]:
-    """Return everything that isn't as asked."""
+    """Return all differences."""
     wrong = []
     if LINK.resolve() != Path(home):
         wrong.append(f"{LINK} is {LINK.resolve()}, not {home}")

@@ -50,7 +50,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def differences(version: str, gpus: int) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     if not is_active("nvidia-dcgm"):
         return ["nvidia-dcgm isn't running"]
     code, text = run("dcgmi", "-v")

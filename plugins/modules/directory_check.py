@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ask a directory (LDAP) what SSSD will ask it, and say in words what it refuses."""
+"""Send a directory (LDAP) the queries that SSSD will send, and report its refusals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ RESULTS = {
 
 
 SHORT_FORM, LONG_FORM = 128, 0x80
-"""Of BER: lengths below the first are one octet; the bit says that a length follows."""
+"""Of BER: lengths below the first are one octet; the bit marks a following length."""
 HEAD = 2
 
 
@@ -204,7 +204,7 @@ def wait_for_user(name: str, low: int, high: int, seconds: float) -> None:
 
 
 def check_node(probe: str, low: int, high: int, seconds: float) -> None:
-    """Check what SSSD was told, then SSSD."""
+    """Check SSSD's settings, then SSSD."""
     parser = configparser.ConfigParser(interpolation=None)
     if not parser.read(CONF):
         raise Failed(f"there is no {CONF}")
@@ -232,7 +232,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Ask the directory alone, or as this node asks it."""
+    """Query the directory anonymously, or as this node does."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = module.params
     try:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Let logins ask SSSD, and create home directories at the first login or not."""
+"""Configure logins to use SSSD, with or without home directories created at first login."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def pending_changes(*, make_homes: bool) -> Iterator[Change]:
 
 
 def main() -> None:
-    """Let logins ask SSSD."""
+    """Configure logins to use SSSD."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     exit_with_changes(module, lambda: pending_changes(make_homes=module.params["make_homes"]))
 

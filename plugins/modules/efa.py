@@ -108,7 +108,7 @@ def port_states() -> dict[str, str]:
 
 
 def differences(version: str, count: int) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     wrong = []
     if f"installer version: {version}\n" not in first_line(system_path(INSTALLED)) + "\n":
         wrong.append(f"installer {version} is not what last ran here")

@@ -86,7 +86,7 @@ INSTALL_TIMEOUT_S = 1800
 SOURCE = "software.sources.aws-efa"
 ADVICE = f"; nothing was changed. A mirror goes into {SOURCE}.url"
 OPTIONS_SINCE = (1, 48)
-"""From this version on the installer knows --skip-mpi and --disable-ngc."""
+"""First version of the installer with --skip-mpi and --disable-ngc."""
 
 
 def installed_version() -> str:

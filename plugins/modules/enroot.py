@@ -82,7 +82,7 @@ WANTED_HOOKS = ("50-slurm-pmi.sh", "50-slurm-pytorch.sh")
 FOLDERS = ("cache", "data", "tmp")
 IMAGE = "/usr/local/share/gcluster/gate.sqsh"
 IN_IMAGE = ("dev", "etc", "home", "opt", "proc", "root", "run", "sys", "tmp", "usr", "var")
-"""Folders of the image; /usr and others are the node's own, mounted by whoever starts it."""
+"""Folders of the image; /usr and others are the node's own, mounted by the caller."""
 FROM_USR = ("bin", "lib", "lib64", "sbin")
 FOR_ALL = 0o1777
 AS_PLAIN_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -90,7 +90,7 @@ TMPFILES = ("systemd-tmpfiles", "--create", "/etc/tmpfiles.d/gcluster-enroot.con
 
 
 def is_for_all(folder: Path) -> bool:
-    """Say whether every user can write in a folder."""
+    """Return whether every user can write in a folder."""
     return folder.is_dir() and folder.stat().st_mode & FOR_ALL == FOR_ALL
 
 
@@ -113,7 +113,7 @@ def changes(data: str) -> list[Change]:
 
 
 def make_image() -> None:
-    """Make the image without programs; its rc starts what it is told, as enroot's own do."""
+    """Create the image without programs; its rc starts its arguments, like enroot's own."""
     image = system_path(IMAGE)
     image.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gate.") as scratch:

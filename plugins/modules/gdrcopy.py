@@ -98,7 +98,7 @@ def library_version() -> str:
 
 
 def differences(version: str) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     wrong = []
     if not system_path(MODULE).exists():
         wrong.append("gdrdrv isn't loaded")

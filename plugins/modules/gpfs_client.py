@@ -103,7 +103,7 @@ def must(*argv: str) -> None:
     """Run a command of GPFS.
 
     Raises:
-        Failed: with what it says.
+        Failed: with its message.
     """
     code, text = gpfs(*argv)
     if code:
@@ -145,7 +145,7 @@ def running_settings() -> dict[str, str]:
 
 
 def different(asked: Asked) -> dict[str, str]:
-    """Return settings that don't run as asked; autoload isn't among what mmdiag shows."""
+    """Return running settings that differ; autoload isn't among what mmdiag shows."""
     now = running_settings()
     shown = {key: str(value) for key, value in asked["settings"].items() if key != "autoload"}
     return {key: value for key, value in shown.items() if now.get(key) != value}
@@ -257,7 +257,7 @@ def configure(asked: Asked, *, act: bool) -> Iterator[str]:
 
 
 def differences(asked: Asked) -> Iterator[str]:
-    """Yield everything that isn't as asked."""
+    """Yield all differences."""
     found = cluster_name()
     if found != asked["cluster"]:
         yield f"the node is in {found or 'no GPFS cluster'}, not in {asked['cluster']}"

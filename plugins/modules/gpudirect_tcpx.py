@@ -191,7 +191,7 @@ def installed_plugin(kind: str) -> Path:
 
 
 def is_pulled(image: str) -> bool:
-    """Say whether Docker has an image."""
+    """Return whether Docker has an image."""
     return run("docker", "image", "inspect", "--format", "{{.Id}}", image)[0] == 0
 
 

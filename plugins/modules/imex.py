@@ -64,7 +64,9 @@ ARGUMENTS: dict[str, Any] = {"state": STATE, "seconds": {"type": "int", "default
 UNIT, NODES = "nvidia-imex", "/etc/nvidia-imex/nodes_config.cfg"
 CHANNEL = "/dev/nvidia-caps-imex-channels/channel0"
 READY = "READY"
-"""What `nvidia-imex-ctl -q` says of a daemon that has met the others (NVIDIA, IMEX guide)."""
+"""Output of `nvidia-imex-ctl -q` for a daemon that is connected to the others (NVIDIA, IMEX
+guide).
+"""
 POLL_S = 2
 
 
@@ -106,7 +108,7 @@ def changes(*, act: bool) -> Iterator[Change]:
 
 
 def differences(seconds: int) -> Iterator[str]:
-    """Yield everything that isn't as asked on the running node."""
+    """Yield all differences on the running node."""
     if not system_path(CHANNEL).exists():
         yield f"there is no {CHANNEL}"
     if not is_active(UNIT):

@@ -126,7 +126,7 @@ def leaf_differences(chosen: Adapters, leaves: list[str]) -> Iterator[str]:
 
 
 def port_differences(chosen: Adapters, partition_keys: list[str]) -> Iterator[str]:
-    """Yield ports that no subnet manager knows or that aren't in their partitions."""
+    """Yield ports without a subnet manager or outside of their partitions."""
     for rail, (device, port) in enumerate(chosen.items()):
         if port.get("sm lid", "0") == "0" and port.get("physical state") == "LinkUp":
             yield f"rail {rail}, {device}: no subnet manager answers there"
@@ -176,7 +176,7 @@ def manager_differences(service: str, device: str) -> Iterator[str]:
 
 
 def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return everything that isn't as asked, and the adapters' firmware."""
+    """Return all differences, and the adapters' firmware."""
     devices = asked["devices"]
     chosen, wrong = link_differences("infiniband", devices, asked["rails"], asked["gbps"])
     wrong += leaf_differences(chosen, asked["leaves"])

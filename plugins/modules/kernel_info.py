@@ -66,7 +66,7 @@ from ..module_utils.node import run
 from ..module_utils.state import Failed
 
 PROC = Path(os.environ.get("GCLUSTER_PROC", "/proc"))
-"""GCLUSTER_PROC stands for /proc where a test has to say what the kernel was started with."""
+"""GCLUSTER_PROC replaces /proc where a test sets the kernel's command line."""
 APT_RELEASE = re.compile(r"linux-image-(\d.*)")
 FLAVOUR = re.compile(r"-([a-z][a-z0-9_-]*)$")
 NOT_RELEASES = ("-unsigned", "-dbg", "-dbgsym")
@@ -137,7 +137,7 @@ def metapackages() -> list[str]:
 
 
 def reasons(version: str, parameters: list[str]) -> Iterator[str]:
-    """Yield how the kernel that runs differs from what is asked for."""
+    """Yield differences of the running kernel from the wanted one."""
     running = run("uname", "-r")[1]
     if version and not is_of(running, version):
         yield f"{running} runs, not {version}"

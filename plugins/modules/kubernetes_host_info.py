@@ -127,7 +127,7 @@ def address_towards(host: str, port: int) -> str:
 
 
 def host_info(endpoint: str, address: str) -> dict[str, Any]:
-    """Return what is asked of this host."""
+    """Return the requested facts of this host."""
     host, _, port = endpoint.rpartition(":")
     address = address or address_towards(host, int(port))
     return {

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Say which of a node's own addresses a service of the cluster is to listen on."""
+"""Find which of a node's own addresses a service of the cluster listens on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def own_address(address: str, service: str) -> str:
-    """Return the node's own address that a name or address stands for.
+    """Return the node's own address that a name or address resolves to.
 
     Raises:
         Failed: it is another's, or the internet's.
@@ -81,7 +81,7 @@ def own_address(address: str, service: str) -> str:
 
 
 def is_own(address: str) -> bool:
-    """Say whether an interface of the node has an address."""
+    """Return whether an interface of the node has an address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as bound:
         try:

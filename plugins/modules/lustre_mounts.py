@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Bring LNet and the Lustre mounts up, or say what is wrong with them; never hangs."""
+"""Bring LNet and the Lustre mounts up, or report their errors; never hangs."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def nids_of(device: str) -> list[str]:
 
 
 def stale(expected: Expected) -> Iterator[Path]:
-    """Yield units of mounts that nobody asks for any more."""
+    """Yield units of mounts that are no longer wanted."""
     wanted = {mount["unit"] for mount in expected["mounts"]}
     for unit in UNITS.glob("*.mount"):
         if unit.name not in wanted and unit.read_text().startswith(MARK):
@@ -142,7 +142,7 @@ def stale(expected: Expected) -> Iterator[Path]:
 
 
 def changes(expected: Expected) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield (what, commands) that bring the node to what was asked for."""
+    """Yield (what, commands) that bring the node to the wanted state."""
     present, down = nets()
     if down:
         yield "LNet", [("systemctl", "restart", "lnet")]
@@ -198,7 +198,7 @@ def routes() -> dict[tuple[str, str], str]:
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
-    """Bring LNet and the mounts up, yield each change; a mount that fails says why."""
+    """Bring LNet and the mounts up, yield each change; a failed mount has the reason."""
     for what, commands in changes(expected):
         yield what
         for command in commands if act else ():
@@ -218,12 +218,12 @@ def reasons(expected: Expected) -> list[str]:
 
 
 def is_of(version: str, wanted: str) -> bool:
-    """Say whether a version is the wanted one, which may be its beginning."""
+    """Return whether a version is the wanted one, which may be its prefix."""
     return version == wanted or version.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}_"))
 
 
 def differences(expected: Expected) -> list[str]:
-    """Return everything that is not as asked on the running node."""
+    """Return all differences on the running node."""
     code, text = ask("lctl", "get_param", "-n", "version")
     version = text.split()[-1] if code == 0 and text else "none"
     wrong = []
@@ -279,7 +279,7 @@ def mount_differences(mount: Mount, now: dict[str, str]) -> list[str]:
 
 
 def target_differences(mount: Mount) -> list[str]:
-    """Return targets that are inactive or away, and whether there are as many OSTs as asked."""
+    """Return targets that are inactive or missing, and whether the number of OSTs is as wanted."""
     code, text = ask("lfs", "osts", mount["path"])
     if code:
         return [f"lfs osts: {text}"]

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Find the packages of Lustre that fit this node's kernel, or say for which there are some."""
+"""Find the packages of Lustre for this node's kernel, or report the kernels that have some."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def lines(*argv: str) -> list[str]:
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Say whether a version is the wanted one, which may be its beginning."""
+    """Return whether a version is the wanted one, which may be its prefix."""
     return not wanted or re.match(rf"{re.escape(wanted)}([^0-9]|$)", version) is not None
 
 
@@ -158,7 +158,7 @@ def dnf(source: str, kind: str, wanted: str, kernel: str) -> list[str]:
 
 
 def refuse(wanted: str, kernel: str, others: list[str]) -> NoReturn:
-    """Say that no package fits, and what would."""
+    """Return the message that no package matches, and what would."""
     there = sorted(set(others), key=numbers)
     known = f"the sources have it for {', '.join(there[-5:]) or 'none'}"
     raise Failed(

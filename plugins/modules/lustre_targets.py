@@ -124,7 +124,7 @@ SAMPLES = 64
 NAME_COLUMN = 3
 ASK_S = 30
 NOTHING_FOUND = 2
-"""Status of blkid where a device holds nothing that it knows."""
+"""blkid's status for a device without known content."""
 
 
 def targets(wanted: Wanted) -> list[Target]:
@@ -204,7 +204,7 @@ def size_of(descriptor: int) -> int:
 
 
 def not_zero(descriptor: int) -> int | None:
-    """Return where a disk first isn't zero, looking at its beginning, its end and samples between."""
+    """Return where a disk first isn't zero, checking its start, its end and samples between."""
     size = size_of(descriptor)
     step = max(PIECE, size // SAMPLES // PIECE * PIECE)
     ends = {p for p in (0, PIECE, size - PIECE, size - 2 * PIECE) if p >= 0}
@@ -288,7 +288,7 @@ def mounted() -> dict[str, str]:
 
 
 def make(one: Target, wanted: Wanted) -> None:
-    """Format one device, having looked at it once more."""
+    """Format one device, after one more check."""
     if why := refusal(one, wanted):
         raise Failed(f"{one['device']} ({one['name']}): {why}")
     if wanted["backend"] == "zfs":
@@ -340,7 +340,7 @@ def write_unit(one: Target, wanted: Wanted) -> None:
 
 
 def differences(wanted: Wanted) -> list[str]:
-    """Return everything that is not as asked on the running server."""
+    """Return all differences on the running server."""
     wrong = [
         f"{one['name']} is not mounted"
         for one in targets(wanted)

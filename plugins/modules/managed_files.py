@@ -109,7 +109,7 @@ ARGUMENTS: dict[str, Any] = {
         "type": "list",
         "elements": "dict",
         "default": [],
-        "no_log": False,  # the contents are what nobody may see
+        "no_log": False,  # the contents are secret
         "options": {
             "path": {"type": "path", "required": True},
             "content": {"type": "str", "required": True, "no_log": True},

@@ -86,7 +86,7 @@ PROGRAM = "all_reduce_perf"
 
 
 def fingerprint(asked: dict[str, Any]) -> str:
-    """Return what stands for everything the programs are built from."""
+    """Return a hash of everything the programs are built from."""
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest() + "\n"
 
 
@@ -133,7 +133,7 @@ def exchange(programs: Path, into: Path) -> None:
 
 
 def build(asked: dict[str, Any]) -> None:
-    """Build the programs and remember what from."""
+    """Build the programs and record their inputs."""
     into = Path(asked["into"])
     with tempfile.TemporaryDirectory(prefix="collective-tests.") as folder:
         exchange(compile_programs(asked, folder), into)

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Mount what was asked for through systemd's mount units, or say how the node differs."""
+"""Mount what is wanted through systemd's mount units, or report the node's differences."""
 
 from __future__ import annotations
 
@@ -76,20 +76,20 @@ Mount = dict[str, Any]
 Expected = dict[str, Any]
 
 PROC = Path(os.environ.get("GCLUSTER_PROC", "/proc"))
-"""GCLUSTER_PROC stands for /proc where a test has to say what the kernel knows."""
+"""GCLUSTER_PROC replaces /proc where a test sets the kernel's state."""
 UNITS = Path("/etc/systemd/system")
 HEAD = "# Written by gcluster for NFS. Changes made here are lost; change the spec.\n"
 PORT, WAIT_S, SLOW_S = 2049, 10, 300
 OLDER = "4.1"
-"""What servers speak that don't speak 4.2: Azure Files, Amazon EFS, older filers."""
+"""Versions of servers without 4.2: Azure Files, Amazon EFS, older filers."""
 UNSPOKEN = ("Protocol not supported", "version or transport protocol is not supported")
-"""What mount.nfs says of a server that doesn't speak the version (nfs-utils, utils/mount/error.c)."""
+"""mount.nfs' message for a server without the version (nfs-utils, utils/mount/error.c)."""
 SHOWN = ("vers", "proto", "nconnect")
 """Options that the kernel shows as they were negotiated."""
 
 
 def is_own(mount: Mount, expected: Expected) -> bool:
-    """Say whether this node serves what it mounts."""
+    """Return whether this node serves what it mounts."""
     return bool(mount.get("host") == expected["host"])
 
 
@@ -117,7 +117,7 @@ def options_of(mount: Mount, expected: Expected, version: str = "") -> list[str]
 
 
 def older_options(mount: Mount, expected: Expected) -> list[str]:
-    """Return the options for a server that doesn't speak 4.2; [] where the spec says a version."""
+    """Return the options for a server without 4.2; [] where the spec sets a version."""
     older = options_of(mount, expected, OLDER)
     return older if older != options_of(mount, expected) else []
 
@@ -156,7 +156,7 @@ def silence(server: str) -> str:
 
 
 def stale(expected: Expected) -> Iterator[Path]:
-    """Yield units of ours that are no longer asked for."""
+    """Yield units of ours that are no longer wanted."""
     kept = {unit_of(mount["path"]) for mount in expected["mounts"]}
     for path in sorted(UNITS.glob("*.mount")):
         if path.name not in kept and path.read_text().startswith(HEAD):
@@ -164,7 +164,7 @@ def stale(expected: Expected) -> Iterator[Path]:
 
 
 def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iterator[str]:
-    """Mount one path as its unit says; yield what changes."""
+    """Mount one path as in its unit; yield the changes."""
     file, older = UNITS / unit, older_options(mount, expected)
     texts = [text_of(mount, expected, options_of(mount, expected))]
     texts += [text_of(mount, expected, older)] if older else []
@@ -200,7 +200,7 @@ def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iter
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
-    """Bring the mounts to what was asked for; yield each change."""
+    """Bring the mounts to the wanted state; yield each change."""
     for path in stale(expected):
         yield f"unmounted: {path.name}"
         if act and run("systemctl", "disable", "--now", path.name, timeout_s=SLOW_S)[0]:
@@ -298,7 +298,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def main() -> None:
-    """Mount what was asked for, or fail with what is wrong."""
+    """Mount what is wanted, or fail with the errors."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     expected = module.params
     exit_with_state(

@@ -133,14 +133,14 @@ OPEN_LICENSE = "Dual MIT/GPL"
 SETTINGS = (("mig", "mig.mode", "-mig"), ("ecc", "ecc.mode", "-e"))
 """Option, the beginning of its fields in nvidia-smi's query, and the flag that sets it."""
 NOT_THERE = "[N/A]"
-"""What nvidia-smi says of a field that a GPU doesn't have."""
+"""nvidia-smi's value of a field that a GPU doesn't have."""
 HELD_S = 15.0
 """How long a program that has a GPU open may need to end."""
 DEVICES = r"/dev/nvidia(\d+|ctl|-uvm|-uvm-tools|-modeset|-nvswitch.*)"
 
 
 def query_gpus() -> tuple[list[dict[str, str]], str]:
-    """Return what the driver says of each GPU; a message when it doesn't answer."""
+    """Return the driver's values of each GPU; a message when it doesn't respond."""
     code, text = run("nvidia-smi", f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader")
     if code:
         return [], f"nvidia-smi doesn't answer: {text}"
@@ -149,16 +149,16 @@ def query_gpus() -> tuple[list[dict[str, str]], str]:
 
 
 def runs(gpu: dict[str, str], version: str) -> bool:
-    """Return whether a GPU runs this driver, or any where no version is asked for."""
+    """Return whether a GPU has this driver version, or any where none is wanted."""
     return not version or is_of_branch(gpu["driver_version"], version)
 
 
 def unset(asked: dict[str, Any], found: list[dict[str, str]], when: str) -> Iterator[list[str]]:
-    """Yield option, wanted mode, GPU and flag of the settings that are not as asked.
+    """Yield option, wanted mode, GPU and flag of the settings that differ.
 
     Args:
         asked: the module's arguments.
-        found: what the driver says of each GPU.
+        found: the driver's values of each GPU.
         when: "current" for the modes that hold, "pending" for those after the next reset.
 
     Raises:
@@ -175,7 +175,7 @@ def unset(asked: dict[str, Any], found: list[dict[str, str]], when: str) -> Iter
 
 
 def described(settings: list[list[str]]) -> str:
-    """Return settings that are not as asked, in words."""
+    """Return settings that differ, as text."""
     return "; ".join(f"{option} {wanted} on GPU {gpu}" for option, wanted, gpu, _ in settings)
 
 
@@ -188,7 +188,7 @@ def users() -> str:
 
 
 class Node:
-    """A node whose driver and GPUs are brought to what is asked for, step by step."""
+    """Brings a node's driver and GPUs to the wanted state, step by step."""
 
     def __init__(self, asked: dict[str, Any], *, act: bool) -> None:
         """Take the module's arguments, and whether changes are made or only described."""
@@ -230,7 +230,7 @@ class Node:
     def _held() -> str:
         """Return which programs keep the driver's devices open, "" where none does.
 
-        A health check that looks at the GPUs just now is waited for.
+        A health check that is reading the GPUs is waited for.
         """
         end = time.monotonic() + HELD_S
         while (found := kernel_modules.openers(DEVICES)) and time.monotonic() < end:
@@ -285,12 +285,12 @@ class Node:
 
     @staticmethod
     def _start_again(units: list[str]) -> None:
-        """Start what was stopped; what doesn't start now says nothing beside the other reason."""
+        """Start what was stopped; a failure here adds nothing to the first reason."""
         for unit in units:
             run("systemctl", "start", unit)
 
     def _undisturbed(self, what: str) -> bool:
-        """Say whether a change is to be made now. Raises Failed: the GPUs are in use."""
+        """Return whether a change is made now. Raises Failed: the GPUs are in use."""
         if self.act and (user := users()):
             raise Failed(f"{user}: not changed: {what}")
         return self.act
@@ -301,7 +301,7 @@ def _is_loaded(module: str) -> bool:
 
 
 def differences(asked: dict[str, Any]) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     found, error = query_gpus()
     wrong = [error] if error else []
     if not error and len(found) != asked["gpus"]:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Fail where a bucket isn't mounted as asked, and say why in words."""
+"""Fail where a bucket isn't mounted as wanted, with the reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from ..module_utils.node import first_line, is_active, run, run_detached, system
 from ..module_utils.state import exit_with_differences
 
 KIND = os.environ.get("GCLUSTER_OBJECT_FSTYPE", "fuse")
-"""The variable stands for the type of such a mount where a test can't have one."""
+"""The variable replaces the type of such a mount where a test can't have one."""
 KEYS = re.compile(r"AWS_(SECRET_)?ACCESS_KEY|key-file|account-key")
 ARGUMENTS: dict[str, Any] = {
     "mounts": {"type": "list", "elements": "dict", "required": True},

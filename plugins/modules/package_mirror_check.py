@@ -55,7 +55,7 @@ from ..module_utils.state import exit_with_differences
 ROOT = Path("/srv/gcluster/package-mirror")
 UNIT = "gcluster-package-mirror.service"
 SAMPLE = 1 << 20
-ANY = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}  # noqa: S104  # asked, not served
+ANY = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}  # noqa: S104  # queried, not served
 
 
 def request(address: str, port: int, method: str, path: str) -> tuple[int, bytes]:

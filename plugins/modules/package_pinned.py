@@ -87,7 +87,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-class Refused(Exception):  # noqa: N818  # it says what happened
+class Refused(Exception):  # noqa: N818  # named for what happened
     """Why nothing was installed."""
 
 
@@ -124,7 +124,7 @@ def downgrades(manager: PackageManager, exact: dict[str, str], hint: str) -> lis
 
 
 def reasons(text: str) -> str:
-    """Return the lines that say why a package manager gave up."""
+    """Return the lines of a package manager's error with the reason."""
     lines = [line.strip() for line in text.splitlines()]
     found = [line for line in lines if re.match(r"(E:|Error|dpkg: error)|.* Depends: ", line)]
     return "; ".join(dict.fromkeys(found or lines[-3:]))
@@ -155,7 +155,7 @@ def installed(
 
 
 def main() -> None:
-    """Install what isn't there as asked."""
+    """Install what isn't in the wanted version."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     wanted, manager = module.params, package_manager()
     diff = manager.pin(wanted, act=False)

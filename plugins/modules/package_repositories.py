@@ -143,7 +143,7 @@ APT_ONLY = Path("/etc/apt/apt.conf.d/95gcluster-only")
 FETCH_TIMEOUT_S, TIMEOUT_S = 60, 3600
 
 
-class Refused(Exception):  # noqa: N818  # it says what happened
+class Refused(Exception):  # noqa: N818  # named for what happened
     """The repository can't be trusted or reached."""
 
 
@@ -206,7 +206,7 @@ def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
         f"--option=Dir::Etc::SourceParts={parts}",
         "--option=APT::Get::List-Cleanup=0",
         "--option=Acquire::Retries=2",
-        # Else apt's own cache of the other sources would have to be made again.
+        # Otherwise apt's own cache of the other sources would have to be rebuilt.
         "--option=Dir::Cache::pkgcache=",
         "--option=Dir::Cache::srcpkgcache=",
     )
@@ -245,14 +245,15 @@ def changes_of(repository: Repository, architecture: str, sources: Path, folder:
 
 
 def turn_off_others(accepted: list[Repository], kept: set[str] | None, *, act: bool) -> list[str]:
-    """Let no other file of apt name a repository of ours, under another key; return what changed.
+    """Disable repositories of ours in apt's other files, with other keys; return what changed.
 
-    Ours trusts the pinned key alone, so it stands for what an image brought. A repository that was
+    Ours only accepts the pinned key, so it replaces what an image brought. A repository that was
     refused turns nothing off.
 
     Args:
-        accepted: repositories that are put in place now.
-        kept: names of sources of ours that stay; None: all that are there.
+        accepted: repositories that are installed now.
+        kept: names of sources of ours that stay;
+        None: all existing ones.
         act: whether to change anything.
     """
     ours = {(apt_url(each["url"]), each["suite"]) for each in accepted}
@@ -297,7 +298,7 @@ def use_all_sources(*, act: bool) -> list[str]:
 def install(
     repositories: list[Repository], names: set[str], architecture: str, *, act: bool, only: bool
 ) -> tuple[list[str], list[str]]:
-    """Put every repository in place, or say what would change; all failures are told."""
+    """Put every repository in place, or report what would change; all failures are reported."""
     sources = APT_ONLY_SOURCES if only else APT_SOURCES
     refused: list[str] = []
     planned: list[tuple[Repository, Files]] = []
@@ -333,7 +334,7 @@ def install(
 
 
 def verify(repositories: list[Repository], *, only: bool) -> list[str]:
-    """Return what is wrong with the repositories as the package manager sees them now."""
+    """Return the repositories' errors from the package manager's current view."""
     wrong: list[str] = []
     ours: list[str] = []
     used = apt_indexes() if uses_apt() else []
@@ -359,7 +360,8 @@ def verify(repositories: list[Repository], *, only: bool) -> list[str]:
 def apt_indexes(*options: str) -> list[list[str]]:
     """Return where each package index that apt uses is from, the key it trusts and its file.
 
-    apt leaves out sources that it has not read yet; with --no-release-info, only the keys.
+    apt leaves out sources that it has not read yet; with --no-release-info, only the keys are
+    shown.
     """
     form = "$(REPO_URI) $(SIGNED_BY) $(FILENAME)"
     _, text = ask("apt-get", "indextargets", *options, "--format", form, "Created-By: Packages")
@@ -367,7 +369,7 @@ def apt_indexes(*options: str) -> list[list[str]]:
 
 
 def has_index(repository: Repository) -> bool:
-    """Say whether apt has read a package index of a source, which may lie compressed."""
+    """Return whether apt has read a package index of a source, which may be compressed."""
     url = apt_url(repository["url"])
     files = [Path(line[2]) for line in apt_indexes() if line[0] == url]
     return any(list(file.parent.glob(f"{file.name}*")) for file in files)

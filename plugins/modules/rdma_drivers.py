@@ -70,7 +70,7 @@ OPENIBD = "/etc/init.d/openibd"
 
 
 def running(module: str, name: str) -> str:
-    """Return what the kernel says of a loaded module: its version or the hash of its source."""
+    """Return a loaded module's version or the hash of its source, from the kernel."""
     return first_line(system_path("/sys/module") / module / name)
 
 
@@ -105,7 +105,7 @@ def restart() -> None:
 
 
 def differences(drivers: str, modules: list[str]) -> list[str]:
-    """Return everything that isn't as asked on the running node."""
+    """Return all differences on the running node."""
     wrong = [change.description for change in changes(drivers, modules)]
     if drivers == "doca":
         code, text = run("ofed_info", "-s")

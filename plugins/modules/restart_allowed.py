@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Say whether a node may be restarted now for what only a restart brings."""
+"""Decide whether a node may be restarted now for a change that needs it."""
 
 from __future__ import annotations
 

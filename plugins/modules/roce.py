@@ -134,7 +134,7 @@ PACKET, MTU_OF_PACKET = 4096, 4200
 
 
 def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
-    """Return the settings of all rails that aren't as asked."""
+    """Return the settings of all rails that differ."""
     chosen, wrong = rails("roce", asked["devices"], asked["gbps"], asked["rails"])
     if not asked["devices"] and not asked["gbps"]:
         raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
@@ -175,7 +175,7 @@ def verbs_differences(device: str, mtu: int) -> Iterator[str]:
 
 
 def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return everything that isn't as asked, and notes on firmware and GIDs."""
+    """Return all differences, and notes on firmware and GIDs."""
     chosen, wrong = link_differences("roce", asked["devices"], asked["rails"], asked["gbps"])
     notes = firmware(chosen)
     if not chosen:
@@ -194,7 +194,7 @@ def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def leaf_differences(chosen: Adapters, leaves: list[str]) -> Iterator[str]:
-    """Yield rails that hang on another switch than they should, as their switches say it."""
+    """Yield rails connected to another switch than planned, by the switches' announcements."""
     if not leaves:
         return
     found = neighbours([interface_of(device) for device in chosen])

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Fail where a host doesn't do its part in converging itself, and say why in words."""
+"""Fail where a host's part of self-convergence doesn't work, with the reason."""
 
 from __future__ import annotations
 

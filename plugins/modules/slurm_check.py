@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Fail where Slurm doesn't work on a host, and say why in words."""
+"""Fail where Slurm doesn't work on a host, with the reason."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def cgroups_problem() -> str:
     asked = first_line(system_path(f"{CONFIGURATION}/cgroup.conf"))
     has = first_line(system_path(CONTROLLERS))
     if not asked or re.search(r"(?im)^CgroupPlugin=disabled", asked) or not has:
-        return ""  # without that file it's cgroup v1: slurmd says itself what it misses there
+        return ""  # without that file it's cgroup v1: slurmd reports itself what it misses there
     lacks = next((name for name in ("cpuset", "memory") if name not in has.split()), "")
     if not lacks:
         return ""
@@ -128,13 +128,13 @@ def node_problem(node: str) -> str:
             return ""  # it has registered, and goes back to jobs when all is done
         return f"the controller counts {node} as {state}: {reason or 'no reason given'}"
     if re.search("UNKNOWN|NOT_RESPONDING", state):
-        # A reason that still stands here is from an earlier life of the node.
+        # A reason that is still set here is from an earlier life of the node.
         return f"the controller counts {node} as {state}: it hasn't registered yet"
     return ""
 
 
 def word_of(key: str, output: str) -> str:
-    """Return the word that scontrol prints for a key; "" for none."""
+    """Return the value of a key in scontrol's output; "" for none."""
     found = re.search(rf" {key}=(\S*)", output)
     return found[1] if found else ""
 
@@ -157,10 +157,10 @@ def rest_problem() -> str:
 
 
 def ask_rest(base: str) -> None:
-    """Ask slurmrestd for slurmctld, with a token made now and without one.
+    """Query slurmctld through slurmrestd, with a new token and without one.
 
     Raises:
-        Failed: it doesn't answer for slurmctld, or lets in who has no token.
+        Failed: it doesn't respond for slurmctld, or accepts requests without a token.
     """
     code, made = run("scontrol", "token", "lifespan=60")
     token = made.rpartition("SLURM_JWT=")[2] if "SLURM_JWT=" in made else ""
@@ -181,7 +181,7 @@ def ask_rest(base: str) -> None:
 
 
 def newest_ping(paths: list[str]) -> str:
-    """Return the path of the newest version of the API that asks for the controllers."""
+    """Return the path of the newest API version's query of the controllers."""
     pings = [p for p in paths if p.startswith("/slurm/v") and p.strip("/").endswith("/ping")]
     return max(pings, default="")
 
@@ -195,7 +195,7 @@ def rest_answer(url: str, token: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Ask until it works or the time is over."""
+    """Poll until it works or the time is over."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     until = time.monotonic() + module.params["wait_seconds"]
     while (problem := problem_of(module.params["role"])) and time.monotonic() < until:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Have Slurm's daemons run the version that is installed, which must be the one asked for."""
+"""Make Slurm's daemons run the installed version, which must be the wanted one."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def is_of(version: str, wanted: str) -> bool:
 
 
 def is_old(unit: str) -> bool:
-    """Return whether a unit's program was put there after it started.
+    """Return whether a unit's program was installed after it started.
 
-    /proc/PID/exe would tell too, but not everywhere to root.
+    /proc/PID/exe would show it too, but isn't readable everywhere, even by root.
     """
     _, started = run(
         *("systemctl", "show", "--timestamp=unix", "--property", "ExecMainStartTimestamp"),
@@ -102,8 +102,7 @@ def is_old(unit: str) -> bool:
 def units_to_start(units: list[str]) -> Iterator[tuple[str, str]]:
     """Yield which units are to be restarted or started.
 
-    A unit whose file of settings isn't there doesn't start (its conditions), and nothing is said
-    of it.
+    A unit without its configuration file doesn't start (its conditions), and isn't reported.
     """
     for unit in units:
         if is_active(unit):

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Fail where Slurm's accounting doesn't work on a host, and say why in words."""
+"""Fail where Slurm's accounting doesn't work on a host, with the reason."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Have slurmdbd know a cluster."""
+"""Register a cluster in slurmdbd."""
 
 from __future__ import annotations
 

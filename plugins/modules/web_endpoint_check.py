@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Check a running Prometheus server: where it listens, who vouches for it, whom it lets in."""
+"""Check a running Prometheus server: its addresses, its certificate, its authentication."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ class Endpoint(NamedTuple):
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Endpoint:
-        """Read where it listens out of its arguments.
+        """Read its listen address from its arguments.
 
         Raises:
-            Failed: they don't say it.
+            Failed: they don't have it.
         """
         try:
             text = Path(given["settings"]).read_text(encoding="utf-8")
@@ -118,10 +118,10 @@ class Endpoint(NamedTuple):
         return cls(found[1].strip("[]"), int(found[2]), given["ca"], given["server_name"])
 
     def status(self, page: str, login: str = "") -> int:
-        """Return the status of an answer; 0: the connection ended without one.
+        """Return the status of a response; 0: the connection ended without one.
 
         Raises:
-            Failed: nobody is there, or not who should be.
+            Failed: nothing listens, or it has the wrong certificate.
         """
         try:
             context = ssl.create_default_context(cafile=self.ca)
@@ -179,7 +179,7 @@ def when_ready(endpoint: Endpoint, given: dict[str, Any]) -> int:
 
 
 def listening_elsewhere(endpoint: Endpoint) -> Iterator[str]:
-    """Yield the addresses that somebody listens on at the port, besides the one that is asked."""
+    """Yield the addresses with a listener on the port, besides the expected one."""
     code, said = run("ss", "-Hltn", f"sport = :{endpoint.port}")
     if code:
         raise Failed(f"ss: {said}")

@@ -35,8 +35,8 @@ def container_toolkit_sources(node: NodeFacts) -> tuple[str, ...]:
 def container_toolkit_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role container_toolkit; none without GPUs or where nothing needs it.
 
-    The software lock says a version where containers run: with pyxis, and where a fabric's daemon
-    is one.
+    The software lock has a version where containers run: with pyxis, and where a fabric's daemon is
+    one.
     """
     if node.gpu is None:
         return []
@@ -61,7 +61,7 @@ def container_toolkit_steps(node: NodeFacts) -> list[Step]:
 PLUGIN_LINE = (
     "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job"
 )
-"""Of plugstack.conf. A node without the plugin must refuse a job that asks for a container: with
+"""Of plugstack.conf. A node without the plugin must refuse a job that requests a container: with
 `optional` it would run it outside of one."""
 
 
@@ -93,9 +93,10 @@ def container_paths(node: NodeFacts) -> list[str]:
     """Return the node's paths that jobs' containers need for its fabric and its GPUs.
 
     enroot leaves only a few devices in a container (ENROOT_RESTRICT_DEV). NVIDIA's GPUs, GDRCopy
-    and IMEX come by NVIDIA's own hook (98-nvidia.sh); its hook for adapters knows mlx5 alone, so
-    /dev/infiniband is mounted as a whole, as in AWS' and Google's examples. AMD's GPUs have no hook
-    (cluster-toolkit 1.95, awsome-distributed-training, NVIDIA/enroot 4.1; read 2026-11).
+    and IMEX are mounted by NVIDIA's own hook (98-nvidia.sh); its hook for adapters supports mlx5
+    alone, so /dev/infiniband is mounted as a whole, as in AWS' and Google's examples. AMD's GPUs
+    have no hook (cluster-toolkit 1.95, awsome-distributed-training, NVIDIA/enroot 4.1; read
+    2026-11).
     """
     fabric = node.fabric
     found: list[str] = []
@@ -131,7 +132,7 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role enroot_pyxis; none where no pool of the cluster runs containers.
 
     All machines need pyxis, for its options and since plugstack.conf is one for all; enroot only
-    compute nodes of pools that run containers. Elsewhere a job that asks for one is refused.
+    compute nodes of pools that run containers. Elsewhere a job that requests one is refused.
     """
     wanted = node.runs_containers or bool(node.cluster.run_containers)
     enroot, pyxis = _version(node, "enroot"), _version(node, "pyxis")
@@ -165,7 +166,7 @@ def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
         ("preflight", Stage.SCHEDULER, files),
         ("install", Stage.SCHEDULER, files | built),
         ("configure", Stage.SCHEDULER, runs | data | given),
-        # srun is asked, which knows the plugin when Slurm is there.
+        # srun is queried, which has the plugin when Slurm is installed.
         ("verify", Stage.MONITORING, runs | data | given | {"enroot_pyxis_enroot_version": enroot}),
     )
     return [

@@ -14,8 +14,8 @@ components/install_nvidiagpudriver.sh: V100 takes the proprietary ones; read 202
 
 
 FIRST_THAT_REPORTS = (9, 0)
-"""Compute capability from which on a GPU says whether it joined the NVLink fabric (NVML reference,
-`nvmlDeviceGetGpuFabricInfo`: Hopper or newer; read 2026-11)."""
+"""Least compute capability of a GPU that reports whether it joined the NVLink fabric (NVML
+reference, `nvmlDeviceGetGpuFabricInfo`: Hopper or newer; read 2026-11)."""
 
 
 # After ofed: nvidia-peermem is compiled against the RDMA drivers that are there (plugins,
@@ -29,9 +29,9 @@ FIRST_THAT_REPORTS = (9, 0)
 def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a driver of the nodes.
 
-    A version that the spec itself says may be older than what a node has: that is how one goes
-    back. One that `auto` resolves to never takes a node back. A driver that the nodes come with is
-    left alone: its GPUs are set and looked at.
+    A version that the spec sets may be older than what a node has: that is how to downgrade. One
+    that `auto` resolves to never downgrades a node. A driver of the nodes' image is left alone: its
+    GPUs are configured and verified.
     """
     if not node.has_gpu_of("nvidia") or node.gpu is None:
         return []
@@ -70,11 +70,11 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
 
 @role_compiler("imex", after=("nvidia_driver",))
 def imex_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role imex: where the driver's role installs it, but under Kubernetes.
+    """Return the steps of role imex: where the driver's role installs it, except under Kubernetes.
 
     Under Kubernetes NVIDIA's DRA driver runs it for each workload. Its list of nodes is that of one
-    NVLink domain, so that here nodes know each other; one more changes the file of its own domain
-    alone, and IMEX restarts where it changed.
+    NVLink domain, so that here nodes have each other's addresses; one more changes the file of its
+    own domain alone, and IMEX restarts where it changed.
     """
     if node.installs("imex") is None or isinstance(node.spec.scheduler, KubernetesScheduler):
         return []
@@ -99,7 +99,7 @@ def imex_steps(node: NodeFacts) -> list[Step]:
 
 
 def _driver_of_nodes(node: NodeFacts) -> list[Step]:
-    """Return the steps that set and look at GPUs whose driver the nodes come with."""
+    """Return the steps that configure and verify GPUs whose driver is in the nodes' image."""
     state: dict[str, Json] = {
         "nvidia_driver_from_image": True,
         "nvidia_driver_version": node.given_version("driver"),
@@ -126,9 +126,9 @@ def _gpu_settings(node: NodeFacts) -> dict[str, Json]:
 
 
 def _fabric_state(node: NodeFacts) -> str:
-    """Return what GPUs must say of their NVLink fabric, also where the switches manage it (NVL72).
+    """Return the NVLink fabric state expected of GPUs, also where the switches manage it (NVL72).
 
-    Of a cloud's machines only what GPUs say is believed: part of a board may have no fabric.
+    For a cloud's machines only the GPUs' own state counts: part of a board may have no fabric.
     """
     if node.gpu is None or node.machine is None or node.machine.nvlink is None:
         return "none"
@@ -230,8 +230,8 @@ FIRST_OF_CUDA_13 = 580
 def dcgm_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role dcgm; none without NVIDIA's GPUs or a known version.
 
-    DCGM's parts are those for the CUDA that the driver runs, whatever the toolkit's is. A driver
-    that the nodes come with in whichever version is asked there.
+    DCGM's packages are those for the driver's CUDA version, regardless of the toolkit's. For a
+    driver of the nodes' image in any version it is queried there.
     """
     version, driver = node.installs("dcgm"), node.version("driver")
     if not node.has_gpu_of("nvidia") or node.gpu is None or version is None:

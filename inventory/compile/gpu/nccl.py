@@ -52,11 +52,11 @@ def job_environment(node: NodeFacts) -> dict[str, str]:
 
 
 def _on_node(node: NodeFacts) -> dict[str, str]:
-    """Return what jobs are given where the nodes themselves know better what they have.
+    """Return the environment of jobs that the nodes themselves resolve.
 
-    `@rails` stands for the rails that the health check keeps, `@interface` for the interface of
-    the node's own address, which no BMC, bridge or rail is; what follows is for where those aren't
-    known. NCCL's sockets as transport may need several interfaces, and are left alone.
+    `@rails` is replaced by the rails that the health check has found, `@interface` by the interface
+    of the node's own address, which no BMC, bridge or rail is; what follows is for where those
+    aren't known. NCCL's sockets as transport may need several interfaces, and are left alone.
     """
     given = job_environment(node)
     if rdma_kind(node) is not None:

@@ -128,9 +128,9 @@ def registries_of(facts: KubernetesFacts, account: str) -> dict[str, RegistryLog
 def service_accounts(facts: KubernetesFacts) -> list[Object]:
     """Return the service account of each account's pods, and of gcluster's own jobs.
 
-    Its secrets are made by `up`, which reads the passwords. Under EKS the stack says who its pods
-    are; GKE and AKS read it here. It is there without either, so that what a spec drops goes and
-    the service account stays.
+    Its secrets are made by `up`, which reads the passwords. Under EKS the stack sets its pods'
+    identity; GKE and AKS read it here. It exists without either, so that what a spec drops is
+    removed and the service account stays.
     """
     return [
         new(
@@ -157,16 +157,16 @@ def _identity_notes(facts: KubernetesFacts, account: str) -> dict[str, str]:
 _UNSAID: dict[str, Json] = {
     "limits": [{"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "128Mi"}}]
 }
-"""What a container asks for that says nothing."""
+"""Default request of a container without one."""
 
 
 def isolation(facts: KubernetesFacts) -> list[Object]:
-    """Return what keeps accounts apart on the network, and their services inside the cluster.
+    """Return the objects that isolate accounts on the network and keep their services internal.
 
     Pods are reached from their own account and from gcluster's own jobs; nodes reach them always.
-    A port of every node, or a load balancer of the cloud's, is the operator's to give. A container
-    that says nothing of its processors and memory counts for a little of both: without that it
-    would count for nothing, in queues too.
+    Ports of nodes, and load balancers of the cloud, are created by the operator only. A container
+    without requests of processors and memory gets small ones: otherwise it would count for nothing,
+    in queues too.
     """
     own: Json = {"podSelector": {}}
     ours: Json = {
@@ -228,23 +228,22 @@ def _quota(account: str, name: str, hard: dict[str, str], qos: str | None = None
 
 
 SMOKE_PRIORITY = "gcluster-smoke"
-"""Class of gcluster's own AllReduce: above every QOS, so that none takes its nodes from it, and it
-takes nobody's."""
+"""Class of gcluster's own AllReduce: above every QOS, so that it is never preempted."""
 _SMOKE_VALUE = 1_000_001
 """One more than the largest priority that a QOS may have."""
 
 
 def qualities(facts: KubernetesFacts) -> Mapping[str, Qos]:
-    """Return the QOS by name, with the one of jobs that ask for none, which Slurm has as well."""
+    """Return the QOS by name, with the one of jobs that request none, which Slurm has as well."""
     return dict(sorted({NORMAL: Qos(), **facts.scheduler.qos}.items()))
 
 
 def priority_classes(facts: KubernetesFacts) -> list[Object]:
     """Return a PriorityClass for each QOS, in order of their names.
 
-    A QOS that preempts nobody waits (`Never`). Kubernetes asks for the priority alone: a QOS that
-    preempts at all preempts all of lower priority (GC590 says so). With Kueue that one preempts,
-    whole jobs: the scheduler would take pods out of their midst.
+    A QOS that preempts none waits (`Never`). Kubernetes only compares priorities: a QOS that
+    preempts at all preempts all of lower priority (GC590 reports it). With Kueue, Kueue preempts
+    whole jobs: the scheduler would evict single pods of them.
     """
     made = [
         new(
@@ -287,12 +286,12 @@ def workload_priority_classes(facts: KubernetesFacts) -> list[Object]:
 
 
 def allowed_qos(facts: KubernetesFacts, account: str) -> list[str]:
-    """Return what an account's jobs may ask for: the same as Slurm's database says."""
+    """Return the QOS that an account's jobs may request: the same as in Slurm's database."""
     found = facts.associations.get(account)
     return sorted(qualities(facts)) if found is None else sorted(found.qos)
 
 
 def default_qos(facts: KubernetesFacts, account: str) -> str:
-    """Return the QOS of an account's jobs that ask for none, as under Slurm."""
+    """Return the QOS of an account's jobs that request none, as under Slurm."""
     found = facts.associations.get(account)
     return NORMAL if found is None else found.default_qos

@@ -145,7 +145,7 @@ def _efa_values(facts: KubernetesFacts) -> dict[str, Json]:
 
 
 def _local_path_values(facts: KubernetesFacts) -> dict[str, Json]:
-    """Return where on nodes volumes are made; its class is written beside the others."""
+    """Return the nodes' folder of volumes; its class is written with the others."""
     return {
         "storageClass": {"create": False, "provisionerName": "rancher.io/local-path"},
         "nodePathMap": [
@@ -361,7 +361,7 @@ def cilium_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return Cilium's values: addresses from the nodes' pod networks, services by kube-proxy.
 
     `cni.exclusive: false` leaves Multus' configuration in place. kube-proxy stays: role kubernetes
-    sets it up, and Cilium beside it needs no address of the API server to start.
+    sets it up, and with it Cilium needs no address of the API server to start.
     """
     values: dict[str, Json] = {
         "ipam": {"mode": "kubernetes"},

@@ -1,9 +1,9 @@
-"""What keeps accounts' pods off the hosts: the profile of their namespaces, and rules beside it.
+"""Confinement of accounts' pods: the Pod Security profile of namespaces, and additional rules.
 
-Pod Security holds the profile (kubernetes.io/docs/concepts/security/pod-security-standards). One
+Pod Security enforces the profile (kubernetes.io/docs/concepts/security/pod-security-standards). One
 pod is outside of it: that of GPUDirect-TCPXO, whose receive daemon takes NET_ADMIN in the pod's own
-network. There a rule holds the same profile for all but the daemon, and holds the daemon to be
-exactly Google's; nobody looks into it.
+network. There a rule enforces the same profile for all but the daemon, and requires the daemon to
+be exactly Google's, without exec into it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def confinement(facts: KubernetesFacts) -> list[Object]:
 def _confined(
     what: str, resources: dict[str, list[str]], at: str, facts: KubernetesFacts
 ) -> Object:
-    """Pods wait for the scheduler, keep off the control plane, and have nothing of the host.
+    """Pods must use the scheduler, avoid the control plane, and use nothing of the host.
 
-    Of a job its template is asked: whoever makes it sees the answer, and not only its controller.
+    A job's template is checked: so its author sees the refusal, and not only its controller.
     """
     pod, notes = f"{at}.spec", f"{at}.?metadata.?annotations.orValue({{}})"
     daemons = with_daemon(facts)
@@ -115,9 +115,9 @@ def _confined(
 def _restricted(
     what: str, resources: dict[str, list[str]], at: str, facts: KubernetesFacts
 ) -> Object:
-    """Pods hold to the restricted profile, but for the receive daemon, which is exactly Google's.
+    """Pods meet the restricted profile, except for the receive daemon, which is exactly Google's.
 
-    Its folders of the node are read-only, and no other container sees those that are its alone.
+    Its folders of the node are read-only, and its private ones are mounted in no other container.
     """
     pod, daemons = f"{at}.spec", with_daemon(facts)
     folders = {one.name: one.at for one in google_folders(TCPXO)}
@@ -212,7 +212,7 @@ def _restricted(
 
 
 def _sessions() -> Object:
-    """Nobody runs a command in the daemon: it is root, and sees folders of the node."""
+    """No exec into the daemon: it is root, and mounts folders of the node."""
     held = validation(
         f"object.?container.orValue('') != {literal(DAEMON_NAME)}",
         literal(f"no session in {DAEMON_NAME}"),

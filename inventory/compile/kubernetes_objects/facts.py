@@ -45,7 +45,7 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {name: self.inventory.in_pool(name) for name in sorted(found)}
 
     def machine(self, pool: str) -> Machine:
-        """Return a compute pool's machine, with what the pool says of its own nodes."""
+        """Return a compute pool's machine, with the pool's own overrides."""
         return machine_of(self.spec, pool, self.catalog)
 
     def sharing(self, pool: str) -> GpuSharing:
@@ -84,7 +84,7 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def associations(self) -> Mapping[str, Association]:
-        """Account -> what Slurm's database would say of it: QOS and default, parents' included."""
+        """Account -> its record in Slurm's database: QOS and default, parents' included."""
         return desired_accounting(self.spec).accounts
 
     @cached_property
@@ -160,7 +160,7 @@ _AKS_SPOT = {
     "value": "spot",
     "effect": "NoSchedule",
 }
-"""What AKS taints nodes of spot pools with, whether one asks for it or not
+"""The taint that AKS sets on nodes of spot pools unconditionally
 (learn.microsoft.com/azure/aks/spot-node-pool, read 2026-11)."""
 
 
@@ -192,7 +192,7 @@ DEVICE_CLASSES = {"nvidia": "gpu.nvidia.com", "amd": "gpu.amd.com"}
 
 
 def gpu_resource(facts: KubernetesFacts, pool: str) -> str | None:
-    """Return the resource that a pool's GPUs are asked for by; None: it has no GPUs.
+    """Return the resource name of a pool's GPUs; None: it has no GPUs.
 
     MIG with one profile for all GPUs (strategy "single") and time slices keep the name.
     """
@@ -212,8 +212,8 @@ def units_per_gpu(facts: KubernetesFacts, pool: str) -> int:
 def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:
     """Return what all nodes of a pool have together: GPUs, CPUs, memory in MiB.
 
-    What the catalog doesn't know of a machine is left out. Of memory the share that jobs get under
-    Slurm counts: the rest is the system's.
+    What the catalog lacks of a machine is left out. Memory counts with the share that jobs get
+    under Slurm: the rest is the system's.
     """
     machine, nodes = facts.machine(pool), facts.most(pool)
     found: dict[str, int] = {}

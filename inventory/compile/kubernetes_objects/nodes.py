@@ -1,4 +1,4 @@
-"""Labels and taints of nodes: which pool and partitions they are of, and where they stand."""
+"""Labels and taints of nodes: their pool, partitions, and topology."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_PARTITION = f"{DOMAIN}/no-partition"
 
 
 STARTUP_TAINT = f"{DOMAIN}/startup"
-"""Taint of nodes whose device plugins haven't registered yet: Karpenter's word is startup taint."""
+"""Taint of nodes whose device plugins haven't registered yet: a startup taint, as in Karpenter."""
 AWAITED_DOMAIN = f"awaits.{DOMAIN}"
 """awaits.gcluster.local/RESOURCE on nodes that take no pod without RESOURCE; "_" for its "/"."""
 STARTUP_TOLERATION: dict[str, Json] = {
@@ -53,7 +53,7 @@ when the spec drops it. KEY has "_" for "/"."""
 
 
 def taint_label(key: str) -> str:
-    """Return the label that says that a taint is the spec's."""
+    """Return the label that marks a taint as the spec's."""
     return f"{TAINT_DOMAIN}/{label_value(key.replace('/', '_'))}"
 
 
@@ -79,7 +79,7 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
 
 
 def gpu_node_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
-    """Return the labels that tell NVIDIA's operator how a pool's GPUs are cut and shared."""
+    """Return the labels that configure MIG and sharing of a pool's GPUs in NVIDIA's operator."""
     if not facts.nodes[pool].has_gpu_of("nvidia"):
         return {}
     sharing, labels = facts.sharing(pool), {}
@@ -114,7 +114,7 @@ def _asked_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
 
 
 def place_labels(host: Host) -> dict[str, str]:
-    """Return where a host stands, as far as it is known."""
+    """Return a host's topology labels, as far as known."""
     where = {BLOCK: host.placement.block, RACK: host.placement.leaf}
     return {label: label_value(name) for label, name in where.items() if name}
 

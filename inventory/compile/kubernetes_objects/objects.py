@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain values, and the labels that say whose they are."""
+"""Kubernetes objects as plain values, and their ownership labels."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def new(
     annotations: dict[str, str] | None = None,
     **parts: Json,
 ) -> Object:
-    """Return an object with its metadata; `parts` are what stands beside them.
+    """Return an object with its metadata; `parts` are its other fields.
 
     Args:
         api_version: group and version.
         kind: as the API spells it.
         name: unique among its kind in its namespace.
         namespace: None where the kind has none.
-        labels: beside those of ownership, which `owned` adds.
+        labels: except those of ownership, which `owned` adds.
         annotations: none where empty.
         parts: spec, data, rules and so on; None: left out.
     """
@@ -62,7 +62,7 @@ def new(
 
 
 def owned(made: Object, cluster: str) -> Object:
-    """Return the object with the labels that say which cluster's gcluster made it."""
+    """Return the object with the labels of the owning cluster."""
     labels = made["metadata"].get("labels", {})
     marks = {CLUSTER_LABEL: cluster, MANAGED_BY: FIELD_MANAGER}
     metadata = made["metadata"] | {"labels": dict(sorted((labels | marks).items()))}
@@ -104,7 +104,7 @@ def documents(objects: Iterable[Json]) -> bytes:
 
 
 CelValue: TypeAlias = "str | int | Sequence[str] | Mapping[str, CelValue]"
-"""What a CEL expression may hold as it stands."""
+"""Characters of a CEL expression that need no escape."""
 
 
 def literal(value: CelValue) -> str:
@@ -172,14 +172,14 @@ def admission_policy(
     *,
     operations: list[str] | None = None,
 ) -> Object:
-    """Return a policy that refuses what its rules don't hold for.
+    """Return a policy that refuses what violates its rules.
 
     Args:
         name: its name.
         resources: the kinds it is about.
-        variables: name -> expression, in the order in which they may use each other.
+        variables: name -> expression, in order of use.
         held: its rules.
-        operations: CREATE and UPDATE where nothing is said.
+        operations: CREATE and UPDATE by default.
     """
     spec = {
         "failurePolicy": "Fail",

@@ -40,9 +40,9 @@ _LEVEL_NAMES = {BLOCK: "block", RACK: "leaf", HOST: "host"}
 def flavors(facts: KubernetesFacts) -> list[Object]:
     """Return the topologies, then a flavor for each compute pool.
 
-    Kueue lets nobody change a flavor with a topology: a pool whose nodes get to know their blocks
-    gets another topology, and its flavor is made again. Claimed GPUs have none: Kueue doesn't count
-    them when it chooses places (its documentation of Dynamic Resource Allocation; read 2026-11).
+    Kueue's flavors with a topology are immutable: a pool whose nodes' blocks become known gets
+    another topology, and its flavor is recreated. Claimed GPUs have none: Kueue doesn't count them
+    when it chooses places (its documentation of Dynamic Resource Allocation; read 2026-11).
     """
     if facts.scheduler.gpu.resource_claims:
         return [
@@ -147,7 +147,7 @@ PROVISIONING = "queued-provisioning"
 
 
 def queued_pools(facts: KubernetesFacts) -> dict[str, str]:
-    """Return pools whose nodes are asked for by a job at once -> the class of that request."""
+    """Return pools whose nodes a job requests all at once -> the class of that request."""
     asked = {p: provisioning_class(facts.scheduler, facts.spec.pools[p]) for p in facts.compute}
     return {pool: name for pool, name in asked.items() if name is not None}
 
@@ -155,10 +155,10 @@ def queued_pools(facts: KubernetesFacts) -> dict[str, str]:
 def provisioning(facts: KubernetesFacts) -> list[Object]:
     """Return the check by which a job waits until the cloud has all of its nodes.
 
-    Kueue asks by a ProvisioningRequest once the job has its quota, and lets it go when the nodes
-    are there; its pods then stay on those under GKE (kueue.sigs.k8s.io, admission check
-    controllers, provisioning; GKE, "flex-start with queued provisioning"; read 2026-11). EKS'
-    autoscaler books them for the job's pods for ten minutes.
+    Kueue creates a ProvisioningRequest once the job has its quota, and admits it when the nodes
+    exist; its pods then stay on those under GKE (kueue.sigs.k8s.io, admission check controllers,
+    provisioning; GKE, "flex-start with queued provisioning"; read 2026-11). EKS' autoscaler
+    reserves them for the job's pods for ten minutes.
     """
     pools = queued_pools(facts)
     if not pools:
@@ -267,8 +267,9 @@ _GATES_OF_CLAIMS = (
     "KueueDRAIntegrationExtendedResource",
     "KueueDRAIntegrationPartitionableDevices",
 )
-"""On by themselves from Kueue 0.19 on, and they want resource.k8s.io/v1: without it its manager
-ends at its start (kueue.sigs.k8s.io, concepts, Dynamic Resource Allocation; read 2026-11)."""
+"""Enabled by default from Kueue 0.19 on, and they require resource.k8s.io/v1: without it its
+manager exits at startup (kueue.sigs.k8s.io, concepts, Dynamic Resource Allocation; read
+2026-11)."""
 
 
 def kueue_values(facts: KubernetesFacts) -> dict[str, Json]:

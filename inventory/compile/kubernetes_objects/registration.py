@@ -1,9 +1,10 @@
-"""What nodes are registered with: labels, taints, and what they wait for before they take pods.
+"""Registration of nodes: labels, taints, and what must be ready before they take pods.
 
 A kubelet of ours registers its node with a startup taint and a label for each resource that its
-device plugins are to offer. A control plane takes the taint away when all of them are there
-(kubernetes-startup.py). Before that pods that ask for no device would fill the node, and GPUs that
-are to be cut would be given whole. Clouds that run the control plane set up their nodes themselves.
+device plugins are to offer. A control plane removes the taint when all of them exist
+(kubernetes-startup.py). Before that pods without devices would fill the node, and GPUs to be
+partitioned would be allocated whole. Clouds that run the control plane set up their nodes
+themselves.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _PAGES = "hugepages-"
 def nodes(facts: KubernetesFacts) -> dict[str, Json]:
     """Return host -> its labels and taints, for all hosts but the controllers.
 
-    Nobody applies Node objects, for who prunes one removes the node. The startup taint is not among
-    the taints: it stands for a while only.
+    Node objects aren't applied, since pruning one removes the node. The startup taint is not among
+    the taints: it is temporary.
     """
     made: dict[str, Json] = {}
     for pool in sorted(facts.spec.pools):

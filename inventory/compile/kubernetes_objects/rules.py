@@ -1,6 +1,6 @@
 """What the API server refuses in accounts' namespaces.
 
-Jobs with a QOS, queue, time or grace that nobody gave them; pods that would leave their account,
+Jobs with a QOS, queue, time or grace that they may not use; pods that would leave their account,
 for a node of their choice, the host, or an address of others.
 
 Rules are ValidatingAdmissionPolicies (CEL, stable since Kubernetes 1.30) over the accounts'
@@ -35,7 +35,7 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 END_RULE = "gcluster-end"
 """Name of the policy of a cluster whose end is announced."""
 DEFAULT_GRACE_S = 30
-"""What a pod has that says no terminationGracePeriodSeconds: Kubernetes' own default."""
+"""Default of a pod without terminationGracePeriodSeconds: Kubernetes' own."""
 
 _SERVICES = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
 _QUEUED = [
@@ -62,9 +62,9 @@ def rules(facts: KubernetesFacts) -> list[Object]:
 def end_rule(end: datetime) -> list[Object]:
     """Return the policy of a cluster that is to be removed, and its binding.
 
-    Jobs are taken that end before, and from then on nothing is: what Slurm's reservation does when
-    it looks for a job's nodes is asked when a job is made. It is no object of the spec: it carries
-    no cluster's label, so nobody prunes it.
+    Jobs that end before it are accepted, and from then on none: unlike Slurm's reservation, which
+    counts when a job is scheduled, it is checked when a job is created. It is no object of the
+    spec: it has no cluster's label, so it is never pruned.
 
     Args:
         end: when it is removed at the earliest, aware.
@@ -97,7 +97,7 @@ def time_limits(facts: KubernetesFacts) -> dict[str, dict[str, int]]:
 
 
 def _qos_of_pods(facts: KubernetesFacts) -> Object:
-    """Pods ask for a QOS that their account may have, and for no more grace than it gives."""
+    """Pods may use their account's QOS, and no more grace than it gives."""
     allowed = {account: allowed_qos(facts, account) for account in facts.accounts}
     grace = {n: math.ceil(q.grace.value) for n, q in qualities(facts).items() if q.grace}
     variables = {
@@ -137,9 +137,9 @@ _BRING_PARENTS = frozenset({"jobset.x-k8s.io", "kubeflow.org", "trainer.kubeflow
 
 
 def _parts(facts: KubernetesFacts) -> dict[str, str]:
-    """Return variables that tell a part of another job, and whether it is rightly called one.
+    """Return variables that identify a part of another job, and whether it really is one.
 
-    Only the controllers of those kinds make parts. For who claims to be one waits in no queue.
+    Only the controllers of those kinds may create parts, since parts wait in no queue.
     """
     addons = [facts.catalog.addons[name] for name in facts.named_addons]
     spaces = {one.namespace for one in addons if _BRING_PARENTS.intersection(one.kinds)}
@@ -226,7 +226,7 @@ def _time_of_jobs(facts: KubernetesFacts) -> Object | None:
 
 
 def _by_kind(jobset: str, mpijob: str, other: str) -> str:
-    """Return the expression for the kind of job that is asked about."""
+    """Return the expression for the kind of job of the request."""
     kind = "request.kind.kind"
     return f"{kind} == 'JobSet' ? {jobset} : {kind} == 'MPIJob' ? {mpijob} : {other}"
 
@@ -234,7 +234,7 @@ def _by_kind(jobset: str, mpijob: str, other: str) -> str:
 def _qos_of_job(facts: KubernetesFacts) -> str:
     """Return the expression of the QOS of a job's pods: each once, or more often.
 
-    A TrainJob's pods are its runtime's: what they ask for is only seen when they are made.
+    A TrainJob's pods are its runtime's: their QOS is only visible when they are created.
     """
     default = f"{_default_qos(facts)}[namespaceObject.metadata.name]"
     named = f".?priorityClassName.orValue({default})"
@@ -317,9 +317,9 @@ def _addresses() -> Object:
 def _defaults(facts: KubernetesFacts) -> list[Object]:
     """Return what fills in a job's QOS and its place; [] before the release that has such policies.
 
-    The QOS has to be said in the job: a pod that comes without has been given the cluster's default
-    by the time that policies see it. The place is that of Slurm: nodes of one leaf where they
-    suffice, else of one block.
+    The QOS has to be set in the job: a pod without one has the cluster's default by the time that
+    policies see it. The place is that of Slurm: nodes of one leaf where they suffice, else of one
+    block.
     """
     if not has(facts.release, MUTATING_POLICY_SINCE):
         return []

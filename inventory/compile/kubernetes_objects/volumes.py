@@ -51,7 +51,7 @@ _CLAIM_FOLDER = "${pvc.metadata.namespace}/${pvc.metadata.name}"
 MOUNT = f"{DOMAIN}/mount"
 """Annotation of a claim: where nodes and Slurm's jobs see the same data."""
 _UNSAID = "1Ti"
-"""A volume must say a size and nothing holds a shared one to it: this where the spec gives none."""
+"""A volume needs a size, which is not enforced on a shared one: the default."""
 ADDONS = {
     "fsx.csi.aws.com": "aws-fsx-csi-driver",
     "azurelustre.csi.azure.com": "azurelustre-csi-driver",
@@ -178,8 +178,9 @@ def lustre_driver(facts: KubernetesFacts, storage: LustreStorage) -> str | None:
 def _is_gkes(driver: str | None) -> bool:
     """Whether Google supports a driver as a part of GKE alone.
 
-    Both want GKE's node images; neither is published as a chart or one manifest (docs/installation
-    of GoogleCloudPlatform/lustre-csi-driver and README of gcs-fuse-csi-driver; read 2026-11).
+    Both require GKE's node images; neither is published as a chart or one manifest
+    (docs/installation of GoogleCloudPlatform/lustre-csi-driver and README of gcs-fuse-csi-driver;
+    read 2026-11).
     """
     return driver is not None and driver.endswith(".gke.io")
 
@@ -262,8 +263,8 @@ def _bucket(facts: KubernetesFacts, name: str, storage: ObjectStorage, account: 
         options += [f"prefix {path}/"] if path else []
         options += [] if storage.read_only else ["allow-delete"]
     elif scheme == "gs":
-        # The driver takes what stands before the colon as the bucket (ParseVolumeID): a pod with
-        # two volumes of one handle never starts. Folders that no object marks are seen too.
+        # The driver takes the part before the colon as the bucket (ParseVolumeID): a pod with two
+        # volumes of one handle never starts. Folders without a marker object are shown too.
         handle = f"{bucket}:{name}-{account}"
         options += ["implicit-dirs", *([f"only-dir={path}"] if path else [])]
     else:
@@ -376,8 +377,8 @@ def _new_file_systems(
 ) -> tuple[str, dict[str, str]] | None:
     """Return driver and parameters that make file systems like one of the spec; None: it can't.
 
-    Only what the spec says itself is known before anything is made: on AWS a subnet that exists, on
-    Google Cloud a network (without it the driver takes the one called default).
+    Only the spec's own values are known before anything is created: on AWS an existing subnet, on
+    Google Cloud a network (without it the driver uses the one called default).
     """
     driver, site = lustre_driver(facts, storage), facts.spec.sites.get(storage.site or "")
     if driver is None or not isinstance(site, CloudSite) or storage.throughput is None:

@@ -128,7 +128,7 @@ def _endpoint(
 
 
 def _is_private(address: str) -> bool:
-    """Say whether an address is none of the internet's; names are looked up by nobody here."""
+    """Return whether an address is not on the internet; names are not resolved here."""
     try:
         return not ip_address(address).is_global
     except ValueError:
@@ -139,8 +139,8 @@ def _is_private(address: str) -> bool:
 def site_routes_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role site_routes; none where no link joins the pool's site.
 
-    What must answer are controllers and logins of the other sites: a node's variables hold no
-    list of compute nodes. Links that exist already are asked first of all (preflight).
+    Checked are controllers and logins of the other sites: a node's variables hold no list of
+    compute nodes. Existing links are checked first of all (preflight).
     """
     spec, site = node.spec, node.pool.site
     routes_out = link_routes(spec, site) if spec.links else ()

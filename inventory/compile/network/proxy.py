@@ -10,7 +10,7 @@ from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
 
 _NEAR = ("localhost", "127.0.0.1", "::1", "169.254.169.254", "metadata.google.internal")
-"""The node itself, and the clouds' services that tell a machine about itself."""
+"""The node itself, and the clouds' metadata services."""
 _PODS = (".svc", ".cluster.local")
 
 
@@ -24,7 +24,7 @@ def exceptions(node: NodeFacts, proxy: Proxy) -> list[str]:
     """Return what a pool's nodes reach without their proxy, each once.
 
     Those are the networks of all sites, controllers and logins, the pods' and services' networks,
-    and what the spec says.
+    and the spec's own entries.
     """
     scheduler = node.spec.scheduler
     known = [*_NEAR, *networks_of_sites(node.spec, node.spec.sites)]

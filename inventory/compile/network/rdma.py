@@ -17,7 +17,7 @@ Drivers: TypeAlias = Literal["doca", "inbox", "image"]
 
 
 def rdma_kind(node: NodeFacts) -> RdmaKind | None:
-    """Return what the adapters of a pool's machines speak; None: nothing of these roles."""
+    """Return the link layer of a pool's adapters; None: nothing for these roles."""
     fabric = node.fabric
     if not node.is_machine or fabric is None or fabric.plugin != "ofed":
         return None
@@ -42,11 +42,11 @@ def drivers_of(node: NodeFacts) -> Drivers:
 
 
 def rail_devices(node: NodeFacts) -> list[str]:
-    """Return the RDMA devices of the rails in their order; none where nodes are to find them.
+    """Return the RDMA devices of the rails in order; none where nodes must detect them.
 
-    What the spec says, else what the machine type's maker says. The distribution's drivers name
-    devices after their place (rdma-core's 60-rdma-persistent-naming.rules), so that there only the
-    node knows them.
+    From the spec, else from the machine type's vendor. The distribution's drivers name devices
+    after their place (rdma-core's 60-rdma-persistent-naming.rules), so that there only the node has
+    them.
     """
     kind = rdma_kind(node)
     named = node.pool.rdma.devices
@@ -120,7 +120,7 @@ _DATAGRAM_MTU = 4092
 def infiniband_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role infiniband: on machines whose fabric class is InfiniBand.
 
-    A cloud's subnet manager and partitions are its own: only what the nodes see is asked there.
+    A cloud's subnet manager and partitions are its own: only what the nodes see is checked there.
     """
     if rdma_kind(node) != "infiniband":
         return []
@@ -172,7 +172,7 @@ HPCX = "/opt/hpcx"
 
 @role_compiler("hpcx", removed=True, after=("infiniband",))
 def hpcx_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role hpcx: where the spec asks for SHARP."""
+    """Return the steps of role hpcx: where the spec has SHARP."""
     sharp = node.pool.rdma.sharp
     if sharp is None or rdma_kind(node) != "infiniband":
         return []
@@ -195,7 +195,7 @@ def hpcx_steps(node: NodeFacts) -> list[Step]:
 
 
 def sharp_environment(node: NodeFacts) -> dict[str, str]:
-    """Return what NCCL needs to reduce in the switches: its plugin of HPC-X, and the word."""
+    """Return what NCCL needs to reduce in the switches: HPC-X's plugin, and the setting."""
     if node.pool.rdma.sharp is None:
         return {}
     libraries = f"{HPCX}/nccl_rdma_sharp_plugin/lib:{HPCX}/sharp/lib"
@@ -207,7 +207,7 @@ def roce_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role roce: on machines whose fabric class is RoCE.
 
     A cloud sets its adapters itself (OCI: its cluster network plugin), so that there only links and
-    GIDs are looked at.
+    GIDs are checked.
     """
     if rdma_kind(node) != "roce":
         return []

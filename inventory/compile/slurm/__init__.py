@@ -1,1 +1,1 @@
-"""Slurm: its daemons, and what slurm.conf says of nodes, queue and accounts (pure)."""
+"""Slurm: its daemons, and slurm.conf's content on nodes, queue and accounts (pure)."""

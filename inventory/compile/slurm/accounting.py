@@ -1,4 +1,4 @@
-"""Accounting: role slurmdbd with its database, and what slurm.conf says of them."""
+"""Accounting: role slurmdbd with its database, and slurm.conf's settings for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARIADB_PORT = 3306
 DATABASE_SECRET = "slurmdbd"  # noqa: S105  # the secret's name
 """Name of the secret that holds the database password which gcluster makes."""
 ENFORCED = ("associations", "limits", "qos")
-"""A job needs an account, holds to its limits and asks for an allowed QOS."""
+"""A job needs an account, is subject to its limits and may only request an allowed QOS."""
 
 
 def accounting_hosts(spec: ClusterSpec, hosts: Iterable[Host]) -> tuple[Host, ...]:
@@ -130,7 +130,7 @@ def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, J
 
 
 SIMULATED_BUFFER_POOL_MIB = 128
-"""Of a database beside simulated nodes, which share one machine: MariaDB's own default."""
+"""Default for a database with simulated nodes on one machine: MariaDB's own."""
 
 _PREFLIGHT = (
     "slurmdbd_hosts",
@@ -171,7 +171,7 @@ def slurmdbd_steps(node: NodeFacts) -> list[Step]:
 def _step(
     phase: Phase, variables: dict[str, Json], *, secrets: dict[str, str] | None = None
 ) -> Step:
-    """Return a step; slurmctld keeps what slurmdbd misses and tells it afterwards."""
+    """Return a step; slurmctld buffers records while slurmdbd is down."""
     return Step(
         stage=Stage.SCHEDULER,
         role="slurmdbd",

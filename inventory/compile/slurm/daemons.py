@@ -68,15 +68,15 @@ def slurm_cluster_variables(
     run_accounting: Sequence[Host] = (),
     elastic: bool = False,
 ) -> dict[str, Json]:
-    """Return what controllers know of the whole cluster.
+    """Return the controllers' variables of the whole cluster.
 
     Args:
         spec: the cluster.
         compute: compute pool -> its hosts.
-        catalog: where the pools' machines are described.
+        catalog: has the pools' machines.
         controllers: the pools whose Slurm reads it.
-        run_accounting: the hosts that run slurmdbd; without them no account or QOS is looked at.
-        elastic: whether somebody makes the nodes that elastic pools may have.
+        run_accounting: the hosts that run slurmdbd; without them no account or QOS is checked.
+        elastic: whether elastic pools' nodes are created on demand.
     """
     simulated = are_doubles(spec, catalog)
     reserved = reserved_memory_mib(spec)
@@ -153,7 +153,7 @@ def slurm_steps(node: NodeFacts) -> list[Step]:
 def _controller_variables(
     spec: ClusterSpec, catalog: Catalog, cluster: ClusterFacts
 ) -> dict[str, Json]:
-    """Return what controllers know of the whole cluster, and what is run around its jobs."""
+    """Return the controllers' variables of the whole cluster, and what is run around its jobs."""
     pools = cluster.nodes
     compute = {n: hosts for n, hosts in cluster.by_pool.items() if pools[n].pool.is_compute}
     variables = slurm_cluster_variables(
@@ -251,8 +251,8 @@ def _partitions(
 ) -> list[Json]:
     """Return the partitions by name; without any in the spec, one of all compute pools.
 
-    What a job gets that says nothing of memory or CPUs is its share: without a share Slurm gives
-    it all memory of a node, and no second job fits there. The smallest share of the pools holds.
+    A job without memory or CPUs in its request gets its share: otherwise Slurm gives it all memory
+    of a node, and no second job fits there. The smallest share of the pools counts.
     """
     written = written_partitions(spec)
     only = len(written) == 1

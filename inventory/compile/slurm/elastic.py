@@ -11,16 +11,16 @@ from .scheduling import written_partitions
 PROGRAMS = "/usr/local/libexec/gcluster"
 """Where the programs are that slurmctld calls with a host range."""
 SPOOL = "/var/spool/gcluster/burst"
-"""Where those programs leave their requests, as roles/slurm/vars/main.yml says it."""
+"""Where those programs write their requests, as in roles/slurm/vars/main.yml."""
 GONE_S = 300
 """SuspendTimeout: how long giving a node back may take before its name can be used again."""
 
 
 def placeholders(spec: ClusterSpec) -> list[Host]:
-    """Return hosts that stand for machines that may come: each pool is a block and a leaf.
+    """Return placeholder hosts for elastic machines: each pool is a block and a leaf.
 
-    Slurm's topology names every node, also those that aren't there; who comes from one placement of
-    a cloud stands together, unless the spec says how many stand in a block.
+    Slurm's topology names every node, also those that don't exist; machines of one placement of a
+    cloud are together, unless the spec sets the size of a block.
     """
     return [
         Host(
@@ -40,11 +40,11 @@ def placeholders(spec: ClusterSpec) -> list[Host]:
 
 
 def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -> dict[str, Json]:
-    """Return what slurm.conf says of nodes that come and go; {} where there are none.
+    """Return slurm.conf's settings for elastic nodes; {} where there are none.
 
     Args:
         spec: the cluster.
-        compute: compute pool -> its hosts that are always there: they are never powered down.
+        compute: compute pool -> its fixed hosts, which are never powered down.
     """
     slurm = spec.scheduler
     if not isinstance(slurm, SlurmScheduler) or not elastic_nodes(spec):
@@ -70,13 +70,13 @@ def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -
 
 
 def cloud_node_lines(spec: ClusterSpec, alike: dict[str, dict[str, Json]]) -> list[Json]:
-    """Return the node lines of the machines that may come; their addresses are their names.
+    """Return the node lines of elastic machines; their addresses are their names.
 
-    Whoever makes one tells Slurm its address (`scontrol update NodeName=... NodeAddr=...`).
+    The burst agent sets the address of a created one (`scontrol update NodeName=... NodeAddr=...`).
 
     Args:
         spec: the cluster.
-        alike: pool -> what all lines of its nodes say, without names and addresses.
+        alike: pool -> the common fields of its nodes' lines, without names and addresses.
     """
     lines: list[Json] = []
     for pool, names in sorted(elastic_nodes(spec).items()):

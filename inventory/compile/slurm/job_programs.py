@@ -20,7 +20,7 @@ HOOK_PROGRAMS: dict[str, Json] = {
 """What it runs where the spec has prologs or epilogs of its own, gcluster's among them; role hooks
 puts them there."""
 PROLOG_S = 300
-"""Seconds that a prolog may take which stages nothing, as roles/slurm/defaults/main.yml says it."""
+"""Seconds for a prolog that stages nothing, as in roles/slurm/defaults/main.yml."""
 _LONGEST_S = 65_533
 """Most that Slurm counts to there: 16 bits, whose last two values mean something else."""
 
@@ -34,7 +34,7 @@ def job_programs(spec: ClusterSpec, *, on_machines: bool) -> dict[str, Json]:
     """Return what slurmd runs around jobs, and how long it may take before them.
 
     A job may need all that its nodes can stage, one after the other. Containers have nothing that
-    gcluster's own programs look at, and no cgroups, in which Slurm could contain a job.
+    gcluster's own programs check, and no cgroups to contain a job.
     """
     hooks = HOOK_PROGRAMS if has_job_hooks(spec) else {}
     if not on_machines:

@@ -1,4 +1,4 @@
-"""What slurm.conf says of nodes: processors, memory, and GPUs with their cores and links."""
+"""slurm.conf's node lines: processors, memory, and GPUs with their cores and links."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ counts by CUDA's what it has hidden by its own."""
 
 
 def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
-    """Return the machine type of a pool, with what the pool says of its own nodes."""
+    """Return the machine type of a pool, with the pool's own overrides."""
     pool_spec = spec.pools[pool]
     if pool_spec.machine is None:
         raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
@@ -57,7 +57,7 @@ def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
 def _cores_alone(cpu: Cpu) -> Cpu:
     """Return processors of which one thread of each core works.
 
-    Where a cloud says vCPUs alone, two of them are a core unless it says otherwise.
+    Where a cloud only gives vCPUs, two of them are a core unless it states otherwise.
     """
     unsaid = SMT_THREADS if cpu.vcpus and cpu.architecture == "x86_64" else 1
     threads = cpu.threads_per_core or unsaid
@@ -75,10 +75,10 @@ def node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:
 
 
 def node_shape(machine: Machine, name: str, pool: Pool, reserved_mib: int) -> dict[str, Json]:
-    """Return what all node lines of a pool say.
+    """Return the common fields of a pool's node lines.
 
-    What the catalog doesn't know of a machine is 0 and left out of slurm.conf. The first feature is
-    the pool: prologs and folders of jobs are found by it.
+    What the catalog lacks of a machine is 0 and left out of slurm.conf. The first feature is the
+    pool: prologs and folders of jobs are found by it.
     """
     cpu = machine.cpu
     alike: dict[str, Json] = {
@@ -112,11 +112,11 @@ def gpu_files(vendor: str, count: int, skip: int = 0) -> str:
 
 
 def gpu_devices(machine: Machine) -> list[Json]:
-    """Return the lines of gres.conf for a machine's GPUs; [] where all of them are alike.
+    """Return the lines of gres.conf for a machine's GPUs; [] where all of them are equal.
 
-    A line has `files`, the `cores` beside them (as a range of Slurm's own numbers, socket by
-    socket) and `links`, the NVLinks to each GPU of the node, -1 at its own place. GPUs with links
-    have a line each: they differ in that place.
+    A line has `files`, the `cores` near them (as a range of Slurm's own numbers, socket by socket)
+    and `links`, the NVLinks to each GPU of the node, -1 at its own place. GPUs with links have a
+    line each: they differ in that place.
     """
     gpu, cpu = machine.gpu, machine.cpu
     if gpu is None:
@@ -149,14 +149,14 @@ def _runs(sockets: list[int], *, one_by_one: bool) -> Iterator[tuple[int, int]]:
 
 
 def mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
-    """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
+    """Return a CPU's share of the memory that jobs may use; 0: not in the catalog."""
     if not machine.cpu.threads:
         return 0
     return memory_mib(machine, reserved_mib) // machine.cpu.threads
 
 
 def cpus_per_gpu(machine: Machine) -> int:
-    """Return a GPU's share of the CPUs; 0: no GPU, or the catalog doesn't say."""
+    """Return a GPU's share of the CPUs; 0: no GPU, or not in the catalog."""
     return machine.cpu.threads // machine.gpu.count if machine.gpu else 0
 
 

@@ -15,7 +15,7 @@ from ...accounting.desired import whole_minutes
 from ..steps import Json
 
 SCHEDULER_PARAMETERS = "SchedulerParameters"
-"""The one setting of slurm.conf whose words are put together from ours and the spec's."""
+"""The one setting of slurm.conf whose value is merged from ours and the spec's."""
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
 
@@ -49,7 +49,7 @@ def spill_partitions(spec: ClusterSpec) -> dict[str, str]:
 
 
 def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]:
-    """Return what the spec says of priorities and job rules; nothing where it says nothing."""
+    """Return the spec's priorities and job rules; nothing where it has none."""
     slurm = spec.scheduler
     if not isinstance(slurm, SlurmScheduler):
         return {}
@@ -118,10 +118,10 @@ def partition_limits(partition: Partition) -> dict[str, Json]:
 
 
 def default_memory(spec: ClusterSpec, partition: Partition, share_mib: int) -> dict[str, Json]:
-    """Return the memory of jobs that ask for none: as written, else a CPU's share.
+    """Return the default memory of jobs: as in the spec, else a CPU's share.
 
     Slurm takes one of the three (slurm.conf(5): "mutually exclusive"). One that is set for all
-    partitions would be hidden by a partition's own, so that says nothing then.
+    partitions would be hidden by a partition's own, so it is left out then.
     """
     written = {
         "mem_per_cpu_mib": partition.memory_per_cpu,
@@ -181,8 +181,8 @@ _RESOLUTION_S = ((1_440, 60), (10_080, 300), (LONGEST_WINDOW_MIN, 600))
 """Longest window in minutes -> bf_resolution. slurm.conf(5): who raises the one raises the other
 too; 60 is Slurm's own, 600 that of SchedMD's high_throughput.html."""
 SWITCH_WAIT_S = 86_400
-"""max_switch_wait: how long a job may ask to wait for nodes below few switches. Slurm's own 300 s
-cut every longer wait that a user asks for (--switches=1@6:00:00)."""
+"""max_switch_wait: the longest wait for nodes below few switches that a job may request. Slurm's
+own 300 s cut every longer wait that a user requests (--switches=1@6:00:00)."""
 
 
 def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
@@ -194,9 +194,9 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
 
     Args:
         spec: the cluster.
-        has_topology: whether Slurm is told of switches or blocks.
+        has_topology: whether Slurm gets switches or blocks.
 
-    Words of the spec's `settings` come after ours and replace those of the same name.
+    Entries of the spec's `settings` come after ours and replace those of the same name.
     """
     limits = [
         LONGEST_WINDOW_MIN if one.max_time is None else one.max_time.value / 60

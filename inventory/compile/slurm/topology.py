@@ -1,4 +1,4 @@
-"""Where nodes stand in the network, from what providers and the spec say, as Slurm takes it."""
+"""Network topology of nodes from providers and the spec, in Slurm's form."""
 
 from __future__ import annotations
 
@@ -46,15 +46,17 @@ def slurm_topology(
     catalog: Catalog,
     controllers: Sequence[NodeFacts] = (),
 ) -> Json:
-    """Return where nodes stand as role slurm takes it.
+    """Return the topology of nodes in role slurm's form.
 
-    `format` is "yaml" for a Slurm that reads topology.yaml, which goes before topology.conf there.
+    `format` is "yaml" for a Slurm that reads topology.yaml, which has precedence over topology.conf
+    there.
 
     Args:
         spec: the cluster.
         hosts: those that run jobs, by pool in the order of their names.
-        catalog: tells which machines stand in one placement of their cloud.
-        controllers: whose Slurm reads it; without any nothing speaks against blocks.
+        catalog: has which machines are in one placement of their cloud.
+        controllers: whose Slurm
+        reads it; without any blocks are allowed.
     """
     slurm = spec.scheduler
     wanted = slurm.topology if isinstance(slurm, SlurmScheduler) else Asked()
@@ -104,7 +106,7 @@ def _all_names(name: str, pool: Pool) -> list[str]:
 
 
 def in_placements(spec: ClusterSpec, hosts: Sequence[Host], catalog: Catalog) -> list[Host]:
-    """Return the hosts, those of a cloud that tells nothing in one block for each placement.
+    """Return the hosts, with one block per placement where a cloud returns no topology.
 
     That is a placement group, a capacity block, or a compact placement: each pool has its own.
     """
@@ -114,7 +116,7 @@ def in_placements(spec: ClusterSpec, hosts: Sequence[Host], catalog: Catalog) ->
 
 
 def _is_placed(spec: ClusterSpec, host: Host, catalog: Catalog) -> bool:
-    """Whether a host stands in a placement of its pool's own."""
+    """Whether a host is in a placement of its pool's own."""
     pool = spec.pools[host.pool]
     machine = None if pool.machine is None else catalog.machines[pool.machine]
     together = machine is not None and machine.placement is not None

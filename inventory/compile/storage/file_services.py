@@ -41,7 +41,7 @@ def _openzfs(storage: FileService) -> list[str]:
 
 
 def _filestore(storage: FileService) -> list[str]:
-    """Return the version that an instance was made with; of one that exists the spec says it."""
+    """Return the version that an instance was created with; for an existing one the spec has it."""
     later = isinstance(storage, FilestoreStorage) and storage.protocol == "nfs-v4.1"
     return ["vers=4.1"] if later else ["vers=3"]
 
@@ -53,7 +53,7 @@ def _azure_files(storage: FileService) -> list[str]:
 
 
 def _oci(storage: FileService) -> list[str]:
-    """Return the one version of File Storage; exports of ours want a privileged port.
+    """Return the one version of File Storage; exports of ours require a privileged port.
 
     docs.oracle.com/iaas/Content/File/Tasks/mountingunixstyleos.htm, read 2026-11.
     """
@@ -71,13 +71,13 @@ _OPTIONS: Mapping[type[FileService], Callable[[FileService], list[str]]] = {
 
 
 def vendor_options(storage: FileService) -> list[str]:
-    """Return a vendor's options, but those of which the spec says something else."""
+    """Return a vendor's options, except those that the spec overrides."""
     said = {_key(option) for option in storage.options}
     return [each for each in _OPTIONS[type(storage)](storage) if _key(each) not in said]
 
 
 def _key(option: str) -> str:
-    """Return what an option is about: `nfsvers=4` and `vers=4.1` are about one thing."""
+    """Return the subject of an option: `nfsvers=4` and `vers=4.1` have the same."""
     word = option.partition("=")[0]
     return {"nfsvers": "vers", "resvport": "noresvport"}.get(word, word)
 
@@ -86,9 +86,9 @@ def connections(storage: FileService) -> int:
     """Return the TCP connections of a mount (nconnect).
 
     EFS' mount helper and OCI take one; FSx for OpenZFS' console shows 16; Microsoft recommends 4
-    ("Improve performance for NFS Azure file shares"); Filestore wants 2, or 7 from 10
-    TiB on, and one on the basic tiers ("Mounting file shares on Compute Engine clients", read
-    2026-11). Of an instance that exists the size isn't known: 2.
+    ("Improve performance for NFS Azure file shares"); Filestore recommends 2, or 7 from 10 TiB on,
+    and one on the basic tiers ("Mounting file shares on Compute Engine clients", read 2026-11). The
+    size of an existing instance isn't known: 2.
     """
     if isinstance(storage, OpenZfsStorage):
         return 16

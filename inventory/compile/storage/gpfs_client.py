@@ -29,7 +29,7 @@ def gpfs_sources(node: NodeFacts) -> tuple[str, ...]:
 def gpfs_client_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gpfs_client; none where a pool mounts no GPFS.
 
-    A node is in one GPFS cluster at most, so the first storage in the order of mounts says which;
+    A node is in one GPFS cluster at most, so the first storage in the order of mounts decides;
     others of the same cluster are mounted as well.
     """
     found = [node.spec.storage[name] for name in node.storage.mounts]

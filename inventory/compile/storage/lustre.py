@@ -104,7 +104,7 @@ def lustre_device(node: NodeFacts, name: str) -> str:
 
 
 def lustre_fsname(name: str, storage: LustreStorage) -> str:
-    """Return a file system's name: as the spec says, else from the storage's, at most 8 letters."""
+    """Return a file system's name: from the spec, else from the storage's, at most 8 letters."""
     return storage.fsname or re.sub("[^A-Za-z0-9_]", "", name)[:8]
 
 
@@ -183,8 +183,8 @@ def _routes(node: NodeFacts) -> list[Json]:
 def lustre_server_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role lustre_server; a pool serves at most one file system.
 
-    Every server knows all of them in their order, by which targets are numbered: hosts are added at
-    the end. Formatting needs the spec's word, `format: true` under `servers`.
+    Every server has the list of all of them in order, by which targets are numbered: hosts are
+    added at the end. Formatting requires `format: true` under `servers`.
     """
     served = lustre_served(node)
     if not node.is_machine or not served:

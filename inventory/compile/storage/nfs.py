@@ -99,7 +99,7 @@ def _of_service(node: NodeFacts, name: str, storage: FileService) -> dict[str, J
 
 
 def _export(node: NodeFacts, name: str) -> dict[str, Json]:
-    """Return an export; without any network said, every node of the sites may mount it."""
+    """Return an export; by default every node of the sites may mount it."""
     storage = _nfs(node, name)
     of_sites = networks_of_sites(node.spec, node.spec.sites)
     servers = node.storage.servers.get(name, ())

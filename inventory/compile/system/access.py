@@ -31,8 +31,8 @@ _HOMES = "/home"
 def sssd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role sssd; none where the spec lists its users.
 
-    Every node has it: Slurm asks controllers and nodes alike who a user is. It comes before the
-    scheduler, and after accounts of the spec's own are gone.
+    Every node has it: Slurm resolves users on controllers and nodes alike. It comes before the
+    scheduler, and after the removal of the spec's own accounts.
     """
     users = node.spec.users
     if not isinstance(users, DirectoryUsers):
@@ -71,7 +71,7 @@ def _homes_are_served(node: NodeFacts) -> bool:
 def _sssd_step(
     phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None
 ) -> Step:
-    """Return a step; jobs that run know their user's number already."""
+    """Return a step; running jobs have resolved their user already."""
     return Step(
         stage=Stage.BASE,
         role="sssd",
@@ -83,7 +83,9 @@ def _sssd_step(
 
 
 _UNPRIVILEGED = "1024-65535"
-"""srun, MPI and NCCL listen where the kernel says; Slurm's own 6817 to 6819 are among them."""
+"""srun, MPI and NCCL listen on the kernel's ephemeral ports; Slurm's own 6817 to 6819 are among
+them.
+"""
 _SERVERS = ["111", "988", _UNPRIVILEGED]
 """What storage servers call back to: rpcbind, LNet's acceptor (988), NFS callbacks."""
 _ALL = "1-65535"
@@ -91,7 +93,7 @@ _ALL = "1-65535"
 
 @role_compiler("hardening", after=("pam_slurm_adopt",))
 def hardening_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role hardening; none where the spec doesn't ask for it.
+    """Return the steps of role hardening; none where the spec doesn't have it.
 
     It comes last: what it closes has worked by then.
     """
@@ -142,7 +144,7 @@ def _tunnel_ends(node: NodeFacts) -> list[str]:
 
 
 def _sorted(ports: list[str]) -> list[str]:
-    """Return ports without those that a range beside them holds: nftables refuses overlaps."""
+    """Return ports without those inside a range: nftables refuses overlaps."""
     ranges = [port for port in ports if "-" in port]
     single = {port for port in ports if "-" not in port}
     inside = {
@@ -184,9 +186,9 @@ def _hardening_step(phase: Phase, variables: dict[str, Json]) -> Step:
 def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role pam_slurm_adopt: for compute machines under Slurm.
 
-    Containers have no cgroups that a login could be put into; where a site makes some, Slurm takes
-    all nodes for such. A controller that computes is where people log in, so it takes everybody.
-    It comes last, when Slurm runs and what it asks for is there.
+    Containers have no cgroups for a login; a site with some of them counts as all containers. A
+    controller that computes is also a login node, so it admits all users. It comes last, when Slurm
+    runs and its requirements exist.
     """
     slurm = node.spec.scheduler
     made_here = any(site.is_made_here for site in node.spec.sites.values())
@@ -207,7 +209,7 @@ def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
 
 
 def _exempt(spec: ClusterSpec) -> dict[str, Json]:
-    """Return who needs no job: administrators. root and gcluster's own login the role knows."""
+    """Return who needs no job: administrators. The role adds root and gcluster's own login."""
     users = [user.name for user in spec.local_users if user.sudo]
     groups = list(spec.users.admin_groups) if isinstance(spec.users, DirectoryUsers) else []
     variables = {"pam_slurm_adopt_users": users, "pam_slurm_adopt_groups": groups}

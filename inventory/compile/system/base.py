@@ -14,7 +14,7 @@ from ..steps import Json, Phase, Stage, Step
 def base_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role base.
 
-    Every node finds controllers and logins by name, never the compute nodes: the scheduler tells
+    Every node resolves controllers and logins by name, never the compute nodes: the scheduler has
     their addresses, and a new one must not change the others. Who may log in depends on the pool's
     role.
     """
@@ -53,7 +53,7 @@ def _user(user: User) -> Json:
 
 GPU_BOOT_PARAMETERS = ("iommu=pt",)
 """GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on
-IOMMUs) and AMD (MI300X system optimisation) both ask for it. Read 2026-11."""
+IOMMUs) and AMD (MI300X system optimisation) both require it. Read 2026-11."""
 
 AMD_BOOT_PARAMETERS = ("pci=realloc=off", "numa_balancing=disable")
 """AMD's system optimisation guide for MI300X: the GPUs' large BARs stay where the firmware put
@@ -62,7 +62,7 @@ them, and pages don't wander between processors under RCCL. Read 2026-11."""
 
 @role_compiler("kernel", components=("kernel",), after=("sssd",))
 def kernel_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role kernel: on machines with GPUs or Lustre, and where a kernel is said.
+    """Return the steps of role kernel: for GPUs, Lustre, or a kernel in the spec.
 
     Without a version the kernel that runs is held: modules are built for it.
     """
@@ -102,9 +102,9 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
 
 @role_compiler("tuning", after=("roce", "gib"))
 def tuning_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role tuning: on machines with GPUs of one's own, and where it is asked.
+    """Return the steps of role tuning: on own machines with GPUs, and where the spec enables it.
 
-    After the fabric's drivers, whose adapters forget their registers when these are loaded again.
+    After the fabric's drivers, whose adapters lose their registers on a reload.
     """
     asked = node.pool.tuning
     own = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
@@ -138,7 +138,7 @@ def _tuned(asked: str, *, own: bool) -> bool:
 def firmware_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role firmware; none for nodes that have no firmware of their own.
 
-    The phase update is there only where the spec says `firmware.update`, and drains the node first.
+    The phase update exists only where the spec has `firmware.update`, and drains the node first.
     """
     if not node.is_machine:
         return []

@@ -10,7 +10,7 @@ from .watched import monitoring_of, monitoring_step
 GPU_EXPORTER_PORT = 9400
 """dcgm-exporter's own default."""
 _POWER_W = 700
-"""Of a simulated GPU of which the catalog says no limit: an H100's."""
+"""Default for a simulated GPU without a limit in the catalog: an H100's."""
 EXPORTER_VERSIONS = {
     "4.2.3": "4.1.3",
     "4.5.1": "4.8.0",
@@ -50,7 +50,7 @@ def _sources(node: NodeFacts) -> tuple[str, ...]:
     "dcgm_exporter", removed=True, sources=_NVIDIA, chosen=_sources, after=("node_exporter",)
 )
 def dcgm_exporter_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role dcgm_exporter: where NVIDIA's GPUs are, or stand for them."""
+    """Return the steps of role dcgm_exporter: where NVIDIA's GPUs are, real or simulated."""
     version = gpu_exporter(node)
     if version is None or node.machine is None or node.machine.gpu is None:
         return []

@@ -1,9 +1,9 @@
-"""The roles node_exporter, slurm_exporter, alertmanager and prometheus: what watches a cluster.
+"""The roles node_exporter, slurm_exporter, alertmanager and prometheus: monitoring of a cluster.
 
-Every node serves its metrics to whoever has the client certificate that the monitoring host alone
-has. That host is one of a pool; its Prometheus and Alertmanager listen on its loopback address,
-behind TLS and a password. All certificates are issued by an authority of the cluster's own, whose
-key never leaves the vault (`lifecycle/secrets/certificates.py`).
+Every node serves its metrics only to the client certificate of the monitoring host. That host is
+one of a pool; its Prometheus and Alertmanager listen on its loopback address, behind TLS and a
+password. All certificates are issued by an authority of the cluster's own, whose key never leaves
+the vault (`lifecycle/secrets/certificates.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .watched import monitoring_host, monitoring_of, monitoring_step
 EXPORTER_PORT = 9100
 """node exporter's own default."""
 EXPORTER_NAME = "node-exporter"
-"""Name in the certificate of all exporters; Prometheus asks for it, whatever a node's address."""
+"""Name in the certificate of all exporters; Prometheus checks it, for any node's address."""
 SERVER_NAME = "prometheus"
 """Name in the certificate of the monitoring host."""
 AUTHORITY_SECRET = "monitoring-authority"  # noqa: S105  # the name of a public certificate
@@ -193,7 +193,7 @@ def _retention(seconds: float) -> str:
 def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
     """Return the exporters as Prometheus' file_sd_configs has them.
 
-    A host whose address nobody knows yet is left out, and so is one on which nothing runs.
+    A host without a known address is left out, and so is one on which nothing runs.
     """
     return [
         {

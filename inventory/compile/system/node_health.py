@@ -20,8 +20,8 @@ CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"
 def node_health_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role node_health.
 
-    Programs and expectations are there before Slurm starts, which runs the check before a node
-    registers; the look itself comes last, when everything else is set up.
+    Programs and expectations are installed before Slurm starts, which runs the check before a node
+    registers; the check itself comes last, when everything else is set up.
     """
     steps = [
         _step(Stage.SCHEDULER, "install", {"node_health_tools": node.is_machine}),
@@ -41,7 +41,7 @@ def _programs(node: NodeFacts) -> dict[str, Json]:
 
 
 def _notice(node: NodeFacts) -> dict[str, Json]:
-    """Return where an unfit node says so: at logins where no scheduler takes it out of service."""
+    """Return where an unhealthy node announces it: at logins where no scheduler drains it."""
     unscheduled = isinstance(node.spec.scheduler, NoScheduler)
     return {"node_health_notice": True} if unscheduled else {}
 

@@ -19,8 +19,8 @@ _OF_VERSION = frozenset({"version", "minor"})
 def package_sources_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_sources; none where no source has a repository.
 
-    Every distribution's repositories are handed over: the node takes those of its own, so that
-    hosts whose distribution nobody wrote down are served too.
+    Every distribution's repositories are passed: the node uses those of its own, so that hosts with
+    an unknown distribution work too.
     """
     if node.bundle is not None:  # it is their one source
         return []
@@ -60,10 +60,10 @@ def file_variables(node: NodeFacts, source: str, name: str, version: str) -> dic
     """Return the URL and checksum of a file of a source ("" where none is known).
 
     Args:
-        node: the nodes that take it.
+        node: the nodes that use it.
         source: name in the catalog.
         name: of the file within the source.
-        version: what {version} of its path stands for.
+        version: the value of {version} in its path.
     """
     entry = node.catalog.sources[source]
     file = next(file for file in entry.files if file.name == name)

@@ -1,9 +1,9 @@
 """The role self_converge: nodes that set themselves up, and the collector of their reports.
 
-Past a few hundred nodes one machine can't push to all of them. Each node then pulls a signed
-bundle of its pool's steps from the controller's package mirror, and reports to the collector
-there, which asks Slurm for one job a node where a step needs the node drained; licences are how
-many may be out of service at once.
+Beyond a few hundred nodes one machine can't push to all of them. Each node then pulls a signed
+bundle of its pool's steps from the controller's package mirror, and reports to the collector there,
+which submits one Slurm job per node where a step needs the node drained; licences limit how many
+are out of service at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..steps import Json, Phase, Stage, Step
 from .packages import PACKAGE_MIRROR_PORT
 
 COLLECTOR_PORT = 8482
-"""TCP port on the controller of the collector, which nodes tell how they are."""
+"""TCP port on the controller of the collector, to which nodes report."""
 
 SIGNERS_SECRET = "converge-signers"  # noqa: S105  # the name of a public key, kept where keys are
 """Whose signature nodes trust. It reaches them as secrets do, over SSH, and never by a bundle."""
@@ -42,7 +42,7 @@ def licences(spec: ClusterSpec, compute: Mapping[str, Sequence[Host]]) -> list[J
 
 @role_compiler("self_converge", after=("allreduce",))
 def self_converge_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role self_converge; none where the spec doesn't ask for it.
+    """Return the steps of role self_converge; none where the spec doesn't have it.
 
     The first controller has the package mirror and the collector. Simulated nodes share a machine
     and poll often.
@@ -79,7 +79,7 @@ def self_converge_steps(node: NodeFacts) -> list[Step]:
 
 
 def _bracketed(address: str) -> str:
-    """Return an address as it stands in a URL."""
+    """Return an address in the form of a URL."""
     return f"[{address}]" if ":" in address else address
 
 

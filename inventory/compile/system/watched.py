@@ -10,7 +10,7 @@ from ..steps import Json, Phase, Stage, Step
 
 
 def monitoring_of(node: NodeFacts) -> Monitoring | None:
-    """Return what the spec asks for where this can be built; None: nothing, or Kubernetes."""
+    """Return the spec's monitoring where it is supported; None: none, or Kubernetes."""
     monitoring = node.spec.monitoring
     if monitoring is None or not monitoring.prometheus:
         return None

@@ -40,7 +40,7 @@ _MELLANOX = "15b3"
 
 
 class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod that takes a whole node of a pool asks for beside its GPUs."""
+    """What a pod on a whole node of a pool requests in addition to its GPUs."""
 
     networks: tuple[str, ...] = ()
     """Secondary networks, one a rail, as namespace/name (Multus)."""
@@ -49,14 +49,14 @@ class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
     resources: dict[str, str] = {}
     folders: tuple[HostFolder, ...] = ()
     daemon: str = ""
-    """Image of the receive daemon that runs beside the ranks."""
+    """Image of the receive daemon, a sidecar of the ranks."""
     environment: dict[str, str] = {}
     """The fabric class's and the machine's: the same that Slurm gives jobs; the value of NAME+ goes
     before what NAME has."""
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What a pod says of its interfaces, and of the devices of the daemon beside it."""
+        """A pod's settings of its interfaces, and of the devices of the daemon in it."""
         found: dict[str, str] = {}
         if self.networks:
             found["k8s.v1.cni.cncf.io/networks"] = ", ".join(self.networks)
@@ -102,7 +102,7 @@ def _googles(
 
 def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> FabricAccess:
     names = rail_names(facts, pool)
-    if not names:  # GC741 says so
+    if not names:  # GC741 reports it
         return FabricAccess()
     return FabricAccess(
         networks=tuple(f"{OPERATOR_NAMESPACE}/{name}" for name in names),
@@ -138,7 +138,7 @@ def rail_subnets(network: str, rails: int) -> list[str]:
 
 
 def with_daemon(facts: KubernetesFacts) -> dict[str, str]:
-    """Return account -> image of the receive daemon that its pods have beside them."""
+    """Return account -> image of the receive daemon in its pods."""
     found: dict[str, str] = {}
     for account in facts.accounts:
         pools = {p for name in facts.partitions_of(account) for p in facts.partitions[name].pools}

@@ -1,8 +1,8 @@
-"""Google's fabrics for pods of GKE: networks, folders of the node, the receive daemon beside ranks.
+"""Google's fabrics for pods of GKE: networks, folders of the node, the receive daemon.
 
 GKE gives a pod the interfaces themselves (multi-networking), so it needs no network of its node.
-Libraries lie in folders of the node; accounts see them by claims of volumes that name these
-folders, since pods may name none. All names are those of Google's own tests
+Libraries are in folders of the node; accounts mount them by claims of volumes with these folders,
+since pods may mount none themselves. All names are those of Google's own tests
 (GoogleCloudPlatform/container-engine-accelerators at 992db81, gpudirect-tcpxo/
 nccl-test-latest.yaml and gpudirect-rdma/nccl-test.yaml; read 2026-11).
 """
@@ -31,7 +31,7 @@ gpudirect-rdma/nccl-rdma-installer.yaml of container-engine-accelerators (read 2
 DAEMON_NAME = "tcpxo-daemon"
 DEVICES = "devices.gke.io/"
 """Prefix of the annotations by which Google's injector gives containers devices of their node: any
-device, with any owner (nri_device_injector/README.md). So nobody else may write them."""
+device, with any owner (nri_device_injector/README.md). So they are forbidden to all others."""
 _OF_DAEMON = (
     *(f"/dev/nvidia{number}" for number in range(8)),
     *("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"),
@@ -52,7 +52,7 @@ _GKE_NVIDIA, _GKE_GIB = "/usr/local/nvidia", "/usr/local/gib"
 _APERTURES = "/dev/aperture_devices"
 """Where the installer binds the NICs' files of sysfs: no devices, so a mount is enough."""
 _TUNED = ("NCCL_TUNER_CONFIG_PATH", "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE")
-"""Settings that are a file beside the plugin's libraries."""
+"""Settings in a file next to the plugin's libraries."""
 _NETWORKS = "networking.gke.io"
 _AFTER_GVNIC = "gvnic-1"
 """gIB's second interface of the node, before those of RDMA."""
@@ -69,7 +69,7 @@ class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
     """In the pod."""
     writable: bool = False
     of_daemon: bool = False
-    """Only the receive daemon sees it."""
+    """Only mounted in the receive daemon."""
 
 
 def google_folders(fabric: str) -> tuple[HostFolder, ...]:
@@ -116,9 +116,9 @@ def google_interfaces(networks: tuple[str, ...]) -> dict[str, str]:
 
 
 def google_network_objects(facts: KubernetesFacts) -> list[Object]:
-    """Return the networks by which pods get the nodes' interfaces, as far as they are made.
+    """Return the networks by which pods get the nodes' interfaces, as far as they exist.
 
-    The stack says which network and subnet each interface is in, in their order.
+    The stack has the network and subnet of each interface, in order.
     """
     made: dict[str, list[Object]] = {}
     for pool, fabric in google_pools(facts).items():
@@ -202,7 +202,7 @@ def google_environment(fabric: str, interfaces: int, given: dict[str, str]) -> d
 
     Args:
         fabric: gpudirect-tcpxo or gib.
-        interfaces: network interfaces beside the node's own, for TCPXO.
+        interfaces: additional network interfaces, for TCPXO.
         given: the fabric class's settings, as Slurm's nodes have them.
     """
     folder = f"{_GKE_NVIDIA}/lib64"

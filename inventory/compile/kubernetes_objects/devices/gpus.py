@@ -25,15 +25,15 @@ def gpu_pools(facts: KubernetesFacts, vendor: str) -> list[str]:
 
 
 def gke_brings_gpus(facts: KubernetesFacts) -> bool:
-    """Whether GKE itself brings driver and device plugin: an operator beside it would be a second.
+    """Whether GKE itself installs driver and device plugin: an operator would duplicate them.
 
-    Its node pools then cut and share the GPUs as the spec says (the stack of Google Cloud does).
+    Its node pools then cut and share the GPUs as the spec says (set by Google Cloud's stack).
     """
     return facts.scheduler.control_plane == "gke" and facts.scheduler.gpu.driver == "host"
 
 
 _OF_GPUS: Json = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-"""What the operator's own pods tolerate unless its values say otherwise."""
+"""Default tolerations of the operator's own pods."""
 
 
 _OF_CONTROL_PLANES: Json = {
@@ -42,16 +42,16 @@ _OF_CONTROL_PLANES: Json = {
     "value": "",
     "effect": "NoSchedule",
 }
-"""What workers of feature discovery tolerate beside that (deployments/gpu-operator/values.yaml of
+"""Further tolerations of feature discovery's workers (deployments/gpu-operator/values.yaml of
 NVIDIA/gpu-operator, read 2026-11): where they don't run the operator sees no GPU."""
 
 
 def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
 
-    With the driver on the host the roles also bring the container toolkit, fabric manager and
+    With the driver on the host the roles also install the container toolkit, fabric manager and
     DCGM's library: the operator adds device plugin, labels, MIG and metrics. With claims a
-    GPUCluster takes ClusterPolicy's place, which knows no driver: a NVIDIADriver brings that.
+    GPUCluster replaces ClusterPolicy, without the driver: that is a NVIDIADriver.
     """
     gpu = facts.scheduler.gpu
     pools = gpu_pools(facts, "nvidia")
@@ -202,7 +202,7 @@ _SOCKETS = "/var/lib/kubelet/device-plugins"
 def simulated_plugins(facts: KubernetesFacts) -> list[Object]:
     """Return a device plugin for each pool of simulated machines with GPUs.
 
-    Pods take the real way to them: they ask for nvidia.com/gpu and get a name of no device.
+    Pods use the real API: they request nvidia.com/gpu and get a name without a device.
     """
     return [
         _plugin(facts, pool)

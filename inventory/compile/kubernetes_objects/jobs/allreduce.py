@@ -26,21 +26,21 @@ from ..nodes import HOST, POOL
 from ..objects import SYSTEM_NAMESPACE, Object, new
 
 DEADLINE_S = 900
-"""Kubernetes ends the job after this, should nobody be left to delete it: as under Slurm."""
+"""Kubernetes ends the job after this, in case gcluster can't delete it: as under Slurm."""
 KEPT_S = 1800
-"""Seconds after its end when it removes itself, should nobody be left to read its log."""
+"""Seconds after its end when it removes itself, in case gcluster can't read its log."""
 NODE_PATHS = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/nsswitch.conf"),
 )
 """What the programs need of the node, read-only. The rest of /etc is the pod's own: its hosts."""
 USER = 65534
-"""Who the ranks are, and their group: `nobody`, as in the gate under Slurm."""
+"""User and group of the ranks: `nobody`, as in the gate under Slurm."""
 _ACCOUNTS = {
     "passwd": f"root:x:0:0::/:/usr/sbin/nologin\nnobody:x:{USER}:{USER}::/tmp:/bin/sh\n",
     "group": f"root:x:0:\nnogroup:x:{USER}:\n",
 }
-"""Files of /etc in every pod: sshd lets in who has a shell, which `nobody` of a node has not."""
+"""Files of /etc in every pod: sshd requires a shell, which a node's `nobody` lacks."""
 SCRIPT = Path(__file__).with_name("allreduce.sh")
 RUN = "gcluster.local/allreduce"
 """Label of a run's pods."""
@@ -64,7 +64,7 @@ class AllReduceRun(msgspec.Struct, frozen=True, kw_only=True):
     tolerated: list[Json] = []
     """Taints that the cloud sets on their nodes."""
     gpu_resource: str | None = None
-    """What a pod asks for its GPUs by; None: it takes none."""
+    """The resource by which a pod requests its GPUs; None: it takes none."""
     gpu_units: int = 0
     """How much of it all GPUs of a node are."""
     claimed: str | None = None
@@ -88,7 +88,7 @@ def allreduce_objects(run: AllReduceRun) -> list[Object]:
 
 
 def companions(run: AllReduceRun) -> list[Object]:
-    """Return what stands beside the job: names for its pods, the script, a claim of GPUs."""
+    """Return the job's other objects: names for its pods, the script, a claim of GPUs."""
     labels = {RUN: run.name}
     service = {
         "clusterIP": "None",
@@ -156,7 +156,7 @@ def job_spec(run: AllReduceRun, hosts: str) -> dict[str, Json]:
 
 
 def rank_environment(run: AllReduceRun) -> dict[str, str]:
-    """Return the ranks' variables, and the two that tell the script which they are."""
+    """Return the ranks' variables, and the two by which the script identifies them."""
     given = {**run.access.environment, **run.environment}
     plain = {name: value for name, value in given.items() if not name.endswith("+")}
     before = {name.removesuffix("+"): value for name, value in given.items() if name.endswith("+")}
@@ -220,7 +220,7 @@ _FAILS_AS_A_WHOLE: list[Json] = [
     {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
     {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
 ]
-"""The job then says which pod it was: with `backoffLimit` alone it doesn't."""
+"""The job then records which pod it was: with `backoffLimit` alone it doesn't."""
 
 
 def _resources(run: AllReduceRun) -> dict[str, Json]:
@@ -236,7 +236,7 @@ def _resources(run: AllReduceRun) -> dict[str, Json]:
 
 
 def _huge(wanted: dict[str, str]) -> bool:
-    """Whether huge pages are asked for: then memory must be limited too."""
+    """Whether huge pages are requested: then memory must be limited too."""
     return any(name.startswith("hugepages-") for name in wanted)
 
 
@@ -255,7 +255,8 @@ def _affinity(run: AllReduceRun) -> dict[str, Json]:
 def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]:
     """Return mounts with their volumes: script, keys, the node's programs, the fabric's folders.
 
-    A folder that only the receive daemon sees has no mount here, a second mount has no volume.
+    A folder that is only mounted in the receive daemon has no mount here, a second mount has no
+    volume.
     """
     found: list[tuple[dict[str, Json], dict[str, Json]]] = [
         (
@@ -341,10 +342,10 @@ def jobset_objects(run: AllReduceRun) -> list[Object]:
 
 
 def mpijob_objects(run: AllReduceRun) -> list[Object]:
-    """Return the run as an MPIJob: the operator makes names, and starts the launcher.
+    """Return the run as an MPIJob: the operator creates names, and starts the launcher.
 
     The launcher has the first node's programs too, and no GPU. Keys are those of the run's secret,
-    as for the job: the operator makes some to log in with, and none to know workers by.
+    as for the job: the operator creates login keys, but no host keys of workers.
     """
     rank_variables = rank_environment(run)
     environment = {name: value for name, value in rank_variables.items() if name not in _FOR_SCRIPT}

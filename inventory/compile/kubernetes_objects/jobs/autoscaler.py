@@ -1,7 +1,7 @@
 """Nodes for jobs that wait: the Cluster Autoscaler sizes the elastic pools of EKS.
 
-Which groups are the cluster's is said by their tags; its rights come by EKS' agent, to the service
-account of this name (stacks/aws/program/eks_elastic.py).
+The cluster's groups are found by their tags; EKS' agent gives its rights to the service account of
+this name (stacks/aws/program/eks_elastic.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ELASTIC = "gcluster.local/elastic"
 def autoscaler_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the chart (kubernetes/autoscaler, chart 9.59.0, values.yaml).
 
-    Nodes' metadata is out of pods' reach, so the region is said.
+    Pods can't reach the nodes' metadata, so the region is set.
     """
     spec = facts.spec
     [site] = {pool.site for pool in eks_pools(spec).values()}

@@ -25,10 +25,10 @@ IMAGE = "registry.example.edu/train:1"
 PROGRAM = "train.py"
 _PORT = 29500
 _UID = 1000
-"""The user of a container where the spec knows none of the account's."""
+"""The user of a container where the spec has none of the account's."""
 _TRAINER = "trainer.kubeflow.org"
 _STEP: dict[str, Json] = {"labels": {f"{_TRAINER}/trainjob-ancestor-step": "trainer"}}
-"""By it the trainer knows which of a runtime's jobs trains."""
+"""By it the trainer finds which of a runtime's jobs trains."""
 _MPI_HOME = "/home/mpiuser"
 """Home of the user in MPI images (kubeflow/mpi-operator v0.7.0, examples/v2beta1/pi)."""
 
@@ -108,9 +108,9 @@ class _Template:
         return self._whole("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec)
 
     def trainjob(self) -> list[Object]:
-        """Return a TrainJob, and the runtime that says how its nodes are: GPUs, fabric, profile.
+        """Return a TrainJob, and the runtime that defines its nodes: GPUs, fabric, profile.
 
-        The trainer tells torchrun of the others in each container called node (kubeflow/trainer
+        The trainer passes torchrun the other nodes in each container called node (kubeflow/trainer
         v2.3.0, manifests/base/runtimes/torch_distributed.yaml and pkg/runtime/framework/plugins).
         """
         name = "train"
@@ -168,7 +168,7 @@ class _Template:
         return {QUEUE_LABEL: self._partition} if self._facts.scheduler.kueue else {}
 
     def _torchrun(self, first: str) -> list[str]:
-        """Return torchrun's words; the Job tells each pod its number (torchrun, "Multi-node")."""
+        """Return torchrun's arguments; the Job numbers the pods (torchrun, "Multi-node")."""
         return [
             *("torchrun", f"--nnodes={self._nodes}", f"--nproc-per-node={max(1, self._gpus)}"),
             *("--node-rank=$(JOB_COMPLETION_INDEX)", f"--master-addr={first}"),
@@ -199,7 +199,7 @@ class _Template:
         }
 
     def _environment(self) -> dict[str, str]:
-        """Return the fabric's settings; what goes before an image's own value stands alone here."""
+        """Return the fabric's settings; values that extend an image's own are set alone here."""
         given = self._access.environment
         return {name.removesuffix("+"): value for name, value in given.items()}
 
