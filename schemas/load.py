@@ -21,8 +21,8 @@ from .diagnostics import (
 )
 from .spec import ClusterSpec
 from .structure.compose import compose
-from .structure.document import Document
-from .structure.fit import Structured, fit
+from .structure.document import Document, Structured
+from .structure.fit import fit
 from .structure.source import decode, read_source
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
-from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.kubernetes.access import LONGEST_S, SHORTEST_S, grant
 from ...lifecycle.nodes.ssh import SshSession
 from ...schemas.spec.units import Duration

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.etcd_state import restore_etcd
 from ...lifecycle.operations.queue_state import restore_queue

@@ -1,8 +1,8 @@
 """`gcluster resume`: drained nodes back into service."""
 
 from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.service import resume
 from ...lifecycle.scheduler.select import scheduler_of

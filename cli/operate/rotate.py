@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from ...inventory.hosts import ClusterInventory
 from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.progress import Reporter
-from ...lifecycle.cluster.sites import existing_hosts
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
 from ...lifecycle.operations.selection import require_slurm

@@ -11,9 +11,10 @@ from ...lifecycle.bundle.active import Bundle
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.cluster.progress import StageFinished
+from ...lifecycle.cluster.state_upgrade import upgrade_state
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
-from ...lifecycle.planning.purchase.fallback_lists import OptionOverrides
+from ...lifecycle.planning.purchase.decision import OptionOverrides
 from ...lifecycle.state.store import OldFormatError
 from ...lifecycle.up.phase import UpResult
 from ...lifecycle.up.up import up
@@ -125,7 +126,6 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 
 def _upgrade(target: str, old: OldFormatError, fmt: Format, *, yes: bool) -> None:
     """Have the state of an older gcluster rewritten, once that is agreed to."""
-    from ...lifecycle.cluster.state_upgrade import upgrade_state  # noqa: PLC0415  # rarely needed
 
     def confirm(_: int) -> bool:
         question = "rewrite the state for this version?"

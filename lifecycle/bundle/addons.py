@@ -29,9 +29,9 @@ from ...schemas.stack.bundle import (
 from ...schemas.structure.decoding import decode_yaml
 from ...stacks.io import atomic
 from ...stacks.registry import provider
+from ..cluster.open_site import inventory
 from ..cluster.outcome import LifecycleError, failure
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..cluster.sites import inventory, provider_name
 from ..kubernetes.addons.artefact import Get, file_name, published
 from ..kubernetes.addons.helm import find_helm
 from ..kubernetes.addons.notes import BundledImages
@@ -77,7 +77,7 @@ def addons_of(spec: ClusterSpec, catalog: Catalog) -> RequiredAddons:
     planned = [
         host
         for name, site in spec.sites.items()
-        for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
+        for host in provider(site.provider, catalog).planned_hosts(spec, name)
     ]
     found = desired_objects(spec, inventory(spec, planned), catalog)
     return RequiredAddons(

@@ -18,8 +18,8 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...schemas.stack.bundle import BundleManifest, RoleNeed
 from ...stacks.local.image.base_image import recipe
 from ...stacks.registry import provider
+from ..cluster.open_site import inventory
 from ..cluster.outcome import Exit, LifecycleError, failure
-from ..cluster.sites import inventory, provider_name
 from ..nodes.converge.role_files import role_path
 from .kubernetes import RequiredKubernetes, refusals, required_kubernetes
 from .role_tasks import (
@@ -100,7 +100,7 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         reader.take(group, only)
         base: list[RoleNeed] = []
         if not only:
-            local = provider_name(spec.sites[spec.pools[group.name].site]) == "local"
+            local = spec.sites[spec.pools[group.name].site].provider == "local"
             names = (*_FOR_ANSIBLE, *(recipe().packages if local else ()))
             base = [RoleNeed(role=ANSIBLE, what=name) for name in names]
         found[group.name] = PoolNeeds(
@@ -143,7 +143,7 @@ def kubernetes_of(spec: ClusterSpec, catalog: Catalog) -> RequiredKubernetes | N
 
 def _hosts(spec: ClusterSpec, catalog: Catalog) -> ClusterInventory:
     planned = (
-        provider(provider_name(site), catalog).planned_hosts(spec, name)
+        provider(site.provider, catalog).planned_hosts(spec, name)
         for name, site in spec.sites.items()
     )
     return inventory(spec, (host for found in planned for host in found))
@@ -154,7 +154,7 @@ def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | N
     own = spec.pools[pool].software
     distributions = [own.distribution if own else "auto", spec.software.distribution]
     asked = next((name for name in distributions if name != "auto"), None)
-    if provider_name(spec.sites[spec.pools[pool].site]) == "local":
+    if spec.sites[spec.pools[pool].site].provider == "local":
         return _SUITES[recipe().suite]
     return asked or resolved
 

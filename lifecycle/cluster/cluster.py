@@ -17,14 +17,14 @@ from ...schemas.catalog import Catalog, CatalogError, load_catalog
 from ...schemas.derived.state_url import parse_state_url
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded, load, load_text
-from ...schemas.spec import ClusterSpec
-from ...schemas.stack.bundle import BundleManifest
-from ..bundle.active import applied_now, bundle_of, kubernetes_of
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.stack.bundle import BundleManifest, decode
+from ..kubernetes.release.source import bundled_at, kubernetes_at
 from ..planning.policy import refuse_breaches
 from ..planning.preflight.offline import refuse_unmakeable
 from ..secrets.makers import make_secrets, secret_versions
 from ..secrets.vault import SecretVault
-from ..state import EventLog, Ledger, StateStore, newest_applied, store_applied
+from ..state import Applied, EventLog, Ledger, StateStore, newest_applied, store_applied
 from . import places
 from .index import IndexEntry, find, known_clusters, remember
 from .outcome import Exit, LifecycleError, failure
@@ -87,16 +87,33 @@ class Cluster:
 
         `up --bundle` sets it, and it stays until `up --no-bundle`.
         """
-        return bundle_of(self.store)
+        applied = newest_applied(self.store)
+        return None if applied is None or applied.bundle is None else decode(applied.bundle)
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
         """Where nodes take Kubernetes from: their bundle, our own build; None: packages, Slurm."""
-        return kubernetes_of(self.spec, self.store, self.bundle)
+        if not isinstance(self.spec.scheduler, KubernetesScheduler):
+            return None
+        if self.bundle is not None and self.bundle.kubernetes is not None:
+            return bundled_at(self.bundle.kubernetes)
+        applied = newest_applied(self.store)
+        return kubernetes_at(self.spec, None if applied is None else applied.kubernetes)
 
     def keep_spec(self) -> None:
-        """Store the spec that is being applied, with its catalog files and bundles' manifests."""
-        store_applied(self.events, applied_now(self))
+        """Store the spec that is being applied, with its catalog files and bundles' manifests.
+
+        A bundle of Kubernetes that is only planned is none yet: simulated nodes get nothing of it.
+        """
+        kubernetes = self.kubernetes
+        built = kubernetes is not None and kubernetes.manifest.is_built
+        applied = Applied(
+            spec=self.spec_text,
+            catalogs=dict(sorted(self.catalogs.items())),
+            bundle=None if self.bundle is None else self.bundle.encode(),
+            kubernetes=kubernetes.manifest.encode() if kubernetes and built else None,
+        )
+        store_applied(self.events, applied)
 
     @cached_property
     def store(self) -> StateStore:

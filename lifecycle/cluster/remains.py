@@ -17,7 +17,7 @@ from .index import known_clusters, remembered
 from .outcome import Exit, failure
 
 if TYPE_CHECKING:
-    from .sites import OpenSite
+    from .open_site import OpenSite
 
 
 class Remains(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from ...schemas.derived.storage import is_on_volume
 from ...schemas.spec import ClusterSpec, FileService, LustreStorage, ObjectStorage
 from ...stacks.provider import Leftover
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite, at_each
 from ..cluster.outcome import Exit, failure
-from ..cluster.sites import OpenSite, at_each
 
 
 def check_names(cluster: Cluster, names: Iterable[str]) -> None:

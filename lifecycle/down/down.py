@@ -14,11 +14,12 @@ from ...stacks.provider import Leftover, SiteEvent
 from ..cluster import places
 from ..cluster.cluster import Cluster
 from ..cluster.index import set_ended
+from ..cluster.open_site import OpenSite, at_each
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
 from ..cluster.remains import refuse_lost
 from ..cluster.shared_credentials import stored_host_keys
-from ..cluster.sites import OpenSite, at_each, open_sites
+from ..cluster.sites import open_sites
 from ..kubernetes.managed import release
 from ..kubernetes.managed.nodes import reach
 from ..nodes.ssh import SshSession
@@ -30,7 +31,7 @@ from ..state import HeldLock, acquire
 from ..state.audit.artifacts import stored_artifacts
 from ..up.run import Run
 from .data import check_free, check_names, priced
-from .expiry.jobs import ask_jobs
+from .expiry.ask import ask_jobs
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,10 @@ from ...inventory.hosts import elastic_nodes
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import Leftover, ProviderError
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite, at_each
 from ..cluster.outcome import Exit
 from ..cluster.remains import refuse_lost
-from ..cluster.sites import OpenSite, at_each, open_sites
+from ..cluster.sites import open_sites
 from ..state import ExistingResource, Intent, Journal
 from .data import priced
 

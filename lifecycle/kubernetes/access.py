@@ -32,7 +32,8 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.io import atomic
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..nodes.ssh import SshSession
-from .kubectl import ApiRefused, ApiSilent, Kubectl, kubeconfig_document, kubectl_of
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubeconfig_document
+from .managed.login import FILE, kubectl_of
 
 ADMIN_GROUP = "kubeadm:cluster-admins"
 """The group that kubeadm binds to cluster-admin, since 1.29."""
@@ -239,8 +240,6 @@ def _request(user: str, group: str | None) -> tuple[bytes, bytes]:
 
 def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, user: str) -> Access:
     """Return the kubeconfig of a cloud's control plane, whose user is this person's cloud login."""
-    from .managed.login import FILE  # noqa: PLC0415  # clusters of clouds only
-
     if account is not None:
         raise _refused(
             f"people reach {spec.name} by their own login to the cloud",

@@ -8,11 +8,10 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from ...inventory.hosts import ClusterInventory, Host
+from ...inventory.hosts import Host
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
 
-__all__ = ["COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
     "connection to the server",
     "unable to connect to the server",
@@ -148,20 +147,6 @@ def kubeconfig_document(
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
     }
-
-
-def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
-    """Return the API of a cluster whose control planes are in `inventory`, first one first.
-
-    Where a cloud runs them, kubectl runs on this machine, with the kubeconfig that was written to
-    the cluster's folder when the nodes were observed.
-    """
-    if inventory.is_managed:
-        from .managed.login import local_kubectl  # noqa: PLC0415  # its own
-
-        return local_kubectl(session.workdir)
-    real = [h for h in inventory.with_role("controller") if h.connection == "ssh"]
-    return Kubectl(session, real)
 
 
 def _is_silence(stderr: str) -> bool:

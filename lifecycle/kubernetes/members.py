@@ -18,7 +18,8 @@ from ..nodes.ssh.arguments import as_root
 from ..planning.guards import removed_nodes
 from ..status.observe import Observation
 from ..status.slurm import last_error_line
-from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from .kubectl import ApiRefused, ApiSilent, Kubectl
+from .managed.login import kubectl_of
 from .settle import JOINED
 
 _ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd.sh", "etcdctl")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite
 from ..cluster.outcome import Exit, LifecycleError
 from ..cluster.progress import Finding, Reporter, StageProgress
-from ..cluster.sites import OpenSite
 from ..nodes.ssh import SshSession
 from ..operations.etcd_state import bring_etcd
 from ..secrets.makers import keep_passwords
@@ -15,7 +15,8 @@ from ..status.observe import Observation
 from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
 from .addons.ready import ready
-from .managed.joining import await_nodes, repairs_control_plane, silence
+from .managed.joining import await_nodes, repairs_control_plane
+from .managed.nodes import silence
 from .members import drain, leave_etcd
 from .release.source import ready_kubernetes
 from .settle import bring_followers, settle_objects

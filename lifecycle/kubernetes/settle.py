@@ -29,7 +29,8 @@ from .addons.notes import remaining_namespaces
 from .addons.ownership import delete, read_api_resources
 from .addons.step import AddonsStep
 from .difference import Difference, Marks, difference
-from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from .kubectl import ApiRefused, ApiSilent, Kubectl
+from .managed.login import kubectl_of
 from .objects import DesiredObjects, desired_objects
 from .observe import NOTHING, read_live
 from .release.logins import LoginChanges, login_changes, settle_logins

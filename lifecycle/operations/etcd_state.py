@@ -120,7 +120,7 @@ def restore_etcd(
     Args:
         cluster: the cluster.
         hosts: its hosts that exist.
-        session: how they are reached.
+        session: SSH to them.
         wanted: id of the backup; None: the newest.
         discard: what was written to the control planes since may be lost.
 

@@ -140,7 +140,7 @@ def restore_queue(
     Args:
         cluster: the cluster.
         hosts: its hosts that exist.
-        session: how they are reached.
+        session: SSH to them.
         wanted: id of the saved queue; None: the newest.
         discard: the controller's queue of now may be lost.
 

@@ -14,9 +14,11 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec
 from ..cluster.cluster import Cluster
+from ..cluster.hosts import existing_hosts
+from ..cluster.open_site import OpenSite
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
-from ..cluster.sites import OpenSite, existing_hosts, open_sites
+from ..cluster.sites import open_sites
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
 from ..scheduler.base import Scheduler, SchedulerSilent

@@ -20,8 +20,10 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.pulumi.recording.graph import mermaid
 from ...stacks.registry import provider
 from ..cluster.cluster import SpecError
+from ..cluster.open_site import inventory
 from ..cluster.outcome import Exit, failure
-from ..cluster.sites import inventory, provider_name
+from ..kubernetes.objects import left_out
+from ..kubernetes.release.source import planned_at
 from ..nodes.converge.pending import pending_steps
 from ..nodes.converge.playbook import playbook_yaml
 from ..nodes.converge.user_roles import user_role_files
@@ -85,7 +87,7 @@ def compiled_files(
     spec: ClusterSpec, catalog: Catalog, *, diagram: bool = False
 ) -> dict[str, bytes]:
     """Return path -> content of the compiled tree (pure but for reading the roles)."""
-    providers = {name: provider(provider_name(site), catalog) for name, site in spec.sites.items()}
+    providers = {name: provider(site.provider, catalog) for name, site in spec.sites.items()}
     graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
     planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())
     hosts = inventory(spec, (host for found in planned for host in found))
@@ -111,15 +113,11 @@ def compiled_files(
 
 def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
     """Return the bundle as its recipe describes it: the same bytes whether built or not."""
-    from ..kubernetes.release.source import planned_at  # noqa: PLC0415  # only for Kubernetes
-
     return planned_at(spec)
 
 
 def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
     """Return what is applied to Kubernetes."""
-    from ..kubernetes.objects import left_out  # noqa: PLC0415  # only for Kubernetes
-
     without = left_out(spec, hosts, catalog)
     found = kubernetes_files(spec, hosts, catalog, kubernetes_runs, without)
     return {f"kubernetes/{name}": content for name, content in found.items()}

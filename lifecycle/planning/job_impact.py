@@ -13,9 +13,12 @@ from ...schemas.derived.control_planes import managed_pools
 from ...schemas.derived.hostlist import expand, fold
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ...stacks.provider import ResourceChange
-from ..cluster.sites import OpenSite
-from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..cluster.open_site import OpenSite
+from ..kubernetes.kubectl import ApiRefused, ApiSilent
+from ..kubernetes.managed.login import kubectl_of
+from ..kubernetes.workloads import see_work
 from ..nodes.ssh import SshSession, Unreachable
+from ..scheduler.processes import Processes
 from ..status.slurm import answered, asking
 from .changes import JobImpact, RemovedNode
 
@@ -55,8 +58,6 @@ def _of_processes(
     session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact:
     """Query the nodes: users' processes count as jobs, and there is no queue."""
-    from ..scheduler.processes import Processes  # noqa: PLC0415  # its own
-
     uses = Processes(session, existing.with_role("compute")).every_node()
     silent = [name for name, use in uses.items() if use.silent and name in nodes]
     if silent:
@@ -73,8 +74,6 @@ def _of_kubernetes(
     session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact:
     """Query the API: it has accounts, which are namespaces, and no user names."""
-    from ..kubernetes.workloads import see_work  # noqa: PLC0415  # its own
-
     try:
         work = see_work(kubectl_of(session, existing))
     except (ApiRefused, ApiSilent) as error:

@@ -18,6 +18,9 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.cluster import Cluster
 from ..cluster.sites import fallback_lists_of, open_sites
+from ..kubernetes.fitness import kubernetes_findings, skew_findings
+from ..kubernetes.release.source import describe_source
+from ..kubernetes.settle import objects_plan
 from ..nodes.converge.pending import Pending, Scope, pending_steps
 from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
@@ -160,13 +163,6 @@ def _with_kubernetes(
     cluster: Cluster, plan: Plan, observation: Observation, session: SshSession
 ) -> Plan:
     """Add what is applied to Kubernetes, its source, and what blocks it."""
-    from ..kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
-        kubernetes_findings,
-        skew_findings,
-    )
-    from ..kubernetes.release.source import describe_source  # noqa: PLC0415
-    from ..kubernetes.settle import objects_plan  # noqa: PLC0415
-
     bundle = cluster.kubernetes
     refused: list[Diagnostic] = []
     return replace(

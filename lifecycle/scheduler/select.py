@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
-from ..kubernetes.kubectl import kubectl_of
+from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
 from ..operations.selection import controller_of
 from .base import Scheduler, SchedulerSilent
+from .kubernetes import Kubernetes
 from .processes import Processes
 from .slurm import Slurm
 
@@ -31,8 +32,6 @@ def scheduler_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession
         return Slurm(session, controller_of(hosts, session))
     if not hosts.has_scheduler:
         controller_of(hosts, session)  # raises where there is none
-    from .kubernetes import Kubernetes  # noqa: PLC0415  # its own
-
     return Kubernetes(kubectl_of(session, hosts))
 
 

@@ -30,6 +30,8 @@ from ...inventory.compile.system.monitoring import (
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...schemas.spec import ClusterSpec, DirectoryUsers, KubernetesScheduler, SlurmScheduler
 from ..cluster.outcome import LifecycleError, failure
+from ..operations.gitops.pull.bundle import KEY_SECRET, signers, signing_key
+from .certificates import certificate_of, issue, new_authority
 from .references import UnreadableSecret, read_reference
 from .vault import SecretVault, munge_key
 
@@ -175,20 +177,12 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
         return _certificate_maker(vault, cluster, secret)
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
-    from ..operations.gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
-
     vault.ensure(KEY_SECRET, signing_key)
     return lambda: signers(vault.reveal(KEY_SECRET), f"converge@{cluster}")
 
 
 def _certificate_maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
     """Return what makes a certificate of monitoring, or shows nodes who issues them."""
-    from .certificates import (  # noqa: PLC0415  # only clusters that are watched
-        certificate_of,
-        issue,
-        new_authority,
-    )
-
     vault.ensure(_MONITORING_CA, lambda: new_authority(cluster))
     if secret == AUTHORITY_SECRET:
         return lambda: certificate_of(vault.reveal(_MONITORING_CA))

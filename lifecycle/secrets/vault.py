@@ -87,7 +87,7 @@ class SecretVault:
         When two processes race, both get the one that was stored.
 
         Raises:
-            LifecycleError: the data key can't be opened or made.
+            LifecycleError: the data key can't be opened or created.
         """
         if self._newest(name) is None:
             number, box = self._data_key()

@@ -13,6 +13,8 @@ import gcluster
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import fold
 from ..kubernetes import kubectl
+from ..kubernetes.managed.login import kubectl_of
+from ..kubernetes.managed.nodes import read_nodes
 from ..nodes.ssh import SshSession, Unreachable
 from .launching.job import SmokeRun
 from .run import SmokeResult
@@ -99,11 +101,9 @@ def _with_api_facts(
     found: defaultdict[str, defaultdict[str, list[str]]],
 ) -> None:
     """Add what the API reports of nodes without SSH."""
-    from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
-
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}
     try:
-        nodes = read_nodes(kubectl.kubectl_of(session, inventory))
+        nodes = read_nodes(kubectl_of(session, inventory))
     except (kubectl.ApiSilent, kubectl.ApiRefused) as error:
         found["unknown"][str(error)] += sorted(wanted)
         return

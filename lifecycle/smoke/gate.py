@@ -13,9 +13,9 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import SlurmScheduler
 from ...schemas.structure.decoding import decode_json
 from ..cluster.cluster import CERTIFICATE_KEY, Cluster
+from ..cluster.hosts import existing_hosts
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter
-from ..cluster.sites import existing_hosts
 from ..down.expiry.expiry_guard import refuse_late_test
 from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire

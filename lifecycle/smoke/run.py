@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...inventory.compile.kubernetes_objects.facts import kubernetes_facts
 from ...inventory.compile.network.rdma import rail_devices
 from ...inventory.compile.node import node_facts
 from ...inventory.hosts import ClusterInventory, Host
@@ -19,13 +20,14 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
-from ..kubernetes.kubectl import kubectl_of
+from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
 from ..scheduler.select import knows_use
 from .domains import blocks_of, fabric_of, machine_of
 from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch, in_container, launches, sweep
 from .launching.job import JobRunner, SmokeRun
+from .launching.kubernetes import KubernetesLauncher
 from .launching.launcher import Launcher
 from .launching.slurm import SlurmLauncher
 from .launching.ssh import SshLauncher
@@ -356,10 +358,5 @@ def launcher_of(
         return SshLauncher(session, inventory.with_role("compute"))
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLauncher(session, inventory.with_role("controller")[0])
-    from ...inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
-        kubernetes_facts,
-    )
-    from .launching.kubernetes import KubernetesLauncher  # noqa: PLC0415  # only for Kubernetes
-
     facts = kubernetes_facts(spec, inventory, catalog)
     return KubernetesLauncher(kubectl_of(session, inventory), facts, report)

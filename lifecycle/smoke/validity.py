@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import expand, fold
 from ..kubernetes import kubectl
+from ..kubernetes.managed.login import kubectl_of
+from ..kubernetes.managed.nodes import read_nodes
 from ..nodes.ssh import SshSession, Unreachable
 
 Starts: TypeAlias = Mapping[str, str]
@@ -34,13 +36,11 @@ def read_starts(inventory: ClusterInventory, session: SshSession) -> dict[str, s
 
 
 def _starts_by_api(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
-    from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
-
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}
     if not wanted:
         return {}
     try:
-        nodes = read_nodes(kubectl.kubectl_of(session, inventory))
+        nodes = read_nodes(kubectl_of(session, inventory))
     except (kubectl.ApiSilent, kubectl.ApiRefused):
         return {}
     return {node.name: node.boot_id for node in nodes if node.name in wanted and node.boot_id}

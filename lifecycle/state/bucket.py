@@ -15,7 +15,6 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore
 
-from ...schemas.derived.state_url import parse_state_url
 from ..cluster.outcome import LifecycleError, failure
 
 
@@ -50,23 +49,6 @@ class Bucket(Protocol):
     def delete(self, key: str) -> None:
         """Remove an object; nothing happens where there is none."""
         ...
-
-
-def connect(url: str) -> Bucket:
-    """Return the store that a state URL names. Nothing is created before the first write.
-
-    Raises:
-        LifecycleError: the URL names no place, or its path can't hold a store.
-    """
-    try:
-        place = parse_state_url(url)
-    except ValueError as wrong:
-        raise failure("GC901", f"state can't be kept at {url}", hint=str(wrong)) from None
-    if place.scheme == "file":
-        return DirectoryBucket(place.path)
-    from .cloud import CloudBucket  # noqa: PLC0415 - as above
-
-    return CloudBucket(place, url)
 
 
 class ObstoreBucket:

@@ -16,9 +16,10 @@ from ...schemas.spec import ClusterSpec
 from ...stacks.provider import Resource
 from ..cluster.cluster import Cluster, SpecError, StatePlace, find_state
 from ..cluster.index import forget, remembered
+from ..cluster.open_site import OpenSite
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.remains import find_remains
-from ..cluster.sites import OpenSite, open_sites
+from ..cluster.sites import open_sites
 from ..operations.burst.lock import LOCK as BURST_LOCK
 from ..secrets.ciphertexts import SEALED
 from .check import ENCRYPTED, Damage, check_state, damage_of, lost_epochs

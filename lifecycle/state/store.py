@@ -20,7 +20,8 @@ import msgspec
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.structure.decoding import decode_json
 from ..cluster.outcome import LifecycleError, failure
-from .bucket import AlreadyExists, Bucket, connect
+from .bucket import AlreadyExists, Bucket
+from .connect import connect
 
 IDENTITY_KEY = "cluster.json"
 FORMAT_KEY = "format.json"

@@ -19,6 +19,7 @@ from ..cluster.sites import open_sites
 from ..down.data import kept_data
 from ..down.expiry.due import lifetime
 from ..kubernetes import kubectl
+from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
 from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
@@ -104,7 +105,7 @@ def _ask_scheduler(
         return SchedulerReport(view=_view_of_nodes(observation, session)), (), ()
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
         if not controllers:  # a cloud keeps its control plane alive itself
-            there = kubectl.kubectl_of(session, observation.desired)
+            there = kubectl_of(session, observation.desired)
             return report.kubernetes_report(there), (), ()
         report_found = report.kubernetes_report(kubectl.Kubectl(session, controllers))
         watched = keeping.watch_control_planes(cluster.name, session, controllers)

@@ -11,7 +11,7 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
 from ...stacks.provider import ProviderError, Resource, ResourceChange, SiteOutputs
 from ..cluster.cluster import Cluster
-from ..cluster.sites import OpenSite, at_each, inventory
+from ..cluster.open_site import OpenSite, at_each, inventory
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
 from ..kubernetes.managed.nodes import Seen, see, with_managed_nodes
 from ..nodes.converge.stamps import kept_stamps, read_stamps

@@ -7,9 +7,10 @@ import time
 from ...schemas.diagnostics import Diagnostic
 from ..bundle.active import bring
 from ..cluster.index import set_ended
+from ..cluster.open_site import at_each
 from ..cluster.outcome import Exit
 from ..cluster.progress import Finding, StageFinished, StageStarted
-from ..cluster.sites import at_each, fallback_lists_of
+from ..cluster.sites import fallback_lists_of
 from ..down.expiry.expiry_guard import postpone
 from ..down.ledger_check import close_missing
 from ..nodes.images.golden import booting_sites, elastic_sites

@@ -15,8 +15,8 @@ from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite
 from ..cluster.progress import Reporter
-from ..cluster.sites import OpenSite
 from ..nodes.converge.pending import Scope, pending_steps, refuse_unknown_addresses, worn_out
 from ..nodes.converge.run import converge, keep_stamps
 from ..nodes.converge.watch import findings, reasons

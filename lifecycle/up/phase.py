@@ -10,14 +10,14 @@ import msgspec
 from ...schemas.diagnostics import Diagnostic
 from ..bundle.active import Bundle
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite
 from ..cluster.outcome import Exit
 from ..cluster.progress import Reporter
-from ..cluster.sites import OpenSite
 from ..nodes.readiness import Readiness
 from ..nodes.ssh import SshSession
 from ..planning.changes import Plan
 from ..planning.plan_file import PlanFile
-from ..planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
+from ..planning.purchase.decision import NO_WISHES, OptionOverrides
 from ..smoke.run import SmokeResult
 from ..status.observe import Observation
 from .compiled import Compiled

@@ -10,10 +10,11 @@ from ...inventory.hosts import ClusterInventory
 from ...stacks.provider import ProviderError, SiteEvent
 from ..bundle.active import live_on
 from ..cluster.cluster import Cluster
+from ..cluster.open_site import OpenSite, equip
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
 from ..cluster.remains import refuse_lost
-from ..cluster.sites import OpenSite, equip, fallback_lists_of
+from ..cluster.sites import fallback_lists_of
 from ..cluster.sites import open_sites as open_cluster_sites
 from ..down.expiry.expiry_guard import refuse_ended
 from ..operations.repair.queue import queue, save_queue

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic, Severity
+from ..cluster.open_site import at_each
 from ..cluster.progress import Finding, StageFinished, StageProgress, StageStarted
-from ..cluster.sites import at_each
 from ..nodes.readiness import Readiness, await_ready
 from ..status.observe import Observation
 from .phase import UpState

@@ -10,7 +10,7 @@ from ..cluster.progress import Reporter
 from ..nodes.ssh import SshSession
 from ..planning.changes import Plan
 from ..planning.plan_file import PlanFile, holding
-from ..planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
+from ..planning.purchase.decision import NO_WISHES, OptionOverrides
 from ..scheduler.phases import phases_of
 from ..state import acquire
 from .apply import BEGIN, NODES, OBSERVE_AGAIN, PROVE, SITES

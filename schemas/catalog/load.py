@@ -11,9 +11,10 @@ import msgspec
 
 from ..diagnostics import Diagnostic
 from ..spec.model import SpecModel
+from ..spec.units import decode_quantity
 from ..structure.compose import compose
 from ..structure.decoding import convert
-from ..structure.fit import decode_quantity, fit
+from ..structure.fit import fit
 from ..structure.source import decode, read_source
 from .model.fabric import Fabric
 from .model.family import Family, family_of

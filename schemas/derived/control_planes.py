@@ -17,6 +17,7 @@ from ..spec import (
     Pool,
     PoolKubernetes,
 )
+from ..stack.pools import resolved_pools
 
 Managed: TypeAlias = Literal["eks", "gke", "aks"]
 API_PORT = 6443
@@ -112,8 +113,6 @@ def site_domain(spec: ClusterSpec, site: str) -> str | None:
 
 def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     """Return the minor release that a cloud's control plane is made with: "1.35"."""
-    from ..stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
-
     asked = release_of(spec.software.kubernetes)
     if asked is not None:
         return asked

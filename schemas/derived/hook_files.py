@@ -13,8 +13,7 @@ import yaml
 
 from ..diagnostics import Diagnostic, PathTuple, Severity
 from ..spec import ClusterHook, RoleHook
-from ..structure.document import Document
-from ..structure.fit import Structured
+from ..structure.document import Document, Structured
 from ..structure.fix.patches import place_of
 from ..structure.source import decode, read_source
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +11,8 @@ import msgspec
 
 from ..diagnostics import Diagnostic, PathTuple, Severity, Span
 from ..spec.sites.bare_metal import ListedHost
-from ..structure.decoding import convert
-from ..structure.document import Document
-from ..structure.fit import Structured
+from ..spec.sites.host_line import host_of, read_line
+from ..structure.document import Document, Structured
 from ..structure.fix.patches import place_of
 from ..structure.source import decode, read_source
 
@@ -26,10 +24,6 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "port": ("port", "ssh_port"),
     "host_key": ("host_key",),
 }
-_TARGET = re.compile(
-    r"(?:([^@\s]+)@)?(?:\[([0-9A-Fa-f:]+)\]|([^:\s]+|[0-9A-Fa-f:]*::?[0-9A-Fa-f:]*))(?::(\d+))?"
-)
-_MOST_SHOWN = 60
 
 
 class HostList(NamedTuple):
@@ -39,30 +33,6 @@ class HostList(NamedTuple):
     diagnostics: tuple[Diagnostic, ...] = ()
     unread: str = ""
     """Why the file itself can't be read."""
-
-
-def read_line(line: str) -> ListedHost | str:
-    """Return the machine that a line names, or what is wrong with the line."""
-    words = line.split("#", 1)[0].split()
-    named = [word.removeprefix("name=") for word in words if word.startswith("name=")]
-    words = [word for word in words if not word.startswith("name=")]
-    if words[:1] == ["ssh"]:
-        words = words[1:]
-    target = _TARGET.fullmatch(words[0]) if words else None
-    if target is None:
-        return "it starts with no address"
-    if len(words) > 3 or len(named) > 1:  # noqa: PLR2004  # address, user, port
-        return "it has more words than ADDRESS USER PORT name=NAME"
-    given = {"address": target[2] or target[3], "user": target[1], "port": target[4]}
-    for key, word in zip(("user", "port"), words[1:], strict=False):
-        if given[key] is not None:
-            return f"it gives the {key} twice"
-        given[key] = word
-    if given["port"] is not None and not given["port"].isdigit():
-        return f'"{given["port"][:_MOST_SHOWN]}" is no port'
-    return _host(
-        {**given, "port": given["port"] and int(given["port"]), "name": named[0] if named else None}
-    )
 
 
 def read_file(path: Path) -> HostList:
@@ -112,7 +82,7 @@ def _of_object(item: Any) -> ListedHost | str:
         return "it is neither text nor an object"
     plain = _of_kubernetes(item) if isinstance(item.get("metadata"), dict) else item
     found = {key: _first(plain, words) for key, words in _KEYS.items()}
-    return _host(found) if found["address"] else "it has no address (ip, public_ip, host)"
+    return host_of(found) if found["address"] else "it has no address (ip, public_ip, host)"
 
 
 def _of_kubernetes(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,15 +100,6 @@ def _of_kubernetes(node: Mapping[str, Any]) -> dict[str, Any]:
 
 def _first(item: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((item[key] for key in keys if item.get(key) not in {None, ""}), None)
-
-
-def _host(found: dict[str, Any]) -> ListedHost | str:
-    given = {key: value for key, value in found.items() if value is not None}
-    try:
-        return convert(given, ListedHost)
-    except msgspec.ValidationError as error:
-        key = str(error).rpartition("$.")[2].rstrip("`")
-        return f'"{str(given.get(key, ""))[:_MOST_SHOWN]}" is no {key.replace("_", " ")}'
 
 
 def _whole(hosts: tuple[ListedHost, ...], wrong: tuple[Diagnostic, ...], file: str) -> HostList:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from ..derived.hostlist import HostlistError, expand
 from ..diagnostics import PathTuple, Span
 from ..load import Loaded
+from ..spec import ClusterSpec, Pool
 from ..spec.sites import SITE_TYPES
+from ..spec.sites.ssh_fleet import SshFleetSite
 
 _SSH_PORT = 22
 _EXISTING = frozenset({"vpc", "vnet"})
@@ -104,9 +106,7 @@ class Member:
                 if hosts is not None:
                     yield hosts
         if lists and self._spec is not None:
-            from .folder import listed_hosts  # noqa: PLC0415  # few have lists
-
-            yield from listed_hosts(self._spec, lists)
+            yield from _listed_hosts(self._spec, lists)
 
     def networks(self) -> Iterator[Network]:
         """Yield the networks of sites, where the spec says their range.
@@ -214,3 +214,34 @@ def _expanded(text: Any) -> list[str] | None:
         return expand(text)
     except HostlistError:
         return None
+
+
+def _listed_hosts(spec: ClusterSpec, sites: set[str]) -> Iterator[Hosts]:
+    """Yield the hosts of lists by their addresses, one group a pool and port.
+
+    Args:
+        spec: one without errors.
+        sites: names of its sites that have a list.
+    """
+    for site in sorted(sites):
+        fleet = spec.sites[site]
+        if not isinstance(fleet, SshFleetSite):
+            continue
+        pools = {name: pool for name, pool in spec.pools.items() if pool.site == site}
+        placed = fleet.placed(host for pool in pools.values() for host in _named(pool))
+        for name, pool in pools.items():
+            by_port: dict[int, list[str]] = {}
+            for entry in (placed[host] for host in _named(pool) if host in placed):
+                by_port.setdefault(entry.port or fleet.ssh.port, []).append(entry.address)
+            bastion = (fleet.ssh.bastion or "").rpartition("@")[2].lower()
+            for port, addresses in by_port.items():
+                path = ("pools", name, "hosts")
+                yield Hosts(name, path, addresses, addresses, port, bastion)
+
+
+def _named(pool: Pool) -> list[str]:
+    """Return the hosts that a pool names and says no address of."""
+    written = [pool.hosts] if isinstance(pool.hosts, str) else pool.hosts or []
+    names = [item if isinstance(item, str) else item.name for item in written
+             if isinstance(item, str) or item.address is None]  # fmt: skip
+    return [host for name in names for host in expand(name)]

@@ -224,3 +224,15 @@ def most_generous(limits: Iterable[Duration | None]) -> Duration | None:
             return None
         known.append(limit)
     return max(known, key=lambda limit: limit.value, default=None)
+
+
+def decode_quantity(kind: type, value: Any) -> Any:
+    """Read a Quantity for msgspec.
+
+    Raises:
+        ValueError: the text is no quantity of this kind.
+        NotImplementedError: the type is none of ours.
+    """
+    if issubclass(kind, Quantity):
+        return kind.parse(value)
+    raise NotImplementedError(kind)

@@ -9,8 +9,9 @@ before it is used; afterwards nothing is locked. Other modules don't call msgspe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar, get_args, overload
 
 import msgspec
 
@@ -79,3 +80,35 @@ def convert(
     """Return plain values as a type; raises msgspec.ValidationError where they aren't of it."""
     learn(kind)
     return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
+
+
+@lru_cache(maxsize=8)
+def _lone_tags(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return (key, tag key) of the root's fields that hold a tagged struct with no alternative."""
+    found: list[tuple[str, str]] = []
+    for field in msgspec.structs.fields(kind):
+        structs = [part for part in _flat(field.type) if hasattr(part, "__struct_config__")]
+        tags = [s.__struct_config__.tag_field for s in structs if s.__struct_config__.tag_field]
+        if len(tags) == 1:
+            found.append((field.encode_name, tags[0]))
+    return tuple(found)
+
+
+def _flat(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all that it is put together from."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _flat(part)
+
+
+def missing_tag(kind: type[msgspec.Struct], data: Any) -> str:
+    """Return what is wrong when a tag is missing that msgspec forgives, else "".
+
+    Where a tagged struct has no alternative yet, msgspec takes it without its tag. Files must
+    carry the tag all the same: they would stop loading once there is an alternative.
+    """
+    for key, tag_key in _lone_tags(kind):
+        part = data.get(key)
+        if isinstance(part, dict) and tag_key not in part:
+            return f"{key} has no {tag_key}"
+    return ""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import msgspec
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity, Span
 
@@ -204,3 +207,16 @@ def _unpacked(mark: int) -> Offsets:
         mark >> 2 * bits & _OFFSET_MASK,
         mark >> 3 * bits,
     )
+
+
+class Structured(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be typed: all of it (`value`), or the root's fields that hold (`parts`)."""
+
+    value: Any | None
+    parts: Mapping[str, Any]
+    """Typed fields by attribute name; all of them when `value` is there."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    spoilt: frozenset[PathTuple] = frozenset()
+    """Paths whose value is unknown: no check may speak about them."""
+    original: Callable[[PathTuple], PathTuple] = lambda path: path
+    """From the typed parts' paths to the file's."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..diagnostics import Diagnostic, PathTuple, Severity
-from .decoding import convert
-from .document import Document
+from ..spec.units import decode_quantity
+from .decoding import convert, missing_tag
+from .document import Document, Structured
 from .errors import MAX_ERRORS, StructureError, branch_for, structure_errors
-from .fit import Structured, decode_quantity, missing_tag
 from .fix.patches import patch_of
 from .json_schema import Schema, inlined_schema
 

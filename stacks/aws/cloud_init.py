@@ -7,6 +7,8 @@ templates or state.
 from __future__ import annotations
 
 import base64
+from email.mime.multipart import MIMEMultipart
+from email.mime.nonmultipart import MIMENonMultipart
 
 from ..io.ssh import cloud_config, host_keys
 
@@ -20,9 +22,6 @@ def user_data(*, user: str, authorized_key: str) -> str:
 
 def with_node_config(config: str, text: str) -> str:
     """Return user data of two parts: what EKS' nodeadm reads, and the cloud-config."""
-    from email.mime.multipart import MIMEMultipart  # noqa: PLC0415  # only under EKS
-    from email.mime.nonmultipart import MIMENonMultipart  # noqa: PLC0415
-
     whole = MIMEMultipart(boundary="==gcluster==")
     for kind, subtype, content in (
         ("application", "node.eks.aws", config),

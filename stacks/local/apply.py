@@ -14,7 +14,8 @@ from ..provider import (
     provider_error,
 )
 from . import faults, labels, nodes, records, survey
-from .engine import Container, Network, find_engine
+from .engine import Container, Network
+from .engines import find_engine
 from .nodes import prepare
 from .survey import Survey
 

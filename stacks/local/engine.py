@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import resource
 import shutil
 import subprocess
@@ -270,29 +269,3 @@ def runtime_flags(ask: Any, cgroups: Path = Path("/sys/fs/cgroup")) -> list[str]
             hint="sudo apt-get install -y runc",
         )
     return ["--runtime=runc"]
-
-
-def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
-    """Return the engine of the site; auto prefers podman. Only PATH is searched.
-
-    Raises:
-        ProviderError: GC910 with the command that installs it.
-    """
-    for name in ("podman", "docker") if choice == "auto" else (choice,):
-        executable = shutil.which(name)
-        if executable:
-            return _engine(name, executable)
-    missing = "podman nor docker is" if choice == "auto" else f"{choice} is not"
-    raise provider_error(
-        "GC910",
-        f"{'neither ' if choice == 'auto' else ''}{missing} installed: local nodes need one",
-        hint=INSTALL_ENGINE if choice != "docker" else "sudo apt-get install -y docker.io",
-    )
-
-
-@functools.cache
-def _engine(name: str, executable: str) -> Engine:
-    """Return the process-wide engine at a path: its facts are queried once."""
-    from .docker import DockerEngine  # noqa: PLC0415  # it extends Engine
-
-    return DockerEngine(executable) if name == "docker" else Engine(executable)

@@ -16,11 +16,12 @@ from ..provider import (
     ResourceGraph,
     SiteContext,
 )
-from . import faults, survey
+from . import apply, faults, preflight, survey
+from .image import base_image, golden
 
 
 class LocalProvider(Provider):
-    """Provider of sites on this machine. Implementation modules are imported on use."""
+    """Provider of sites on this machine."""
 
     name = "local"
     ready_limit_s = 300.0
@@ -37,8 +38,6 @@ class LocalProvider(Provider):
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Return what this machine lacks: engine, tools, subnet, memory, disk; or a namesake."""
-        from . import preflight  # noqa: PLC0415
-
         return preflight.findings(context)
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
@@ -47,20 +46,14 @@ class LocalProvider(Provider):
 
     def apply(self, context: SiteContext) -> None:
         """Make, start and remove until the containers are those of the graph."""
-        from . import apply  # noqa: PLC0415
-
         apply.apply(context)
 
     def power_on(self, context: SiteContext, names: Iterable[str]) -> None:
         """Start these nodes' containers: one that restarts stops."""
-        from . import apply  # noqa: PLC0415
-
         apply.power_on(context, names)
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove these nodes' containers, then make what is missing."""
-        from . import apply  # noqa: PLC0415
-
         apply.replace(context, names)
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
@@ -69,14 +62,10 @@ class LocalProvider(Provider):
 
     def destroy(self, context: SiteContext) -> None:
         """Remove everything with the cluster's name and id on this site, and its keys."""
-        from . import apply  # noqa: PLC0415
-
         apply.destroy(context)
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return everything with the cluster's labels."""
-        from . import apply  # noqa: PLC0415
-
         return apply.existing(context)
 
     def ids_in_use(self, context: SiteContext) -> frozenset[str]:
@@ -85,14 +74,10 @@ class LocalProvider(Provider):
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes; the names, which are unique, make it idempotent."""
-        from . import apply  # noqa: PLC0415
-
         return Grown(hosts=apply.grow(context, pool, names, token))
 
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove elastic nodes."""
-        from . import apply  # noqa: PLC0415
-
         apply.shrink(context, names)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002  # no market
@@ -102,30 +87,20 @@ class LocalProvider(Provider):
 
     def base_digest(self, spec: ClusterSpec, site: str) -> str:  # noqa: ARG002  # one base for all
         """Return the hash of the base image's inputs."""
-        from .image import base_image  # noqa: PLC0415
-
         return base_image.base_digest()
 
     def has_image(self, context: SiteContext, key: str) -> bool:
         """Return whether an image was baked under this key on this machine."""
-        from .image import golden  # noqa: PLC0415
-
         return golden.has_image(context, key)
 
     def start_builder(self, context: SiteContext, key: str) -> Host:
         """Start one node from the base image, built where it is missing."""
-        from .image import golden  # noqa: PLC0415
-
         return golden.start_builder(context, key)
 
     def commit_builder(self, context: SiteContext, key: str) -> None:
         """Make the builder's disk the image `key`."""
-        from .image import golden  # noqa: PLC0415
-
         golden.commit_builder(context, key)
 
     def discard_builder(self, context: SiteContext, key: str) -> None:  # noqa: ARG002  # one a site
         """Remove the site's builder, where there is one."""
-        from .image import golden  # noqa: PLC0415
-
         golden.discard_builder(context)

@@ -19,7 +19,8 @@ from ..provider import (
     provider_error,
 )
 from . import labels, network, records, ssh
-from .engine import Container, Engine, Network, find_engine
+from .engine import Container, Engine, Network
+from .engines import find_engine
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

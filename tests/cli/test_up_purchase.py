@@ -10,7 +10,7 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, failure
 from gcluster.lifecycle.planning.changes import FallbackListView, OptionView
-from gcluster.lifecycle.planning.purchase.fallback_lists import OptionOverrides
+from gcluster.lifecycle.planning.purchase.decision import OptionOverrides
 
 from .test_up import PLAN, UpResult
 

@@ -17,7 +17,7 @@ from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.progress import Reporter, silent
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
+from gcluster.lifecycle.planning.purchase.decision import NO_WISHES, OptionOverrides
 from gcluster.lifecycle.state import PurchaseAttempted
 from gcluster.lifecycle.up.phase import UpResult
 from gcluster.lifecycle.up.up import up

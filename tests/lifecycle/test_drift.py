@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY
+from gcluster.lifecycle.cluster.hosts import existing_hosts
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import existing_hosts, open_sites
+from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.smoke.gate import last_certificate, reasons_against

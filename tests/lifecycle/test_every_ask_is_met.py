@@ -19,7 +19,7 @@ import yaml
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.compile.kubernetes_objects import kubernetes_files
-from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.lifecycle.kubernetes.objects import left_out
 from gcluster.lifecycle.kubernetes.release.source import planned_at
 from gcluster.lifecycle.planning.preflight.offline import offline_findings
@@ -171,7 +171,7 @@ class Compiled:
         """Compile hosts, steps and objects."""
         self._spec = spec
         self._sites: dict[str, Provider] = {
-            name: provider(provider_name(site), CATALOG) for name, site in spec.sites.items()
+            name: provider(site.provider, CATALOG) for name, site in spec.sites.items()
         }
         hosts = inventory(
             spec, (h for name, by in self._sites.items() for h in by.planned_hosts(spec, name))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.hosts import existing_hosts
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.cluster.sites import existing_hosts
 from gcluster.lifecycle.nodes.ssh.shell import ssh_argv
 
 from .sample_cluster import SampleCluster

@@ -6,7 +6,8 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.down.expiry.jobs import Jobs, ask_jobs
+from gcluster.lifecycle.down.expiry.ask import ask_jobs
+from gcluster.lifecycle.down.expiry.jobs import Jobs
 from gcluster.lifecycle.operations.burst.agent.run import run_agent
 from gcluster.lifecycle.operations.burst.explain import explain_job
 from gcluster.lifecycle.operations.repair.work import repair

@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 ]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 CLOUDS = sorted(OPTIONAL.keys() - {"otel"})
-GUARDED = ("lifecycle/state/audit/telemetry.py", "lifecycle/state/cloud.py")
+GUARDED = ("lifecycle/state/audit/telemetry.py", "lifecycle/state/connect.py")
 """Files that use what only an extra brings, and say so where it is missing."""
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""

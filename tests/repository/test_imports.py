@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,32 @@ def touches_the_world(source: str) -> list[str]:
     return found
 
 
+def a_cycle(sources: Mapping[str, str]) -> list[str]:
+    """Return modules that import each other in a circle, the first one again at the end; or [].
+
+    Imports inside functions count, as they only hide a circle; those for types alone don't.
+
+    Args:
+        sources: text of each file by its dotted name, as of `_modules`.
+    """
+    names = {module.removesuffix(".__init__"): module for module in sources}
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        tree = _parsed(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                node.body = []
+        asked = {
+            names.get(name) or names.get(name.rpartition(".")[0]) for name in _imports(tree, module)
+        }
+        graph[module] = {name for name in asked if name not in {None, module}}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def _modules(root: Path, package: str) -> dict[str, str]:
     """Return the text of each file of a package by its dotted name."""
     return {
@@ -103,6 +130,37 @@ def test_no_module_imports_against_the_order(root: Path, package: str) -> None:
         if (names := wrong_way(module, source))
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_modules_import_each_other_in_a_circle(root: Path, package: str) -> None:
+    assert a_cycle(_modules(root, package)) == []
+
+
+@pytest.mark.parametrize(
+    ("sources", "circle"),
+    [
+        ({"gcluster.a.b": "from .c import d", "gcluster.a.c": "from ..x import y"}, []),
+        (
+            {"gcluster.a.b": "from .c import d", "gcluster.a.c": "def f():\n    from .b import g"},
+            ["gcluster.a.b", "gcluster.a.c"],
+        ),
+        (
+            {"gcluster.a.__init__": "from .b import d", "gcluster.a.b": "from . import d"},
+            ["gcluster.a.__init__", "gcluster.a.b"],
+        ),
+        (
+            {
+                "gcluster.a.b": "from .c import d",
+                "gcluster.a.c": "if TYPE_CHECKING:\n    from .b import g",
+            },
+            [],
+        ),
+    ],
+    ids=["none", "in a function", "a package and its module", "for types alone"],
+)
+def test_a_circle_of_imports_is_found(sources: dict[str, str], circle: list[str]) -> None:
+    assert sorted(set(a_cycle(sources))) == circle
 
 
 @pytest.mark.parametrize("package", ORDER)

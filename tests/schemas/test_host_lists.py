@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.schemas.derived.host_lists import read_file, read_line
+from gcluster.schemas.derived.host_lists import read_file
 from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec.sites.bare_metal import ListedHost
+from gcluster.schemas.spec.sites.host_line import read_line
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler, PoolRole
 from ...cluster.outcome import LifecycleError, failure
-from ...kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ...kubernetes.kubectl import ApiRefused, ApiSilent
+from ...kubernetes.managed.login import kubectl_of
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import AS_ROOT
 from ...operations.selection import controller_of
 from ...state import ExpiryAnnounced
 from ...status.slurm import last_error_line
+from .kubernetes import accept_all_jobs, refuse_long_jobs
 
 RESERVATION = "gcluster_end"
 """Not of those that `up` keeps: these begin with "gcluster-"."""
@@ -34,7 +36,7 @@ def announce(
     Args:
         spec: as it was applied: names the scheduler that runs.
         hosts: those that exist.
-        session: how they are reached.
+        session: SSH to them.
         announced: what is announced.
 
     Raises:
@@ -109,8 +111,6 @@ def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -
 
 def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None) -> None:
     """Have the API take only jobs that end before this time; None: all."""
-    from .kubernetes import accept_all_jobs, refuse_long_jobs  # noqa: PLC0415  # its own
-
     if not hosts.has_scheduler:
         return
     kubectl = kubectl_of(session, hosts)

@@ -13,8 +13,9 @@ from ...nodes.ssh import SshSession
 from ...state import ExpiryWithdrawn
 from ...state.store import utc_now
 from .announce import withdraw
+from .ask import running_spec
 from .due import Lifetime, ending, lifetime
-from .jobs import Jobs, running_spec
+from .jobs import Jobs
 
 
 def refuse_ended(cluster: Cluster) -> None:

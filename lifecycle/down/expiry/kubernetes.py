@@ -15,7 +15,8 @@ from ....inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYST
 from ....inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
 from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.catalog import Catalog
-from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ...kubernetes.managed.login import kubectl_of
 from ...kubernetes.workloads import see_work
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root

@@ -13,16 +13,17 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...cluster.cluster import Cluster, open_applied
+from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import Exit
 from ...cluster.progress import Reporter
-from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession
 from ...state import ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn
 from ...state.audit.trail import exported
 from ..down import down
 from .announce import announce, withdraw
+from .ask import ask_jobs, running_spec
 from .due import Ending, Lifetime, ending, lifetime
-from .jobs import Jobs, ask_jobs, running_spec
+from .jobs import Jobs
 
 _SLACK_S = 60.0
 """Clocks of the controller and of this machine may differ by so much."""

@@ -12,7 +12,8 @@ from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ...nodes.ssh import SshSession
 from ...status.observe import Observation
-from ..kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..kubectl import ApiRefused, ApiSilent
+from ..managed.login import kubectl_of
 from ..objects import DesiredObjects, desired_objects
 from . import changes as together
 from .artefact import artefact

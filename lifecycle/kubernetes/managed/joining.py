@@ -16,11 +16,11 @@ from ....schemas.spec import ClusterSpec
 from ....stacks.provider import ResourceChange
 from ....stacks.pulumi.engine.checkpoint import KINDS
 from ....stacks.registry import managed_kubernetes
+from ...cluster.open_site import OpenSite
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
-from ...cluster.sites import OpenSite
 from ...status.observe import Observation
 from .login import missing_programs, refusal
-from .nodes import Seen, managed_site, see
+from .nodes import Seen, managed_site, see, silence
 
 STAGE = "join"
 WITHIN_S = 900
@@ -135,18 +135,6 @@ def repairs_control_plane(
 
 def _is_touched(change: ResourceChange) -> bool:
     return change.resource.kind in KINDS and change.effect != "keep"
-
-
-def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
-    """Return the finding of a control plane that exists and can't be queried."""
-    return Diagnostic(
-        code="GC1043",
-        severity=Severity.ERROR,
-        summary=f"the control plane that {managed_by(spec)} runs gives no answer: {problem}",
-        path=("scheduler", "control_plane"),
-        hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's. "
-        "up goes on where it changes the control plane, as by other admin_cidrs, or makes it again",
-    )
 
 
 def managed_findings(

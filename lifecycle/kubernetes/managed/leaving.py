@@ -15,8 +15,8 @@ from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.spec import ClusterSpec
 from ....stacks.registry import managed_kubernetes
+from ...cluster.open_site import OpenSite
 from ...cluster.outcome import Exit, LifecycleError, failure
-from ...cluster.sites import OpenSite
 from ...planning.changes import SitePlan
 from .nodes import ApiNode
 

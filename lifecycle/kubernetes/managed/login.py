@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
+from ....inventory.hosts import ClusterInventory
 from ....schemas.derived.control_planes import Managed, managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import load
@@ -25,7 +26,7 @@ from ....stacks.io import atomic
 from ....stacks.provider import ControlPlaneAt
 from ....stacks.registry import managed_kubernetes
 from ...cluster.cluster import SpecError
-from ...nodes.ssh import Answer, SshResult, Unreachable
+from ...nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ...planning.preflight.doctor import Need
 from ..kubectl import Kubectl, kubeconfig_document
 
@@ -239,3 +240,15 @@ def needs_of(path: Path, find: Callable[[str], str | None] = shutil.which) -> li
         )
         for name in programs(managed)
     ]
+
+
+def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
+    """Return the API of a cluster whose control planes are in `inventory`, first one first.
+
+    Where a cloud runs them, kubectl runs on this machine, with the kubeconfig that was written to
+    the cluster's folder when the nodes were observed.
+    """
+    if inventory.is_managed:
+        return local_kubectl(session.workdir)
+    real = [h for h in inventory.with_role("controller") if h.connection == "ssh"]
+    return Kubectl(session, real)

@@ -16,8 +16,9 @@ import msgspec
 from ....inventory.compile.kubernetes_objects.nodes import POOL
 from ....inventory.hosts import Host, Placement, SshTarget
 from ....schemas.derived.control_planes import managed_by, managed_pools
+from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...cluster.sites import OpenSite
+from ...cluster.open_site import OpenSite
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .login import FILE, local_kubectl, write_kubeconfig
 
@@ -193,3 +194,15 @@ def see(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Seen:
         return Seen(nodes=read_nodes(kubectl), exists=True)
     except (ApiSilent, ApiRefused) as error:
         return Seen(exists=True, problem=str(error))
+
+
+def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
+    """Return the finding of a control plane that exists and can't be queried."""
+    return Diagnostic(
+        code="GC1043",
+        severity=Severity.ERROR,
+        summary=f"the control plane that {managed_by(spec)} runs gives no answer: {problem}",
+        path=("scheduler", "control_plane"),
+        hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's. "
+        "up goes on where it changes the control plane, as by other admin_cidrs, or makes it again",
+    )

@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ....stacks.local.engine import find_engine, runtime_flags
+from ....stacks.local.engine import runtime_flags
+from ....stacks.local.engines import find_engine
+from ....stacks.local.image.base_image import ensure_base
 from ...cluster import places
 from ...cluster.outcome import LifecycleError, failure
 
@@ -90,8 +92,6 @@ def _in_container(
     out: Path,
 ) -> list[str]:
     """Return what compiles with Debian 13's go, in a container of the local nodes' base image."""
-    from ....stacks.local.image.base_image import ensure_base  # noqa: PLC0415
-
     engine = find_engine()
     cache = places.private_directory(places.cache_home() / "go")
     base = ensure_base(engine, places.private_directory(places.cache_home()))

@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
+from ...cluster.open_site import OpenSite
 from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
-from ...cluster.sites import OpenSite
 from ..ssh import SshSession
 from .pending import Pending
 from .playbook import WAVE, plays, waves

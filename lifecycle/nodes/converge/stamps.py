@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ....inventory.compile.steps import PHASES, Step
 from ....inventory.hosts import Host
-from ...cluster.sites import OpenSite
+from ...cluster.open_site import OpenSite
 from ..ssh import SshSession, Unreachable
 
 DIRECTORY = "/var/lib/gcluster/stamps"

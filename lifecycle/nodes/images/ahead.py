@@ -14,9 +14,10 @@ import msgspec
 
 from ....inventory.compile import CompiledCluster, Group
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter
-from ...cluster.sites import OpenSite, open_sites
+from ...cluster.sites import open_sites
 from ...planning.preflight.obstacles import refuse_obstacles
 from ...state import acquire
 from ...up.run import Run

@@ -21,9 +21,9 @@ from ....inventory.hosts import ClusterInventory, Host, elastic_nodes
 from ....schemas.spec import ClusterSpec
 from ....stacks.provider import Provider
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, ignore, inventory
 from ...cluster.outcome import LifecycleError
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
-from ...cluster.sites import OpenSite, ignore, inventory
 from ..converge.pending import pending_steps, step_digests
 from ..converge.run import converge
 from ..converge.seals import seal_command

@@ -108,7 +108,7 @@ class SshSession:
             host: the node; its keys are pinned first.
             command: a line for a POSIX shell.
             stdin: text for its standard input; None: empty.
-            timeout_s: seconds until it is given up.
+            timeout_s: limit in seconds.
         """
         self.trust([host])
         closed = self.closed_way(host)

@@ -6,8 +6,8 @@ import difflib
 
 from ....inventory.hosts import ClusterInventory, Host
 from ...cluster.cluster import Cluster
+from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import Exit, failure
-from ...cluster.sites import existing_hosts
 from . import SshSession
 
 

@@ -13,9 +13,9 @@ from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.derived.hostlist import expand, fold
 from ....schemas.spec import ClusterSpec, LocalSite
 from ...cluster.cluster import Cluster
+from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
-from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession
 from ...smoke.domains import machine_of
 from ...smoke.launch import launches

@@ -9,6 +9,7 @@ from ....schemas.catalog import Catalog, load_catalog
 from ....schemas.diagnostics import closest
 from ....schemas.load import load
 from ....schemas.spec import ClusterSpec
+from ...cluster.cluster import SpecError
 from ...cluster.outcome import Exit, failure
 from .policy import spilling_partitions
 from .simulate.report import Simulation, simulate
@@ -50,8 +51,6 @@ def open_partition(path: Path, partition: str | None) -> SpilledFrom:
     """
     loaded = load(path)
     if loaded.spec is None:
-        from ...cluster.cluster import SpecError  # noqa: PLC0415  # brings the state along
-
         raise SpecError(loaded)
     catalog = load_catalog(loaded.catalogs)
     known = loaded.spec.scheduler.partitions

@@ -18,7 +18,7 @@ from ....schemas.fleet.ordering import Fleet
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster, open_applied
 from ...cluster.outcome import Exit, LifecycleError
-from ...down.expiry.jobs import ask_jobs
+from ...down.expiry.ask import ask_jobs
 from ...down.expiry.reaper import reap_once
 from ...state import StateStore
 from .act import Acted, bring_up, pause_s, take_down

@@ -10,9 +10,10 @@ from ....inventory.compile import CompiledCluster
 from ....inventory.compile.steps import CHANGING_PHASES
 from ....schemas.diagnostics import Diagnostic
 from ....stacks.provider import ProviderError
+from ...cluster.open_site import OpenSite, at_each
 from ...cluster.outcome import Exit
 from ...cluster.progress import Reporter
-from ...cluster.sites import OpenSite, at_each, open_sites
+from ...cluster.sites import open_sites
 from ...nodes.converge.pending import Scope
 from ...nodes.images.golden import booting_sites
 from ...nodes.ssh import SshSession

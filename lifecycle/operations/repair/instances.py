@@ -14,12 +14,13 @@ from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.diagnostics import Diagnostic
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, equip
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...cluster.progress import Reporter, StageProgress
-from ...cluster.sites import OpenSite, equip, open_sites
-from ...kubernetes.kubectl import kubectl_of
-from ...kubernetes.managed.joining import WITHIN_S, silence
-from ...kubernetes.managed.nodes import ApiNode, managed_site, see
+from ...cluster.sites import open_sites
+from ...kubernetes.managed.joining import WITHIN_S
+from ...kubernetes.managed.login import kubectl_of
+from ...kubernetes.managed.nodes import ApiNode, managed_site, see, silence
 from ...kubernetes.members import drain_nodes
 from ...kubernetes.phases import settle
 from ...nodes.ssh import SshSession

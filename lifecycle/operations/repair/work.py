@@ -15,9 +15,10 @@ from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.diagnostics import Diagnostic
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, at_each, equip, inventory
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter
-from ...cluster.sites import OpenSite, at_each, equip, inventory, open_sites
+from ...cluster.sites import open_sites
 from ...down.ledger_check import close_missing
 from ...kubernetes.managed.leaving import is_of_stack
 from ...nodes.ssh import SshSession

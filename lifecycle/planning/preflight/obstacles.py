@@ -13,9 +13,10 @@ from ....inventory.compile import CompiledCluster
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, at_each
 from ...cluster.outcome import Exit, LifecycleError
 from ...cluster.progress import Finding, Reporter
-from ...cluster.sites import OpenSite, at_each, open_sites
+from ...cluster.sites import open_sites
 from ..changes import SiteAnswers
 from .offline import unsigned
 

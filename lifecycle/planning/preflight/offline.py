@@ -187,13 +187,13 @@ def _unkeyed(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:
         return ()
     from ....inventory.compile import compile_cluster  # noqa: PLC0415  # validate waits for it
     from ....stacks.registry import provider  # noqa: PLC0415  # as above
-    from ...cluster.sites import inventory, provider_name  # noqa: PLC0415  # as above
+    from ...cluster.open_site import inventory  # noqa: PLC0415  # as above
 
     catalog = load_catalog(loaded.catalogs)
     hosts = {
         (host.pool, host.role): host
         for name, site in spec.sites.items()
-        for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
+        for host in provider(site.provider, catalog).planned_hosts(spec, name)
     }
     compiled = compile_cluster(spec, inventory(spec, hosts.values()), catalog)
     return tuple(_placed(loaded, said) for said in unsigned(compiled, Severity.WARNING))

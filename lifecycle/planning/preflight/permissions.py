@@ -11,7 +11,6 @@ from ....stacks.pulumi.permissions import kind_of
 from ....stacks.registry import provider
 from ...cluster.cluster import open_cluster
 from ...cluster.outcome import failure
-from ...cluster.sites import provider_name
 
 _NOT_MADE = ("gcluster:", "pulumi:")
 """Types that group others, and the engine's own."""
@@ -34,7 +33,7 @@ def needs_of(spec: Path, cloud: str) -> Needs:
         ProviderError: the cloud's extra isn't installed.
     """
     cluster = open_cluster(str(spec))
-    sites = [name for name, site in cluster.spec.sites.items() if provider_name(site) == cloud]
+    sites = [name for name, site in cluster.spec.sites.items() if site.provider == cloud]
     state = _bucket(cluster.state_url) if cloud == "aws" else None
     if not sites and state:
         return Needs(frozenset(), state)

@@ -16,8 +16,8 @@ from ....schemas.structure.decoding import convert
 from ....stacks.provider import ProviderError, PurchaseOption
 from ....stacks.pulumi.engine.events import first_line
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite
 from ...cluster.outcome import Exit, LifecycleError
-from ...cluster.sites import OpenSite
 from ...state.event_types import PurchaseAttempted
 from .decision import (
     Attempt,

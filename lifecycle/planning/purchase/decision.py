@@ -9,7 +9,7 @@ is met. Machines that existed before are never released: growing a pool replaces
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -22,6 +22,20 @@ from ...state.events import Event, is_stale
 
 _CENT = 0.005
 """USD/h by which sums of prices may differ from a ceiling: they are sums of floats."""
+
+
+class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's choice for a pool, by its name."""
+
+    buy: frozenset[str] = frozenset()
+    """Pools whose capacity block may be bought."""
+    offerings: Mapping[str, str] = {}
+    """"POOL/OPTION" -> id of the block on offer that the plan shows."""
+    again: frozenset[str] = frozenset()
+    """Pools that shall be bought again from the first option, whatever they hold."""
+
+
+NO_WISHES = OptionOverrides()
 
 
 class PoolFallback(msgspec.Struct, frozen=True, kw_only=True):

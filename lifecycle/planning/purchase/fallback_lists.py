@@ -22,10 +22,12 @@ from ...cluster.cluster import Cluster
 from ...operations.repair.queue import set_aside
 from ..changes import FallbackListView, OptionState, OptionView
 from .decision import (
+    NO_WISHES,
     Attempt,
     Blocked,
     Decision,
     Headroom,
+    OptionOverrides,
     PoolFallback,
     PurchaseProgress,
     decide,
@@ -34,20 +36,6 @@ from .decision import (
     prune_to_spec,
     why_not,
 )
-
-
-class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's choice for a pool, by its name."""
-
-    buy: frozenset[str] = frozenset()
-    """Pools whose capacity block may be bought."""
-    offerings: Mapping[str, str] = {}
-    """"POOL/OPTION" -> id of the block on offer that the plan shows."""
-    again: frozenset[str] = frozenset()
-    """Pools that shall be bought again from the first option, whatever they hold."""
-
-
-NO_WISHES = OptionOverrides()
 
 
 def pool_fallbacks(spec: ClusterSpec, providers: Mapping[str, Provider]) -> dict[str, PoolFallback]:

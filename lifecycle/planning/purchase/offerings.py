@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from ....stacks.provider import BlockOffering, ProviderError
+from ...cluster.open_site import OpenSite
 from ...cluster.outcome import Exit, LifecycleError
-from ...cluster.sites import OpenSite
 from ..changes import FallbackListView, OptionView, Plan
-from .fallback_lists import OptionOverrides
+from .decision import OptionOverrides
 
 
 def choose_offerings(

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import HostlistError, expand
 from ...cluster.cluster import Cluster
+from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import Exit, LifecycleError, failure
-from ...cluster.sites import existing_hosts
 from ...nodes.converge.role_files import Traces
 from ...nodes.converge.seals import DIRECTORY, read_seals_command
 from ...nodes.ssh import SshSession, Unreachable

@@ -18,9 +18,10 @@ from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import KubernetesScheduler
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, at_each, equip
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Finding, Reporter
-from ...cluster.sites import OpenSite, at_each, equip, fallback_lists_of, open_sites
+from ...cluster.sites import fallback_lists_of, open_sites
 from ...down.ledger_check import close_missing
 from ...kubernetes.phases import drain_leaving
 from ...kubernetes.phases import settle as settle_kubernetes

@@ -16,8 +16,9 @@ from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.derived.control_planes import managed_by
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
+from ...cluster.open_site import OpenSite, at_each, inventory, site_outputs
 from ...cluster.outcome import failure
-from ...cluster.sites import OpenSite, at_each, inventory, open_sites, site_outputs
+from ...cluster.sites import open_sites
 from ...kubernetes.managed import nodes
 from ...kubernetes.managed.login import run_shell
 from ...nodes.converge.stamps import kept_stamps
@@ -27,6 +28,7 @@ from ...planning.guards import ever_converged
 from ...smoke.gate import note_drift
 from ...state import Event, SmokeFinished, SpecApplied
 from .asking import Wanted, ask_nodes, deviations, wanted_steps
+from .kubernetes import KubernetesDrift
 from .nodes import NodeReport, judge
 from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
@@ -172,8 +174,6 @@ class _Hosts:
 
     def _managed(self, drift: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Query the control plane that a cloud runs, from here; {} where there is none."""
-        from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
-
         there = any(host.connection == "api" for host in self._asked)
         if not isinstance(drift, KubernetesDrift) or not there:
             return {}

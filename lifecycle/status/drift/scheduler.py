@@ -12,8 +12,10 @@ from typing import Protocol
 from ....inventory.hosts import ClusterInventory
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ...kubernetes.objects import desired_objects
 from ...scheduler.base import MARK
 from ..slurm import is_unfit
+from .kubernetes import KubernetesDrift
 from .values import Drift, SchedulerFindings, stamp_of
 
 
@@ -40,9 +42,6 @@ def scheduler_drift(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog
     """Return the drift check of the spec's scheduler; `hosts` are all of the spec."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmDrift(spec.name)
-    from ...kubernetes.objects import desired_objects  # noqa: PLC0415  # its own
-    from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
-
     names = [host.name for host in hosts.hosts]
     return KubernetesDrift(spec.name, desired_objects(spec, hosts, catalog), names)
 

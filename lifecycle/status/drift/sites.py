@@ -8,7 +8,7 @@ import msgspec
 
 from ....stacks.provider import Leftover, ProviderError, ResourceChange
 from ...cluster.cluster import Cluster
-from ...cluster.sites import OpenSite
+from ...cluster.open_site import OpenSite
 from ...down.ledger_check import SiteLedger, leftovers_of, missing_resources
 from .values import Drift
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...derived.host_lists import read_line, repeated
+from ...derived.host_lists import repeated
 from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity
+from ...spec.sites.host_line import read_line
 from ...spec.sites.ssh_fleet import SshFleetSite
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check

@@ -126,8 +126,6 @@ def slurm_too_old_for_cgroups(context: CheckContext) -> Iterator[Finding]:
     """
     if context.slurm is None:
         return
-    from ...stack.lock import older  # noqa: PLC0415  # as slurm_too_old_for_blocks
-
     least = next(f.at_least for f in the_lock().features if f.feature == "cgroup/v2")
     slurm = slurm_of_pools(context)
 

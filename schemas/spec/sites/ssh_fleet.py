@@ -7,6 +7,7 @@ from msgspec import Meta, field
 
 from ..model import FilePath, updates
 from .bare_metal import BareMetalSite, ListedHost
+from .host_line import read_line
 
 Line = Annotated[
     str,
@@ -44,8 +45,6 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
     @property
     def listed(self) -> tuple[ListedHost, ...]:
         """The list as entries; lines that can't be read are left out (a check tells them)."""
-        from ...derived.host_lists import read_line  # noqa: PLC0415  # only for such sites
-
         read = (read_line(item) if isinstance(item, str) else item for item in self.hosts)
         return tuple(entry for entry in read if isinstance(entry, ListedHost))
 

@@ -11,6 +11,8 @@ from ...provider import Purchase, PurchaseOption
 from ...pulumi.names import POOL
 from ...pulumi.plan import priced, site_names, site_of
 from ..api import Api, tagged
+from ..preflight.capacity import Reservations
+from .pools import pool_plan
 from .types import OfferPlan, SitePlan
 
 _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
@@ -21,8 +23,6 @@ def purchase_options(
     spec: ClusterSpec, site: str, pool: str, catalog: Catalog
 ) -> tuple[PurchaseOption, ...]:
     """Return the options of a pool in the order in which they are tried."""
-    from .pools import pool_plan  # noqa: PLC0415  # imported with the catalog
-
     plan = pool_plan(spec, pool, catalog)
     machine = catalog.machines.get(plan.machine)
     region = site_of(spec, site, AwsSite).region
@@ -59,8 +59,6 @@ def bought_blocks(api: Api, plan: SitePlan, purchased: Mapping[str, str]) -> dic
 
     AWS is queried only where a node is on an option that buys one. Raises ProviderError.
     """
-    from ..preflight.capacity import Reservations  # noqa: PLC0415  # as above
-
     found: dict[str, str] = {}
     for pool in plan.pools:
         offers = pool.purchased(purchased).values()

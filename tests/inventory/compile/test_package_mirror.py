@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.stack.bundle import BundledRepository, BundleManifest
@@ -40,7 +40,7 @@ def compiled() -> CompiledCluster:
     hosts = [
         host
         for name, site in spec.sites.items()
-        for host in provider(provider_name(site), CATALOG).planned_hosts(spec, name)
+        for host in provider(site.provider, CATALOG).planned_hosts(spec, name)
     ]
     return compile_cluster(spec, inventory(spec, hosts), CATALOG, BUNDLE)
 

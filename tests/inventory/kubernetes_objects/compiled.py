@@ -17,7 +17,7 @@ import yaml
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.compile.kubernetes_objects.tree import kubernetes_files
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.lifecycle.smoke.launching.kubernetes import kubernetes_runs
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
@@ -54,7 +54,7 @@ def hosts_of(spec: ClusterSpec) -> ClusterInventory:
     planned = [
         host
         for name, site in spec.sites.items()
-        for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
+        for host in provider(site.provider, catalog).planned_hosts(spec, name)
     ]
     return inventory(spec, planned)
 

@@ -9,7 +9,7 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster.sites import inventory
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.lifecycle.nodes.converge.pending import pending_steps, step_digests
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec

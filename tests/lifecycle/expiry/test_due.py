@@ -20,7 +20,7 @@ from gcluster.lifecycle.state import (
 )
 from gcluster.lifecycle.state.event_types import Body
 from gcluster.schemas.spec import Budget
-from gcluster.schemas.structure.fit import decode_quantity
+from gcluster.schemas.spec.units import decode_quantity
 
 BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -17,8 +17,9 @@ from tests.lifecycle.sample_cluster import SampleCluster
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.open_site import OpenSite
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import OpenSite, open_sites
+from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.nodes.converge import role_files
 from gcluster.lifecycle.nodes.converge.pending import step_digests
 from gcluster.lifecycle.nodes.images import golden

@@ -10,7 +10,8 @@ import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from gcluster.lifecycle.kubernetes.managed.login import kubectl_of
 from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 
 SECOND = msgspec.structs.replace(HEAD, name="head002")

@@ -13,9 +13,9 @@ from tests.lifecycle.smoke.kubernetes_cluster import RECORDED
 
 from gcluster.lifecycle.cluster import sites
 from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.hosts import existing_hosts
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import existing_hosts
 from gcluster.lifecycle.down.down import DownResult, down
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.nodes.ssh import SshSession

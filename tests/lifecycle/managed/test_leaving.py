@@ -11,8 +11,8 @@ from tests.lifecycle.kubernetes.addons.kubectl_double import KubectlDouble
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.open_site import OpenSite
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.kubernetes.managed import login as here
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, with_managed_nodes

@@ -8,8 +8,8 @@ import pytest
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.open_site import OpenSite
 from gcluster.lifecycle.cluster.outcome import LifecycleError
-from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.kubernetes.phases import refuse_silent
 from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.status.observe import Observation

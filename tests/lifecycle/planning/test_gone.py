@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from gcluster.lifecycle.cluster.sites import OpenSite
+from gcluster.lifecycle.cluster.open_site import OpenSite
 from gcluster.lifecycle.planning.changes import RemovedNode, SitePlan
 from gcluster.lifecycle.planning.guards import removed_nodes
 from gcluster.lifecycle.planning.job_impact import removed_with

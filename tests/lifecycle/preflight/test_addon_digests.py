@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.lifecycle.planning.preflight.offline import unknown_digests
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import Loaded, load
@@ -46,7 +46,7 @@ def _given(tmp_path: Path, kueue: str, catalog: str) -> tuple[KubernetesFacts, L
     assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
     known = load_catalog(loaded.catalogs)
     site = loaded.spec.sites["here"]
-    planned = provider(provider_name(site), known).planned_hosts(loaded.spec, "here")
+    planned = provider(site.provider, known).planned_hosts(loaded.spec, "here")
     return kubernetes_facts(loaded.spec, inventory(loaded.spec, planned), known), loaded
 
 

@@ -17,7 +17,7 @@ from tests.lifecycle.cloud_double import (
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import Finding, Progress
-from gcluster.lifecycle.planning.purchase.fallback_lists import OptionOverrides
+from gcluster.lifecycle.planning.purchase.decision import OptionOverrides
 from gcluster.lifecycle.state import RunStarted
 from gcluster.stacks.provider import ProviderError, SiteContext
 

@@ -14,7 +14,8 @@ import pytest
 from obstore.store import MemoryStore
 
 from gcluster.lifecycle.state import StateStore, newest_applied
-from gcluster.lifecycle.state.bucket import Bucket, ObstoreBucket, connect
+from gcluster.lifecycle.state.bucket import Bucket, ObstoreBucket
+from gcluster.lifecycle.state.connect import connect
 
 from .write_case import PLACE, catalog_of_now
 

@@ -12,8 +12,9 @@ from tests.lifecycle.state.emulators import STORES
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.state import EventLog, StageDone, StateStore
-from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
+from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket
 from gcluster.lifecycle.state.check import check_state
+from gcluster.lifecycle.state.connect import connect
 
 
 def test_an_object_is_created_only_once(bucket: Bucket) -> None:

@@ -21,7 +21,8 @@ from gcluster.lifecycle.state import (
     lock_state,
     unlock,
 )
-from gcluster.lifecycle.state.bucket import Bucket, connect
+from gcluster.lifecycle.state.bucket import Bucket
+from gcluster.lifecycle.state.connect import connect
 from gcluster.lifecycle.state.lock import Heartbeat, Seen, age, last_seen
 from gcluster.lifecycle.state.store import with_hash, without_hash
 

@@ -28,7 +28,8 @@ from gcluster.lifecycle.state import (
     newest_applied,
     store_applied,
 )
-from gcluster.lifecycle.state.bucket import Bucket, connect
+from gcluster.lifecycle.state.bucket import Bucket
+from gcluster.lifecycle.state.connect import connect
 from gcluster.lifecycle.state.store import FORMAT_KEY
 from gcluster.lifecycle.up.up import up
 from gcluster.schemas.spec import AgeSecrets

@@ -14,8 +14,8 @@ from tests.golden_files import CASES
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.state_upgrade import StateUpgrade, upgrade_state
 from gcluster.lifecycle.state import EventLog, Journal, StateStore, acquire, store
-from gcluster.lifecycle.state.bucket import connect
 from gcluster.lifecycle.state.check import check_state
+from gcluster.lifecycle.state.connect import connect
 from gcluster.lifecycle.state.process import ProcessIdentity
 from gcluster.lifecycle.state.store import OldFormatError, without_hash
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from gcluster.stacks.local import labels, nodes
-from gcluster.stacks.local.docker import DockerEngine
 from gcluster.stacks.local.engine import (
     Container,
     Engine,
     EngineFacts,
-    find_engine,
     label_filters,
     runtime_flags,
 )
+from gcluster.stacks.local.engines import DockerEngine, find_engine
 from gcluster.stacks.provider import ProviderError
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ....cluster.cluster import Cluster, open_cluster
+from ....cluster.hosts import existing_hosts
 from ....cluster.outcome import Exit, LifecycleError, failure
-from ....cluster.sites import existing_hosts, open_sites
+from ....cluster.sites import open_sites
 from ....nodes.ssh import SshSession
 from ....state import acquire, applied_number
 from ....up.run import Run

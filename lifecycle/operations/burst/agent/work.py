@@ -13,9 +13,9 @@ from .....schemas.catalog import Catalog
 from .....schemas.spec import ClusterSpec, Count
 from .....stacks.provider import ProviderError
 from ....cluster.cluster import Cluster
+from ....cluster.open_site import OpenSite, at_each, inventory, site_outputs
 from ....cluster.outcome import LifecycleError
 from ....cluster.progress import silent
-from ....cluster.sites import OpenSite, at_each, inventory, site_outputs
 from ....nodes.converge.pending import pending_steps, refuse_unknown_addresses
 from ....nodes.converge.run import converge, keep_stamps
 from ....nodes.converge.stamps import read_stamps

@@ -10,7 +10,7 @@ from tests.lifecycle.publisher import Publisher, digest
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.open_site import inventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.stacks.registry import provider
@@ -67,7 +67,7 @@ def hosts_of(path: Path) -> ClusterInventory:
         [
             host
             for name, site in loaded.spec.sites.items()
-            for host in provider(provider_name(site), catalog).planned_hosts(loaded.spec, name)
+            for host in provider(site.provider, catalog).planned_hosts(loaded.spec, name)
         ],
     )
 

@@ -15,9 +15,9 @@ from tests.lifecycle.controller import LocalShell
 from tests.lifecycle.sample_cluster import SampleCluster
 
 from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.hosts import existing_hosts
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.cluster.sites import existing_hosts
 from gcluster.lifecycle.operations.acceptance import jobs
 from gcluster.lifecycle.operations.acceptance.record import Exclusion, Options, Record
 from gcluster.lifecycle.operations.acceptance.run import Acceptance, Accepted

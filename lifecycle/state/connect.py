@@ -1,4 +1,4 @@
-"""State in a bucket of S3, GCS or Azure: how each is opened, and with whose rights.
+"""Opens the store that a state URL names: a folder, or a bucket of S3, GCS or Azure.
 
 Rights come from where the clouds' own tools take them: the environment, a workload's or machine's
 identity, and on a person's machine a profile of AWS, gcloud's or az' login. URLs hold none.
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from ...schemas.derived.state_url import StateUrl
+from ...schemas.derived.state_url import StateUrl, parse_state_url
 from ..cluster.outcome import failure
-from .bucket import ObstoreBucket, broken
+from .bucket import Bucket, DirectoryBucket, ObstoreBucket, broken
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, GCSCredential, ObjectStore, RetryConfig
@@ -49,6 +49,21 @@ _HINTS = {
     "azblob": "check account and container, and that you have Storage Blob Data Contributor there: "
     "az login, AZURE_CLIENT_ID, or AZURE_STORAGE_KEY",
 }
+
+
+def connect(url: str) -> Bucket:
+    """Return the store that a state URL names. Nothing is created before the first write.
+
+    Raises:
+        LifecycleError: the URL names no place, or its path can't hold a store.
+    """
+    try:
+        place = parse_state_url(url)
+    except ValueError as wrong:
+        raise failure("GC901", f"state can't be kept at {url}", hint=str(wrong)) from None
+    if place.scheme == "file":
+        return DirectoryBucket(place.path)
+    return CloudBucket(place, url)
 
 
 class CloudBucket(ObstoreBucket):

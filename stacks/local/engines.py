@@ -1,13 +1,19 @@
-"""Docker's differences from podman. Untested: written without a docker daemon."""
+"""The container engine of a site: podman or docker.
+
+The parts for docker were never run: no docker daemon was available.
+"""
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from ..provider import ProviderError, provider_error
 from .engine import (
+    INSTALL_ENGINE,
     KUBERNETES_FLAGS,
     Container,
     Engine,
@@ -113,3 +119,27 @@ class DockerEngine(Engine):
             "--tmpfs=/run:exec,mode=755",
             "--tmpfs=/tmp:exec,mode=1777",
         ]
+
+
+def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
+    """Return the engine of the site; auto prefers podman. Only PATH is searched.
+
+    Raises:
+        ProviderError: GC910 with the command that installs it.
+    """
+    for name in ("podman", "docker") if choice == "auto" else (choice,):
+        executable = shutil.which(name)
+        if executable:
+            return _engine(name, executable)
+    missing = "podman nor docker is" if choice == "auto" else f"{choice} is not"
+    raise provider_error(
+        "GC910",
+        f"{'neither ' if choice == 'auto' else ''}{missing} installed: local nodes need one",
+        hint=INSTALL_ENGINE if choice != "docker" else "sudo apt-get install -y docker.io",
+    )
+
+
+@functools.cache
+def _engine(name: str, executable: str) -> Engine:
+    """Return the process-wide engine at a path: its facts are queried once."""
+    return DockerEngine(executable) if name == "docker" else Engine(executable)
