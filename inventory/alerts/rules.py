@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import yaml
@@ -111,12 +111,17 @@ def metrics_of(expression: str) -> set[str]:
     return set(_METRIC.findall(_STRING.sub('""', expression)))
 
 
-def rule_file(conditions: Collection[Condition], page: str = "gcluster explain") -> str:
+def rule_file(
+    conditions: Collection[Condition],
+    page: str = "gcluster explain",
+    recorded: Mapping[str, Any] | None = None,
+) -> str:
     """Return Prometheus' rule file, YAML, for a cluster that has what is listed.
 
     Args:
         conditions: what the cluster has; rules that need something else are left out.
         page: command that shows an alert's page, an annotation of each.
+        recorded: group of recording rules that goes before them; None: there is none.
     """
     rules = [
         {
@@ -130,7 +135,8 @@ def rule_file(conditions: Collection[Condition], page: str = "gcluster explain")
         if set(rule.needs) <= set(conditions)
     ]
     group = {"name": "gcluster", "interval": _INTERVAL, "rules": rules}
-    return yaml.dump({"groups": [group]}, Dumper=_Dumper, sort_keys=False, width=1000)
+    groups = [group] if recorded is None else [recorded, group]
+    return yaml.dump({"groups": groups}, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -21,7 +21,7 @@ from ...schemas.spec import (
 )
 from .node import NodeFacts
 from .roles import role_compiler
-from .slurm.job_programs import JOB_PROGRAMS, PROGRAMS, has_job_hooks
+from .slurm.job_programs import JOB_PROGRAMS, PROGRAMS, has_job_hooks, runs_own_programs
 from .steps import Json, Phase, Stage, Step
 
 HOOKS = f"{PROGRAMS}/hooks"
@@ -171,10 +171,11 @@ def hooks_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role hooks; none where no job or health check runs a hook's program.
 
     Where the spec has prologs or epilogs slurmd of every node runs them through one program, which
-    finds at least gcluster's own on machines.
+    finds at least gcluster's own.
     """
     programs = {path: literal(hook.text or "") for path, hook in _programs(node)}
-    if _runs_job_hooks(node) and not node.cluster.simulated:
+    on_machines = not node.cluster.simulated
+    if _runs_job_hooks(node) and runs_own_programs(node.spec, on_machines=on_machines):
         programs |= {
             f"{HOOKS}/{folder}": f"#!/bin/sh\nexec {JOB_PROGRAMS[key]}\n"
             for folder, key in (

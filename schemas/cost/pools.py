@@ -231,6 +231,8 @@ class PoolCost(msgspec.Struct, frozen=True, kw_only=True):
     """Worst case: every machine running, on the dearest option."""
     usd_per_hour_now: float | None
     """Of the machines that are always there, on the first option."""
+    usd_per_node_hour: float | None
+    """Of one machine, on the first option."""
     usd_per_month: float | None
     """730 hours of the worst case, with elastic machines running as the budget's utilisation."""
     is_bound: bool
@@ -344,6 +346,7 @@ def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 
         least=least,
         usd_per_hour=_times(worst, count),
         usd_per_hour_now=_times(first, least),
+        usd_per_node_hour=first,
         usd_per_month=_times(worst, running * HOURS_PER_MONTH),
         is_bound=worst is not None and any(option.is_bound for option in purchase_options),
         purchase_options=purchase_options,

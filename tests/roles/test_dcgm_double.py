@@ -61,3 +61,19 @@ def test_it_serves_each_field_of_the_list_for_each_gpu_and_faults(
     xids = [line.rpartition(" ")[2] for line in served if line.startswith("DCGM_FI_DEV_XID")]
     assert xids == ["0", "0", "0", "79", "0", "0", "0", "0"]
     assert all('modelName="simulated H100"' in line for line in served[1:])
+
+
+def test_a_gpu_s_metrics_are_there_once_for_each_job_that_its_file_names(
+    double: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "2").write_text("7\n")
+    (tmp_path / "3").write_text('8\na"} 1\n')
+    (tmp_path / "4").write_text("")
+    rows = [("DCGM_FI_PROF_SM_ACTIVE", "gauge", "")]
+
+    page = double.page(double.Gpus(GPUS, POWER_W, tmp_path), rows, "H100", str(tmp_path))
+
+    served = [line for line in page.splitlines() if line.startswith("DCGM_")]
+    assert len(served) == GPUS + 1
+    named = [line.partition('"double"')[2] for line in served if "hpc_job" in line]
+    assert named == [',hpc_job="7"} 0.0', ',hpc_job="8"} 0.0', r',hpc_job="a\"} 1"} 0.0']

@@ -16,9 +16,12 @@ from gcluster.inventory.alerts import exported_metrics
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "molecule/slurm_exporter/recordings"
 NOW = 1_795_846_000.0
-SERIES = re.compile(r'[a-z_:]+(\{([a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?[0-9.e+-]+')
+SERIES = re.compile(r'[a-z_:]+(\{([a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?[0-9.e+-]+')
 """A line of the text format (prometheus/docs, instrumenting/exposition_formats.md)."""
 JOB = dict.fromkeys(("account", "user", "qos", "partition"), "x") | {
+    "id": "7",
+    "name": "train",
+    "start": "1795845600",
     "state": "RUNNING",
     "reason": "None",
     "eligible": "1795845000",
@@ -153,6 +156,44 @@ def test_five_thousand_jobs_of_as_many_users_are_a_page_of_bounded_size(
     assert "slurm_jobs_gpus_alloc 10000\n" in text
     assert 'slurm_user_jobs_running{username="(other)"} 3000\n' in text
     assert len(text) < 1_000_000
+
+
+def test_each_job_that_holds_gpus_is_said_with_its_owner_start_and_wait(
+    metrics: ModuleType,
+) -> None:
+    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    text = page_of(metrics, metrics.rows(said))
+    labels = 'account="nlp",user="ada",qos="normal",partition="main",job_name="train"'
+
+    assert len(re.findall(f'gcluster_slurm_job_gpus{{hpc_job="[0-9]+",{labels}}}', text)) == 3
+    one = page_of(metrics, [JOB, JOB | {"id": "8", "tres": "cpu=8,node=1"}])
+    assert 'gcluster_slurm_job_start_time_seconds{hpc_job="7"} 1795845600\n' in one
+    # 1,795,845,600 - 1,795,845,000
+    assert 'gcluster_slurm_job_wait_seconds{hpc_job="7"} 600\n' in one
+    assert 'hpc_job="8"' not in one
+
+
+def test_a_job_whose_name_has_lines_and_separators_hides_and_makes_up_nothing(
+    metrics: ModuleType,
+) -> None:
+    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    honest = next(line for line in said.splitlines() if "RUNNING" in line)
+    cells = honest.split("\x1f")
+    made_up = "\n9\x1fRUNNING\x1froot\x1froot\x1fq\x1fp\x1fr\x1f1\x1f1\x1f8\x1f1\x1fgres/gpu=8\x1fx"
+    name = f'a"}} 1\nup 0{made_up}\x1f\x1f\x1b[31m<b>'[: metrics.WIDTH_OF_NAME]
+    rows = metrics.rows("\x1f".join([*cells[:-1], name]) + f"\n{honest}\n")
+
+    assert [row["account"] for row in rows] == ["nlp", "nlp"]
+    assert every_line_is_one_series(page_of(metrics, rows))
+
+
+def test_nodes_of_a_reservation_that_no_job_uses_are_said(metrics: ModuleType) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+    page = metrics.Page()
+    metrics.of_nodes(page, [node | {"state": ["IDLE", "RESERVED"]}])
+    metrics.of_nodes(page, [node | {"name": "gpu009", "state": ["ALLOCATED", "RESERVED"]}])
+
+    assert page.values["gcluster_slurm_node_unclaimed"] == {(("node", "gpu001"),): 1}
 
 
 def test_two_thousand_nodes_are_all_said(metrics: ModuleType) -> None:

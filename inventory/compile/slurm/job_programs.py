@@ -30,16 +30,25 @@ def has_job_hooks(spec: ClusterSpec) -> bool:
     return any(isinstance(hook, PrologHook | EpilogHook) for hook in spec.hooks.values())
 
 
+def runs_own_programs(spec: ClusterSpec, *, on_machines: bool) -> bool:
+    """Whether gcluster's own programs run around jobs.
+
+    Containers have nothing that they look at, but where metrics of simulated GPUs name their jobs.
+    """
+    return on_machines or (spec.monitoring is not None and spec.monitoring.prometheus)
+
+
 def job_programs(spec: ClusterSpec, *, on_machines: bool) -> dict[str, Json]:
     """Return what slurmd runs around jobs, and how long it may take before them.
 
-    A job may need all that its nodes can stage, one after the other. Containers have nothing that
-    gcluster's own programs check, and no cgroups to contain a job.
+    A job may need all that its nodes can stage, one after the other. Containers have no cgroups, in
+    which Slurm could contain a job.
     """
+    own = JOB_PROGRAMS if runs_own_programs(spec, on_machines=on_machines) else {}
     hooks = HOOK_PROGRAMS if has_job_hooks(spec) else {}
     if not on_machines:
-        return hooks | {"slurm_prolog_flags": ["Alloc"]} if hooks else {}
+        return own | hooks | {"slurm_prolog_flags": ["Alloc"]} if own or hooks else {}
     limits = (sum(each.within for each in staged(spec, pool)) for pool in spec.pools)
     staging = int(max(limits, default=0))
     longer = {"slurm_prolog_limit": min(PROLOG_S + staging, _LONGEST_S)} if staging else {}
-    return JOB_PROGRAMS | hooks | longer
+    return own | hooks | longer

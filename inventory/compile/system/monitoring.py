@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from ....schemas.spec.cluster import Alerts
 from ...alerts import Condition, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
+from ...waste import node_prices, waste_group
 from ..network.rdma import rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
@@ -164,9 +165,11 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     if host is None or monitoring is None:
         return []
     named: dict[str, Json] = {"prometheus_host": host.name}
+    has = tuple(_conditions(node))
+    recorded = waste_group(node_prices(node.spec, node.catalog), has)
     configure = named | {
         "prometheus_cluster": node.spec.name,
-        "prometheus_rules": _verbatim(rule_file(tuple(_conditions(node)))),
+        "prometheus_rules": _verbatim(rule_file(has, recorded=recorded)),
     }
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)

@@ -87,3 +87,15 @@ def test_a_fault_is_served_as_long_as_it_is_there(host: Host, keys: str) -> None
     assert value(asked(host, f"{keys}/server.pem")[1], "DCGM_FI_DEV_XID_ERRORS", 3) == XID
     host.check_output(f"rm {file}")
     assert value(asked(host, f"{keys}/server.pem")[1], "DCGM_FI_DEV_XID_ERRORS", 3) == 0
+
+
+def test_a_gpu_has_the_job_that_its_file_names(host: Host, keys: str) -> None:
+    folder = "/run/gcluster/gpu-jobs"
+    host.check_output(f"mkdir -p {folder} && echo 7 > {folder}/2")
+    page = asked(host, f"{keys}/server.pem")[1]
+    host.check_output(f"rm -r {folder}")
+
+    named = re.findall(
+        r'^DCGM_FI_PROF_SM_ACTIVE\{gpu="(\d)",[^}]*hpc_job="7"\}', page, re.MULTILINE
+    )
+    assert named == ["2"]

@@ -2,10 +2,11 @@
 """A double of dcgm-exporter for simulated GPUs: the published names, over the same TLS.
 
 No GPU is behind it, and it says so: in the GPUs' model name, in the driver's version and in the
-metric gcluster_dcgm_double. What is real is who holds a GPU, and whether that job computes: a GPU
-is as busy as the processors are by the processes of the job that holds it. Which fields there are
-says the list that the real exporter would get. Faults are put into a file of overrides, GPU ->
-field -> value: {"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}.
+metric gcluster_dcgm_double. What is real is which job holds a GPU, by the same files that
+dcgm-exporter reads (label hpc_job), and whether that job computes: a GPU is as busy as the
+processors are by the processes of the job that holds it. Which fields there are says the list that
+the real exporter would get. Faults are put into a file of overrides, GPU -> field -> value:
+{"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}.
 """
 
 from __future__ import annotations
@@ -120,6 +121,14 @@ def faults() -> dict[str, dict[str, float]]:
     return found
 
 
+def jobs_of(folder: str, gpu: int) -> list[str]:
+    """Return the jobs that a GPU's file names, as dcgm-exporter reads it; no file names none."""
+    try:
+        return Path(folder, str(gpu)).read_text().splitlines() if folder else []
+    except OSError:
+        return []
+
+
 def fields(text: str) -> list[tuple[str, str, str]]:
     """Return field, type and help of a list as dcgm-exporter reads it, without labels."""
     rows = (line.split(",", 2) for line in text.splitlines() if line and not line.startswith("#"))
@@ -127,14 +136,23 @@ def fields(text: str) -> list[tuple[str, str, str]]:
     return [row for row in found if row[1] != "label"]
 
 
-def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str) -> str:
-    """Return all metrics, in the form and with the labels of dcgm-exporter."""
+def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str, jobs: str = "") -> str:
+    """Return all metrics, in the form and with the labels of dcgm-exporter.
+
+    Those of a GPU are there once for each job that its file in the folder `jobs` names.
+    """
     host, wrong = socket.gethostname(), faults()
     labels = [
         f'gpu="{gpu}",UUID="GPU-double-{host}-{gpu}",pci_bus_id="00000000:{gpu:02X}:00.0",'
         f'device="nvidia{gpu}",modelName="simulated {model}",hostname="{host}",'
         'DCGM_FI_DRIVER_VERSION="double"'
         for gpu in range(gpus.count)
+    ]
+    held = [jobs_of(jobs, gpu) for gpu in range(gpus.count)]
+    series = [
+        (gpu, labels[gpu] + (f',hpc_job="{escaped(job)}"' if job else ""))
+        for gpu in range(gpus.count)
+        for job in held[gpu] or [""]
     ]
     values = [gpus.values(gpu) | wrong.get(str(gpu), {}) for gpu in range(gpus.count)]
     lines = [
@@ -144,10 +162,13 @@ def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str) -> str:
     ]
     for name, kind, words in rows:
         lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
-        lines += [
-            f"{name}{{{labels[gpu]}}} {values[gpu].get(name, 0)}" for gpu in range(gpus.count)
-        ]
+        lines += [f"{name}{{{shown}}} {values[gpu].get(name, 0)}" for gpu, shown in series]
     return "\n".join(lines) + "\n"
+
+
+def escaped(word: str) -> str:
+    """Return a label's value as the text format has it."""
+    return word.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPServer:
@@ -197,7 +218,8 @@ def main() -> None:
     rows = fields(Path(settings["DCGM_EXPORTER_COLLECTORS"]).read_text())
     model = settings["GCLUSTER_DOUBLE_MODEL"]
     web = Path(settings["DCGM_EXPORTER_WEB_CONFIG_FILE"]).read_text()
-    serving = server(settings["DCGM_EXPORTER_LISTEN"], web, lambda: page(gpus, rows, model))
+    jobs = settings.get("DCGM_HPC_JOB_MAPPING_DIR", "")
+    serving = server(settings["DCGM_EXPORTER_LISTEN"], web, lambda: page(gpus, rows, model, jobs))
     threading.Thread(target=serving.serve_forever, daemon=True).start()
     while True:
         gpus.look()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from gpu_jobs import unmap_job
 from node_jobs import (
     RefusedError,
     end,
@@ -25,6 +26,8 @@ def main() -> None:
         remove_scratch()
     with contextlib.suppress(RefusedError, OSError):
         mark_ended()
+    with contextlib.suppress(OSError):
+        unmap_job()
     reset_gpus()
     try:
         refuse_unwell_gpus()

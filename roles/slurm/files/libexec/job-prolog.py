@@ -9,11 +9,13 @@ Short, for it delays every job: a health report of the last minutes is believed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
 from pathlib import Path
 
+from gpu_jobs import map_job
 from node_jobs import RefusedError, end, make_scratch, mark_begun, refuse_unwell_gpus
 
 HEALTH = os.environ.get("GCLUSTER_HEALTH", "/usr/libexec/gcluster/node-health")
@@ -30,6 +32,8 @@ def main() -> None:
         refuse_unwell_gpus()
         mark_begun()
         make_scratch()
+        with contextlib.suppress(OSError):  # metrics without a job refuse none
+            map_job()
         start_fabric()
         stage_data()
     except (RefusedError, OSError) as why:

@@ -3,7 +3,7 @@
 
   slurm-metrics.py nodes   nodes, scheduler, RPCs: two questions to slurmctld
   slurm-metrics.py nodes --accounting   whether slurmdbd answers, too
-  slurm-metrics.py jobs    jobs by account, user, QOS and partition: one question
+  slurm-metrics.py jobs    jobs by account, user, QOS and partition, and each that holds GPUs
 
 A timer runs it, so slurmctld is asked as often however many scrape, and never by two at a time.
 Names are those of Slurm 25.11's own plugin (src/plugins/metrics/openmetrics/openmetrics.c) where it
@@ -36,6 +36,8 @@ STATE = Path(os.environ.get("GCLUSTER_SLURM_TOTALS", "/var/lib/gcluster/slurm-gp
 LIMIT_S = 20
 LONGEST_LABEL = 200
 MOST_SERIES = 2000
+MOST_JOBS = 10_000
+"""Series of metrics that have one for each job which holds GPUs."""
 MOST_USERS = 50
 OTHER = "(other)"
 GAP_S = 300
@@ -43,7 +45,9 @@ GAP_S = 300
 
 Labels = tuple[tuple[str, str], ...]
 SEPARATOR = "\x1f"
+WIDTH_OF_NAME = 64
 COLUMNS = {
+    "id": "JobID:12",
     "state": "State:24",
     "account": "Account:128",
     "user": "UserName:64",
@@ -51,11 +55,16 @@ COLUMNS = {
     "partition": "Partition:1024",
     "reason": "Reason:64",
     "eligible": "EligibleTime:20",
+    "start": "StartTime:20",
     "cpus": "NumCPUs:12",
     "nodes": "NumNodes:12",
     "tres": "tres-alloc:512",
+    "name": f"Name:{WIDTH_OF_NAME}",
 }
-"""What is asked of each job -> the column of `squeue --Format` with its width."""
+"""What is asked of each job -> the column of `squeue --Format` with its width. The name is the last
+one, and short: whatever its owner writes into it, a line of it is no line of squeue's."""
+LEAST = 1024
+"""Characters of a line of squeue's at least: its columns are filled up."""
 OUT_OF_SERVICE = {
     "DRAIN",
     "MAINTENANCE",
@@ -148,7 +157,8 @@ class Page:
     def add(self, name: str, value: float, **labels: str) -> None:
         """Add to a metric's value for these labels."""
         family, key = self.values[name], tuple(labels.items())
-        if key not in family and len(family) >= MOST_SERIES:
+        most = MOST_JOBS if name.startswith("gcluster_slurm_job_") else MOST_SERIES
+        if key not in family and len(family) >= most:
             key = tuple((label, OTHER) for label in labels)
         family[key] = family.get(key, 0) + value
 
@@ -249,6 +259,8 @@ def of_nodes(page: Page, nodes: Iterable[Mapping[str, Any]]) -> None:
             page.values["gcluster_slurm_node_reason"][("node", name), ("reason", reason)] = 1
         if states & {"DOWN", "NOT_RESPONDING", "FAIL", "INVALID_REG"}:
             page.values["gcluster_slurm_node_down"][(("node", name),)] = 1
+        if "RESERVED" in states and not busy:
+            page.values["gcluster_slurm_node_unclaimed"][(("node", name),)] = 1
         if "COMPLETING" in states:
             page.values["gcluster_slurm_node_completing"][(("node", name),)] = 1
 
@@ -272,8 +284,8 @@ def rows(text: str) -> list[dict[str, str]]:
     """Return the jobs of `squeue --Format`."""
     found = []
     for line in text.split("\n"):
-        cells = [cell.strip() for cell in line.split(SEPARATOR)]
-        if len(cells) == len(COLUMNS):
+        cells = [cell.strip() for cell in line.split(SEPARATOR, len(COLUMNS) - 1)]
+        if len(cells) == len(COLUMNS) and len(line) >= LEAST:
             found.append(dict(zip(COLUMNS, cells)))
     return found
 
@@ -329,6 +341,12 @@ def of_allocated(page: Page, job: Mapping[str, str], mine: float, labels: dict[s
     page.add("slurm_jobs_gpus_alloc", mine)
     page.add("slurm_partition_jobs_gpus_alloc", mine, partition=job["partition"])
     page.add("gcluster_slurm_gpus", mine, **labels)
+    if mine and job["start"].isdigit():
+        page.add("gcluster_slurm_job_gpus", mine, hpc_job=job["id"], **labels, job_name=job["name"])
+        started = int(job["start"])
+        page.add("gcluster_slurm_job_start_time_seconds", started, hpc_job=job["id"])
+        wait = waited(job["eligible"], started)
+        page.add("gcluster_slurm_job_wait_seconds", wait, hpc_job=job["id"])
 
 
 def gpu_seconds(held: Mapping[str, int], now: float) -> dict[str, float]:

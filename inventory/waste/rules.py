@@ -1,0 +1,63 @@
+"""The table of recording rules (`data/rules.yaml`), and the group of a rule file made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta
+
+from ...schemas.spec.model import SpecModel
+from ...schemas.structure.compose import read_data_file
+
+_TABLE = Path(__file__).parent / "data/rules.yaml"
+Needs: TypeAlias = Literal["slurm", "nvidia"]
+INTERVAL_S = 15
+"""Seconds between two evaluations, as between two scrapes: sums over a time are of such steps."""
+PRICE = "gcluster:pool_node_usd_per_hour"
+"""USD for a node and hour, by pool; pools without a known price have none."""
+
+
+class RecordingRule(SpecModel, frozen=True, kw_only=True):
+    """One metric that Prometheus records from others."""
+
+    record: Annotated[str, Meta(pattern=r"^gcluster:[a-z_]+(:[a-z]+)?$")]
+    expression: str
+    means: str
+    """A line for the page of docs."""
+    needs: tuple[Needs, ...] = ()
+
+
+class _Rules(SpecModel, frozen=True):
+    rules: tuple[RecordingRule, ...]
+
+
+@lru_cache(maxsize=1)
+def recording_rules() -> tuple[RecordingRule, ...]:
+    """Return all rules, in the order in which they are evaluated."""
+    return read_data_file(_TABLE, _Rules).rules
+
+
+def waste_group(prices: Mapping[str, float], conditions: Collection[str]) -> dict[str, Any]:
+    """Return the group of a rule file, for a cluster that has what is listed.
+
+    Args:
+        prices: pool -> USD for a node and hour.
+        conditions: what the cluster has (`alerts.Condition`); other rules are left out.
+    """
+    constants = [
+        {"record": PRICE, "expr": f"vector({usd:.15g})", "labels": {"pool": pool}}
+        for pool, usd in sorted(prices.items())
+    ]
+    recorded = [
+        {"record": rule.record, "expr": rule.expression}
+        for rule in recording_rules()
+        if set(rule.needs) <= set(conditions)
+    ]
+    return {
+        "name": "gcluster-waste",
+        "interval": f"{INTERVAL_S}s",
+        "rules": [*constants, *recorded],
+    }
