@@ -83,8 +83,8 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 	@pytest -q -n0 tests/lifecycle/state/test_bucket.py tests/lifecycle/secrets/test_sops.py $(REPORT)
 
 .PHONY: test-monitoring
-test-monitoring: environment ## hold alert rules to their cases with Debian's promtool
-	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts $(REPORT)
+test-monitoring: environment ## hold alert and recording rules to their cases with promtool
+	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts tests/inventory/waste $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes
