@@ -352,11 +352,15 @@ def containerd_steps(node: NodeFacts) -> list[Step]:
         mirrors[registry] = redirect.url.rstrip("/")
     if mirrors:
         configured["containerd_mirrors"] = mirrors
+    asked = None if node.pool.kubernetes is None else node.pool.kubernetes.runtime_class
+    runtimes: dict[str, Json] = {}
+    if asked is not None:
+        runtimes["containerd_runtimes"] = {asked.name: asked.type}
     return [
         _containerd_step("preflight", {}),
         _containerd_step("install", {}),
-        _containerd_step("configure", configured),
-        _containerd_step("verify", {}),
+        _containerd_step("configure", configured | runtimes),
+        _containerd_step("verify", runtimes),
     ]
 
 

@@ -236,6 +236,7 @@ def _pod(row: Mapping[str, str]) -> PodSeen:
 _ALWAYS = (
     "namespaces",
     "priorityclasses.scheduling.k8s.io",
+    "runtimeclasses.node.k8s.io",
     "resourcequotas",
     "limitranges",
     "serviceaccounts",

@@ -25,6 +25,7 @@ from .pool import (
     Pool,
     PoolKubernetes,
     PoolRole,
+    RuntimeClass,
     Update,
 )
 from .rdma import Ipoib, Rdma
@@ -152,6 +153,7 @@ __all__ = [
     "Rdma",
     "RegistryLogin",
     "RoleHook",
+    "RuntimeClass",
     "Scheduler",
     "ScratchStorage",
     "ScriptHook",

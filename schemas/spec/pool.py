@@ -171,11 +171,29 @@ class NodeTaint(SpecModel, frozen=True):
     """What becomes of pods that don't tolerate it."""
 
 
+class RuntimeClass(SpecModel, frozen=True):
+    """A runtime for pods beside runc: its shim is in the nodes' image, or a hook installs it."""
+
+    UPDATES: ClassVar = updates(in_place="name type")
+
+    name: Annotated[Name, Meta(examples=["kata", "gvisor"])]
+    """By which pods ask for it, `runtimeClassName`. Pools may have the same."""
+    type: Annotated[
+        str,
+        Meta(
+            pattern=r"^io\.containerd\.[a-z0-9]+([-.][a-z0-9]+)*\.v[0-9]+$(?!\n)",
+            max_length=120,
+            examples=["io.containerd.kata.v2", "io.containerd.runsc.v1"],
+        ),
+    ]
+    """As containerd calls it: with io.containerd.kata.v2 it starts containerd-shim-kata-v2."""
+
+
 class PoolKubernetes(SpecModel, frozen=True):
     """Nodes of a pool under Kubernetes: what they are called, and how their kubelet runs pods."""
 
     UPDATES: ClassVar = updates(
-        in_place="labels taints system time_slices",
+        in_place="labels taints system time_slices runtime_class",
         rolling="mig alignment pin_memory reserved_cpus reserved_memory max_pods pids_per_pod "
         "parallel_pulls",
     )
@@ -186,6 +204,8 @@ class PoolKubernetes(SpecModel, frozen=True):
     """Taints of its nodes; jobs that a queue sends here tolerate them."""
     system: bool = False
     """Its nodes are for the cluster's own pods and for no jobs; they are in no partition."""
+    runtime_class: RuntimeClass | None = None
+    """What the templates of its jobs run in, and other pods may ask for; default: runc alone."""
     mig: Annotated[str | None, Meta(examples=["all-1g.10gb", "none"])] = None
     """MIG profile of the pool's GPUs, or none; default: that of `scheduler.gpu`."""
     time_slices: Annotated[int, Meta(ge=1)] | None = None

@@ -8,7 +8,7 @@ from ...hosts import Host
 from ..slurm.topology import in_order, in_placements
 from ..steps import Json
 from .facts import KubernetesFacts, tolerations
-from .objects import DOMAIN, label_value
+from .objects import DOMAIN, Object, label_value, new
 
 POOL = f"{DOMAIN}/pool"
 SITE = f"{DOMAIN}/site"
@@ -63,6 +63,8 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     asked = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
     labels = {**asked, POOL: pool, SITE: pool_spec.site}
     labels |= {taint_label(one["key"]): "true" for one in _asked_taints(facts, pool)}
+    if (runtime := runtime_class(facts, pool)) is not None:
+        labels[f"{RUNTIME_DOMAIN}/{runtime}"] = "true"
     if node.machine is not None:
         labels[MACHINE] = label_value(node.machine.name)
         if node.machine.gpu is not None:
@@ -76,6 +78,31 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
         if pool in partition.pools:
             labels[f"{PARTITION_DOMAIN}/{name}"] = "true"
     return labels
+
+
+RUNTIME_DOMAIN = f"runtime.{DOMAIN}"
+"""runtime.gcluster.local/NAME: "true" on nodes whose containerd has that runtime."""
+
+
+def runtime_class(facts: KubernetesFacts, pool: str) -> str | None:
+    """Return the runtime class of a pool's jobs; None: runc."""
+    asked = facts.spec.pools[pool].kubernetes
+    return None if asked is None or asked.runtime_class is None else asked.runtime_class.name
+
+
+def runtime_classes(facts: KubernetesFacts) -> list[Object]:
+    """Return the runtime classes: their pods are placed on nodes that have them."""
+    named = {name for pool in facts.spec.pools if (name := runtime_class(facts, pool)) is not None}
+    return [
+        new(
+            "node.k8s.io/v1",
+            "RuntimeClass",
+            name,
+            handler=name,
+            scheduling={"nodeSelector": {f"{RUNTIME_DOMAIN}/{name}": "true"}},
+        )
+        for name in sorted(named)
+    ]
 
 
 def gpu_node_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:

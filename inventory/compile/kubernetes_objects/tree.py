@@ -24,6 +24,7 @@ from .facts import KubernetesFacts, kubernetes_facts
 from .jobs.allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .jobs.templates import FOLDER as TEMPLATES
 from .jobs.templates import templates
+from .nodes import runtime_classes
 from .objects import Object, documents, owned, to_yaml
 from .queues import (
     cluster_queues,
@@ -94,6 +95,7 @@ def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
         "namespaces": {"accounts": namespaces(facts), "addons": addon_namespaces(facts)},
         "accounts": {
             "priorities": priority_classes(facts),
+            "runtimes": runtime_classes(facts),
             "quotas": quotas(facts),
             "members": memberships(facts),
             "service-accounts": service_accounts(facts),

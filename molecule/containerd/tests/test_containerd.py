@@ -28,6 +28,19 @@ def test_a_registry_is_asked_at_its_mirror(host: Host) -> None:
     assert '[host."https://mirror.example.com"]' in hosts
 
 
+def test_the_running_daemon_has_the_runtime_that_was_asked_for(host: Host) -> None:
+    merged = host.check_output("containerd config dump")
+    at = merged.index(".containerd.runtimes.plain]")
+    assert 'runtime_type = "io.containerd.runc.v2"' in merged[at : at + 900]
+
+
+def test_a_runtime_without_its_program_is_named(converge: Play) -> None:
+    asked = {"containerd_runtimes": {"kata": "io.containerd.kata.v2"}}
+    answer = converge(phases=["verify"], **asked)
+    assert answer.returncode != 0
+    assert "there is no containerd-shim-kata-v2 in the PATH" in answer.stdout
+
+
 def test_a_daemon_that_is_older_than_its_file_is_started_again(host: Host, converge: Play) -> None:
     before = host.check_output("systemctl show --property=MainPID --value containerd")
     host.check_output("touch /etc/containerd/config.toml")  # as where a run was killed in between

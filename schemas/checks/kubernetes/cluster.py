@@ -279,6 +279,8 @@ _RESERVED = ("gcluster.local/", "kubernetes.io/", "k8s.io/")
 """Prefixes of labels that are gcluster's and Kubernetes' own, and how theirs end."""
 _OF_NODES = frozenset({"labels", "taints", "system"})
 _OF_GPUS = ("mig", "time_slices")
+_OWN_RUNTIMES = {"runc": "containerd's", "nvidia": "NVIDIA's operator's"}
+"""Names of runtime classes that are there, or come with an add-on, and whose they are."""
 _HERE = ("alignment", "pin_memory", "reserved_cpus", "reserved_memory", "pids_per_pod")
 """Settings of a kubelet that are about a machine's own processors, memory and processes."""
 
@@ -336,6 +338,11 @@ def _marks(
     for what in ("labels", "taints") if pool.role == "controller" else ():
         if getattr(asked, what):
             yield (what,), f"control planes get no {what}"
+    if asked.runtime_class is not None and asked.runtime_class.name in _OWN_RUNTIMES:
+        name = asked.runtime_class.name
+        yield ("runtime_class", "name"), f"{name} is {_OWN_RUNTIMES[name]} own"
+    elif asked.runtime_class is not None and pool.role == "controller":
+        yield ("runtime_class",), "control planes run no jobs"
     if asked.system and pool.role == "controller":
         yield ("system",), "control planes run the cluster's own pods and no jobs anyway"
     elif asked.system:

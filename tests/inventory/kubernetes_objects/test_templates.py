@@ -12,6 +12,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.devices.fabric import fabric_access
 from gcluster.inventory.compile.kubernetes_objects.jobs.templates import templates
 from gcluster.inventory.compile.kubernetes_objects.queues import configuration
+from gcluster.inventory.compile.kubernetes_objects.registration import nodes
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.load import load_text
 
@@ -217,3 +218,17 @@ def test_a_job_finds_its_nodes_own_disks_where_the_spec_mounts_them(
         assert '"values": ["train"]' in where
     else:
         assert "localdisk.csi.acstor.io" not in classes
+
+
+def test_a_pool_s_runtime_class_places_pods_on_nodes_that_have_it_and_its_jobs_name_it() -> None:
+    [made] = of_kind("parts", "RuntimeClass")
+    assert (made["metadata"]["name"], made["handler"]) == ("kata", "kata")
+    wanted = made["scheduling"]["nodeSelector"]
+    labels = {name: one["labels"] for name, one in nodes(facts_of(spec_of("parts"))).items()}
+    assert [n for n, given in labels.items() if wanted.items() <= given.items()] == ["trial001"]
+    found = {
+        partition: pod["spec"].get("runtimeClassName")
+        for partition, one in templates_of("parts")
+        for pod in pods_of(one)
+    }
+    assert found == {"main": None, "trial": "kata"}

@@ -15,7 +15,7 @@ from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
 from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
-from ..nodes import PARTITION_DOMAIN
+from ..nodes import PARTITION_DOMAIN, runtime_class
 from ..objects import Object, new
 from ..rules import QUEUE_LABEL
 
@@ -60,6 +60,7 @@ class _Template:
         machine = facts.machine(pool)
         self._facts, self._partition, self._account = facts, partition, account
         self._access: FabricAccess = fabric_access(facts, pool)
+        self._runtime = runtime_class(facts, pool)
         self._disks = own_disks_volume(facts, pool)
         self._resource = gpu_resource(facts, pool)
         self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
@@ -243,6 +244,8 @@ class _Template:
             "containers": [container],
             "volumes": volumes,
         }
+        if self._runtime is not None:
+            spec["runtimeClassName"] = self._runtime
         if not self._facts.scheduler.kueue:
             spec["nodeSelector"] = {f"{PARTITION_DOMAIN}/{self._partition}": "true"}
         if self._access.daemon:
