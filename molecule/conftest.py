@@ -114,7 +114,7 @@ def verified(converge: Play, recorded: Recorded) -> Verified:
 
 
 class Answer(NamedTuple):
-    """What verify said: as a command says it, and as a module does."""
+    """The result of verify, of a command or a module."""
 
     rc: int
     stdout: str

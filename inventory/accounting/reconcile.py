@@ -1,14 +1,15 @@
 """Commands that bring the accounting database to the spec, in the order that slurmdbd accepts.
 
 The order, and why (seen with Slurm 24.11.5):
-1. QOS are added and changed, those that others preempt first: names must exist. 2. Accounts are
-added and moved from the top down: no account is ever put below its own part. 3. Accounts whose jobs
-may request less than before get both lists first: slurmdbd refuses what leaves any member or part
-with a default QOS that it may not request. 4. Members are added and changed, then default accounts:
-a user's default account can't be removed. 5. Accounts get their lists from the bottom up, the
-narrowed ones now too. 6. Members, then accounts from the bottom up, then QOS are removed, the
-preempting first. An account that still has parts must not be removed: slurmdbd accepts the command,
-and its tree is broken from then on.
+1. QOS are added and changed, those that others preempt first: names must exist.
+2. Accounts are added and moved from the top down: no account is ever put below its own part.
+3. Accounts whose jobs may request less than before get both lists first: slurmdbd refuses what
+   leaves any member or part with a default QOS that it may not request.
+4. Members are added and changed, then default accounts: a user's default account can't be removed.
+5. Accounts get their lists from the bottom up, the narrowed ones now too.
+6. Members, then accounts from the bottom up, then QOS are removed, the preempting first. An account
+   that still has parts must not be removed: slurmdbd accepts the command, and its tree is broken
+   from then on.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Bmc(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Log nothing."""
 
 
 def serve(recording, port, certificate, key, state=None):

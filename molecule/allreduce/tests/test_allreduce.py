@@ -14,11 +14,11 @@ ROW = re.compile(r"^ +(\d+) +(\d+) +float +sum +-1(.*)$", re.MULTILINE)
 
 
 def run(host: Host, *arguments: str, **environment: str) -> CommandResult:
-    """Run three ranks; over TCP, as between nodes, unless the test says otherwise.
+    """Run three ranks; over TCP, as between nodes, unless the test sets another transport.
 
     Over shared memory Open MPI 5.0 loses a message now and then and waits for ever
     (open-mpi/ompi#12979; seen here in the first AllReduce of three ranks on a busy machine), so
-    only the test that is about it uses it, and a run that hangs ends as a failure.
+    only the test of shared memory uses it, and a run that hangs ends as a failure.
     """
     settings = " ".join(
         f"{name}={value}" for name, value in {"OMPI_MCA_btl": "tcp,self", **environment}.items()

@@ -1,4 +1,4 @@
-"""Driver, ROCm and RCCL of one release, held; and a verify that asks every GPU and link."""
+"""Driver, ROCm and RCCL of one release, held; and a verify that checks every GPU and link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One held version, a list of devices that is kept up, and a verify that asks for each GPU."""
+"""One held version, an up-to-date list of devices, and a verify that checks each GPU."""
 
 from __future__ import annotations
 

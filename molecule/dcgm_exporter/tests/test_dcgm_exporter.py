@@ -1,48 +1,21 @@
-"""The double of DCGM exporter on a node: published names, real work, and no stranger's business."""
+"""The double of DCGM exporter on a node: published names, real load, TLS clients only."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
+from exporter_client import ExporterClient
 from testinfra.host import Host
 
+PORT = 9400
 XID = 79
-ASK = """
-import socket, ssl, sys
-address, certificate = sys.argv[1:]
-context = ssl.create_default_context(cafile="/root/keys/authority.pem")
-if certificate:
-    context.load_cert_chain(certificate)
-try:
-    with socket.create_connection((address, 9400), 10) as plain:
-        with context.wrap_socket(plain, server_hostname="node-exporter") as asked:
-            asked.sendall(b"GET /metrics HTTP/1.0\\r\\nHost: node-exporter\\r\\n\\r\\n")
-            print(b"".join(iter(lambda: asked.recv(65536), b"")).decode())
-except OSError as error:
-    sys.exit(f"refused: {error}")
-"""
 
 
 @pytest.fixture(scope="module")
-def keys(host: Host) -> str:
-    """Return a folder on the node with certificates that only the monitoring host would have."""
-    source = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
-    host.check_output("mkdir -p /root/keys")
-    for name in ("authority", "exporter", "server", "other-server"):
-        text = (source / f"{name}.pem").read_text()
-        host.check_output(f"cat > /root/keys/{name}.pem <<'END'\n{text}END")
-    host.check_output(f"cat > /root/keys/ask.py <<'END'\n{ASK}END")
-    return "/root/keys"
-
-
-def asked(host: Host, certificate: str) -> tuple[int, str]:
-    address = host.check_output("hostname -I").split()[0]
-    run = host.run(f"python3 /root/keys/ask.py {address} {certificate or repr('')}")
-    return run.rc, run.stdout + run.stderr
+def client(host: Host) -> ExporterClient:
+    return ExporterClient(host, PORT)
 
 
 def value(page: str, metric: str, gpu: int) -> float:
@@ -51,19 +24,20 @@ def value(page: str, metric: str, gpu: int) -> float:
     return float(found[1])
 
 
-def test_it_runs_now_and_after_a_reboot_and_listens_on_one_address(host: Host) -> None:
+def test_it_runs_now_and_after_a_reboot_and_listens_on_one_address(
+    host: Host, client: ExporterClient
+) -> None:
     service = host.service("gcluster-dcgm-double")
     assert service.is_running
     assert service.is_enabled
-    address = host.check_output("hostname -I").split()[0]
     listening = [line.split()[3] for line in host.check_output("ss -Hltn").splitlines()]
-    assert [one for one in listening if one.endswith(":9400")] == [f"{address}:9400"]
+    assert [one for one in listening if one.endswith(f":{PORT}")] == [f"{client.address}:{PORT}"]
 
 
-def test_a_gpu_is_as_busy_as_the_processes_of_its_job_and_says_it_is_no_gpu(
-    host: Host, keys: str
+def test_a_simulated_gpu_is_as_busy_as_its_job_and_marked_as_simulated(
+    client: ExporterClient,
 ) -> None:
-    code, page = asked(host, f"{keys}/server.pem")
+    code, page = client.get("server")
     assert code == 0, page
     assert value(page, "DCGM_FI_PROF_SM_ACTIVE", 2) > 0
     assert value(page, "DCGM_FI_PROF_SM_ACTIVE", 0) == 0
@@ -74,25 +48,29 @@ def test_a_gpu_is_as_busy_as_the_processes_of_its_job_and_says_it_is_no_gpu(
     assert 'modelName="simulated H100"' in page
 
 
-def test_who_is_not_the_monitoring_host_is_refused(host: Host, keys: str) -> None:
-    for certificate in ("", f"{keys}/other-server.pem", f"{keys}/exporter.pem"):
-        code, said = asked(host, certificate)
-        assert (code, "DCGM_" in said) == (1, False), certificate
+@pytest.mark.parametrize("certificate", ["", "other-server", "exporter"])
+def test_clients_without_the_monitoring_host_s_certificate_are_refused(
+    client: ExporterClient, certificate: str
+) -> None:
+    code, text = client.get(certificate)
+    assert (code, "DCGM_" in text) == (1, False)
 
 
-def test_a_fault_is_served_as_long_as_it_is_there(host: Host, keys: str) -> None:
+def test_a_simulated_fault_is_served_until_it_is_removed(
+    host: Host, client: ExporterClient
+) -> None:
     file = "/run/gcluster/dcgm-double.json"
     fault = json.dumps({3: {"DCGM_FI_DEV_XID_ERRORS": XID}})
     host.check_output(f"mkdir -p /run/gcluster && echo '{fault}' > {file}")
-    assert value(asked(host, f"{keys}/server.pem")[1], "DCGM_FI_DEV_XID_ERRORS", 3) == XID
+    assert value(client.get("server").text, "DCGM_FI_DEV_XID_ERRORS", 3) == XID
     host.check_output(f"rm {file}")
-    assert value(asked(host, f"{keys}/server.pem")[1], "DCGM_FI_DEV_XID_ERRORS", 3) == 0
+    assert value(client.get("server").text, "DCGM_FI_DEV_XID_ERRORS", 3) == 0
 
 
-def test_a_gpu_has_the_job_that_its_file_names(host: Host, keys: str) -> None:
+def test_a_gpu_has_the_job_that_its_file_names(host: Host, client: ExporterClient) -> None:
     folder = "/run/gcluster/gpu-jobs"
     host.check_output(f"mkdir -p {folder} && echo 7 > {folder}/2")
-    page = asked(host, f"{keys}/server.pem")[1]
+    page = client.get("server").text
     host.check_output(f"rm -r {folder}")
 
     named = re.findall(

@@ -1,4 +1,4 @@
-"""enroot by checksum, pyxis built for the Slurm that is here, and a verify that asks srun."""
+"""enroot by checksum, pyxis built for the installed Slurm, and a verify through srun."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conftest import Play
 from testinfra.host import Host
 
 BUILT = "/usr/local/share/pyxis/gcluster-built"
-"""Says which pyxis was built, and for which Slurm."""
+"""Records which pyxis was built, and for which Slurm."""
 PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
 EXECUTABLE, SHARED = 0o755, 0o1777
 

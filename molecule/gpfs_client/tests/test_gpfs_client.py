@@ -1,4 +1,4 @@
-"""IBM's packages in one held version; a host of the cluster adds the node, or says why not."""
+"""IBM's packages in one held version; a host of the cluster adds the node, or refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds on the node, and that rules which would lock everybody out are put back."""
+"""The settings of the node, and the rollback of rules that would lock out all users."""
 
 from __future__ import annotations
 

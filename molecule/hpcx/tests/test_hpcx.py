@@ -1,4 +1,4 @@
-"""One HPC-X, the one asked for, and its aggregation manager where OpenSM runs and nowhere else."""
+"""The wanted HPC-X, and its aggregation manager only where OpenSM runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node knows its own NVLink domain, and IMEX restarts when that changes, not under a job."""
+"""A node has its own NVLink domain, and IMEX restarts when that changes, not under a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rails, leaves, partitions and the subnet manager are asked; IPoIB gets its address and MTU."""
+"""Rails, leaves, partitions and the subnet manager are checked; IPoIB gets its address and MTU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel is held and booted with its parameters; a reboot that is due is said, never done."""
+"""The kernel is held and booted with its parameters; a due reboot is reported, never done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings are one file that a kubelet reads beside what the cluster's nodes have in common."""
+"""The settings are one file that a kubelet merges with the cluster's common configuration."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def test_the_settings_are_a_configuration_of_the_kubelet(host: Host) -> None:
     )
     assert found["cpuManagerPolicy"] == "static"
     assert found["kubeReserved"] == {"cpu": "2", "memory": "3072Mi"}
-    assert found["podPidsLimit"] == 32768  # noqa: PLR2004  # as converge.yml says
+    assert found["podPidsLimit"] == 32768  # noqa: PLR2004  # as in converge.yml

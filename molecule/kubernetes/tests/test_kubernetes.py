@@ -1,4 +1,4 @@
-"""A control plane and a node that run pods, find names, and keep what they were told to keep."""
+"""A control plane and a node that run pods, resolve names, and keep their settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CERTIFICATES, DAYS = 8, 300
 
 
 def control_plane() -> Host:
-    """Return the control plane: most of what is asked is the cluster's, not a node's."""
+    """Return the control plane: most checks are of the cluster, not of a node."""
     inventory = os.environ["MOLECULE_INVENTORY_FILE"]
     return testinfra.get_host("ansible://cp01", ansible_inventory=inventory)
 
@@ -36,7 +36,7 @@ def handed(path: Path) -> str:
 
 
 def until(command: str, wanted: str, seconds: int = 120) -> None:
-    """Ask again until the answer is right; then it has taken too long."""
+    """Poll until the result is right, or fail after the time limit."""
     host, end = control_plane(), time.monotonic() + seconds
     while True:
         said = host.run(command)

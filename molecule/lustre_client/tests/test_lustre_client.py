@@ -1,4 +1,4 @@
-"""Lustre fits the kernel and is held, mounts come within a limit, and verify asks the servers."""
+"""Lustre matches the kernel and is held; mounts have a time limit; verify checks the servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only blank disks, named for good, are formatted, on the spec's word; what holds data stays."""
+"""Only blank disks with stable names are formatted, with the spec's permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The running daemon uses the cluster's key and nobody else can read it."""
+"""The running daemon uses the cluster's key, which only its user can read."""
 
 from __future__ import annotations
 

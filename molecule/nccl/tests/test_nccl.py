@@ -1,4 +1,4 @@
-"""NCCL in one build, its tests built for these GPUs, and every job told of its fabric."""
+"""NCCL in one build, its tests built for these GPUs, and the fabric's settings in every job."""
 
 from __future__ import annotations
 

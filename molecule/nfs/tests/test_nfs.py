@@ -1,4 +1,4 @@
-"""Exports go to whom they are for; mounts wait for their server and change only when unused."""
+"""Exports are limited to their clients; mounts wait for their server and change when unused."""
 
 from __future__ import annotations
 

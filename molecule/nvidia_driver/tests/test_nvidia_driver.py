@@ -1,4 +1,4 @@
-"""One version of everything, held; moved only on purpose; and a verify that asks what runs."""
+"""One version of everything, held; changed only on purpose; and a verify of what runs."""
 
 from __future__ import annotations
 

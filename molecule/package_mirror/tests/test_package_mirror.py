@@ -1,4 +1,4 @@
-"""The package mirror serves its folder to everyone, lets nobody write, and runs without rights."""
+"""The package mirror serves its folder read-only to everyone, and runs without rights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ URL = "http://127.0.0.1:8480"
 
 
 def answer(host: Host, method: str, path: str) -> str:
-    """Return status and body, as Python's own client on the node sees them."""
+    """Return status and body, with Python's own client on the node."""
     program = (
         "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8480);"
         f"c.request({method!r}, {path!r}); r = c.getresponse(); print(r.status, r.read().decode())"

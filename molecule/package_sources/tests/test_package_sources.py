@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def refusal(host: Host, converge: Play) -> tuple[str, Played]:
-    """Ask for all of them at once; return what apt used before, and how it went."""
+    """Configure all of them at once; return apt's former sources, and the result."""
     before = host.check_output(f"cat {SOURCES} | sha256sum")
     asked = [declared(host, name, **change) for name, (change, _) in REFUSED.items()]
     return before, converge(repositories=[declared(host, "vendor"), *asked])

@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 @pytest.fixture
 def node(host: Host, knows: Knows) -> Node:
-    """Put the people's key on the controller, and the node's host key; return how it is reached."""
+    """Put the users' key on the controller, and the node's host key; return how it is reached."""
     host.check_output("umask 077; printf %%s %s > /root/people", (FOLDER / "people").read_text())
     shown = host.check_output("scontrol --oneliner show node gpu001")
     address = next(w.removeprefix("NodeAddr=") for w in shown.split() if "NodeAddr=" in w)

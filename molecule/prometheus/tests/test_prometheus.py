@@ -1,4 +1,4 @@
-"""The running Prometheus asks the nodes that are listed, and answers who logs in."""
+"""The running Prometheus scrapes the listed nodes, and accepts authenticated requests."""
 
 from __future__ import annotations
 

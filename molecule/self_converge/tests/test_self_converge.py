@@ -1,4 +1,4 @@
-"""A node takes a step from a signed bundle, tells the collector, and leaves what is wrong alone."""
+"""A node runs a step of a signed bundle, reports it, and refuses invalid bundles."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
 
 
 def look(host: Host) -> dict[str, Any]:
-    """Look once; return what the collector was told."""
+    """Run one pass; return the collector's report."""
     host.run("/usr/libexec/gcluster/self-converge")
     answer = host.check_output("cat /var/lib/gcluster/reports/node01.json")
     return dict(json.loads(answer))

@@ -1,4 +1,4 @@
-"""The controller runs jobs on a node that claims the machine it stands for."""
+"""The controller runs jobs on a node that claims another machine's resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_the_node_is_idle_with_the_cpus_and_gpus_claimed_for_it(host: Host) -> N
     line = host.check_output("sinfo --noheader --Node --format '%N %T %c %G'")
     node, state, cpus, gpus = line.split()
     assert (node, state, cpus) == ("gpu001", "idle", "192")
-    # "(S:0-1)" follows once slurmctld has been told which sockets they hang on.
+    # "(S:0-1)" follows once slurmctld has the GPUs' sockets.
     assert gpus.removesuffix("(S:0-1)") == "gpu:h100:8"
 
 

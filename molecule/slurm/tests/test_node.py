@@ -1,4 +1,4 @@
-"""The node is configless: what it knows of the cluster came from the controller."""
+"""The node is configless: its configuration comes from the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real slurmctld reads each golden topology.conf and shows what it says."""
+"""A real slurmctld reads each golden topology.conf and shows its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testinfra.host import Host
 testinfra_hosts = ["ansible://head01"]
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "tests/cases/topology.yaml").read_text())
-# Beside the scenario's own controller: another port, another folder, nodes that nobody reaches.
+# In addition to the scenario's own controller: another port, another folder, unreachable nodes.
 CONF = """\
 ClusterName={case}
 SlurmctldHost=head01(127.0.0.1)

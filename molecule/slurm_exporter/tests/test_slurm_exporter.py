@@ -1,4 +1,4 @@
-"""The timers write what Slurm says, and nothing where another controller is in charge."""
+"""The timers write Slurm's figures, and nothing where another controller is active."""
 
 from __future__ import annotations
 

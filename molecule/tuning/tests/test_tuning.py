@@ -1,4 +1,4 @@
-"""Registers and files are as asked, after a restart too, and what can't be set is a failure."""
+"""Registers and files are as wanted, after a restart too, and what can't be set is a failure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Prove that every rank reaches every other: a real MPI AllReduce whose numbers are all checked.
 
 Started by `srun --mpi=pmix` or mpirun, one rank per simulated GPU. It prints nccl-tests' table, for
-one parser, and two lines that say what this is and which transport carried it. Needs only mpi4py.
+one parser, and two lines with its own identity and the transport used. Needs only mpi4py.
 `--collective` runs another one: all_gather, reduce_scatter, alltoall, sendrecv, as checked as this.
 
 The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore
@@ -59,7 +59,7 @@ def repeated(period: Iterable[float], count: int) -> array[float]:
 
 
 def is_exact(ranks: int) -> bool:
-    """Say whether float32 holds the largest sum over this many ranks exactly."""
+    """Return whether float32 holds the largest sum over this many ranks exactly."""
     return ranks * (PERIOD - 1) + ranks * (ranks + 1) // 2 <= EXACT
 
 
@@ -131,7 +131,7 @@ def transport_of(lines: Iterable[str]) -> set[str]:
 
 
 def transport_line(btls: set[str], ranks: int) -> str:
-    """Return the line that says which transport carried the messages."""
+    """Return the line with the transport that carried the messages."""
     if ranks == 1:
         return "# gcluster transport: none btl=self"
     kind = "ethernet" if "tcp" in btls else "memory" if btls == {"sm"} else "unknown"
@@ -145,9 +145,9 @@ def number(value: float, width: int) -> str:
 
 
 class StderrFilter:
-    """Collects what Open MPI says about transports on stderr; all else passes through at once.
+    """Collects Open MPI's lines about transports on stderr; all else passes through at once.
 
-    A forked child reads the other end: what Open MPI says while it dies isn't lost with us.
+    A forked child reads the other end: what Open MPI prints while it ends isn't lost with us.
     """
 
     def __init__(self) -> None:
@@ -309,7 +309,7 @@ class Benchmark:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors exit as those of nccl-tests."""
 
-    def error(self, message: str) -> NoReturn:  # noqa: D102  the base class says it
+    def error(self, message: str) -> NoReturn:  # noqa: D102  # documented in the base class
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
@@ -329,7 +329,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def problem_with(ranks: int, environment: Mapping[str, str]) -> str | None:
-    """Say why a run over this many ranks would prove nothing, else None."""
+    """Return why a run over this many ranks would prove nothing, else None."""
     by_mpirun = environment.get("OMPI_COMM_WORLD_SIZE", ranks)
     started = int(environment.get("SLURM_STEP_NUM_TASKS", by_mpirun))
     if started != ranks:

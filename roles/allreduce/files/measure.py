@@ -40,7 +40,7 @@ def say(**found: object) -> None:
 
 
 def on_each_cpu(work: Callable[[float], tuple[float, int]], seconds: float) -> tuple[float, int]:
-    """Run `work` on every processor that we may use, at once; return the sums of what they say."""
+    """Run `work` on every available processor at once; return the sums of the results."""
     pipes = []
     for cpu in sorted(os.sched_getaffinity(0)):
         source, sink = os.pipe()
@@ -129,7 +129,7 @@ def storage(options: argparse.Namespace) -> int:
 
 
 def small_files(folder: Path, count: int) -> dict[str, float]:
-    """Return how many empty files a second are created, looked at and removed."""
+    """Return how many empty files per second are created, stat'ed and removed."""
     paths = [folder / f"small-{number}" for number in range(count)]
     found = {}
     for name, act in (("create", Path.touch), ("stat", Path.stat), ("unlink", Path.unlink)):
@@ -141,7 +141,7 @@ def small_files(folder: Path, count: int) -> dict[str, float]:
 
 
 def partner(player: int, players: int, number: int) -> int | None:
-    """Return whom a player meets in a round of the circle method; None: it rests.
+    """Return a player's partner in a round of the circle method; None: none in this round.
 
     In the rounds 0 to n-2 of an even n, or 0 to n-1 of an odd one, each meets each other once.
     """
@@ -192,7 +192,7 @@ def message(rank: int, size: int) -> bytearray:
 def meet_by_mpi(
     comm: Any, rank: int, other: int, options: argparse.Namespace
 ) -> list[dict[str, Any]] | None:
-    """Send both ways at once, then there and back; the lower rank of the pair tells."""
+    """Send both ways at once, then back and forth; the lower rank of the pair reports."""
     mine, theirs = (message(one, options.bytes) for one in (rank, other))
     got = bytearray(options.bytes)
     comm.Sendrecv(mine, dest=other, recvbuf=got, source=other)
@@ -224,7 +224,7 @@ def meet_by_tool(
 ) -> list[dict[str, Any]] | None:
     """Run a program of perftest between two nodes, on all rails at once or on the first.
 
-    The lower rank serves. What a client prints is handed on as it is, for one reader elsewhere.
+    The lower rank serves. A client's output is passed on unchanged, for one parser elsewhere.
     """
     devices = rails(Path("/sys/class/infiniband"))[: 1 if options.first_rail else None]
     address = os.uname().nodename
@@ -246,7 +246,7 @@ def meet_by_tool(
 
 
 def rails(root: Path) -> list[str]:
-    """Return the RDMA devices of this node: those that NCCL is told to use, else active ones."""
+    """Return the RDMA devices of this node: those that NCCL is set to use, else active ones."""
     answer = os.environ.get("NCCL_IB_HCA", "").lstrip("=")
     if answer and not answer.startswith("^"):
         return [device.partition(":")[0] for device in answer.split(",")]
@@ -280,12 +280,12 @@ def ended(process: subprocess.Popen[str]) -> str:
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors exit as those of the program allreduce."""
 
-    def error(self, message: str) -> NoReturn:  # noqa: D102  the base class says it
+    def error(self, message: str) -> NoReturn:  # noqa: D102  # documented in the base class
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Return the options; `act` runs what was asked for."""
+    """Return the options; `act` runs the selected measurement."""
     parser = Parser(prog="measure", description="Measure a node, its storage or pairs of nodes")
     commands = parser.add_subparsers(required=True)
     of_node = commands.add_parser("node")
@@ -307,7 +307,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure what was asked for; return the exit status."""
+    """Run the selected measurement; return the exit status."""
     options = parse(sys.argv[1:])
     os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # ranks may outnumber the cores
     try:

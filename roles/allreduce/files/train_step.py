@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train a small transformer over all ranks of a Slurm step, and say how fast: FLOP/s and MFU.
+"""Train a small transformer over all ranks of a Slurm step, and print its FLOP/s and MFU.
 
 It needs PyTorch alone, as any image for training has it, and is started by srun, one rank a GPU.
 Data are random numbers that every rank draws by itself; gradients are summed over all ranks after
@@ -26,11 +26,11 @@ from torch import nn
 
 MARK = "@measure "
 PORT = 29_400
-"""Rank 0 listens there, and on up to 1,000 more: the job's number says which."""
+"""Rank 0 listens there, or on one of 1,000 ports above: by the job's number."""
 
 
 class Block(nn.Module):  # type: ignore[misc]  # torch isn't here
-    """Attention and a perceptron, each after a norm and beside a way around it."""
+    """Attention and a perceptron, each after a norm and with a residual connection."""
 
     def __init__(self, hidden: int, heads: int) -> None:
         """Make its weights."""
@@ -86,7 +86,7 @@ def flops_per_token(parameters: int, layers: int, hidden: int, tokens: int) -> f
 
 
 def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the command line's options."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--master", required=True, help="node of rank 0")
     parser.add_argument("--peak-tflops", type=float, default=0, help="of a GPU; 0: not known")

@@ -3,7 +3,7 @@
  *
  * slurmstepd runs TaskProlog after the plugins' task_init, so inside the container that pyxis has put
  * the task into: the program isn't there, and from Slurm 24.11 on the task then fails (NVIDIA/pyxis#163,
- * #83; src/slurmd/slurmstepd/task.c, exec_task). This plugin stands before pyxis in plugstack.conf:
+ * #83; src/slurmd/slurmstepd/task.c, exec_task). This plugin is before pyxis in plugstack.conf:
  *   required /usr/local/lib/slurm/spank_task_prolog.so PROGRAM
  * and does with PROGRAM what slurm.conf(5) says of TaskProlog: it runs as the user with the task's
  * environment, and its lines "export NAME=VALUE", "unset NAME" and "print TEXT" are followed.

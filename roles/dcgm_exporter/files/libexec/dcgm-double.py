@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """A double of dcgm-exporter for simulated GPUs: the published names, over the same TLS.
 
-No GPU is behind it, and it says so: in the GPUs' model name, in the driver's version and in the
+No GPU is behind it, which is visible in the GPUs' model name, in the driver's version and in the
 metric gcluster_dcgm_double. What is real is which job holds a GPU, by the same files that
 dcgm-exporter reads (label hpc_job), and whether that job computes: a GPU is as busy as the
-processors are by the processes of the job that holds it. Which fields there are says the list that
-the real exporter would get. Faults are put into a file of overrides, GPU -> field -> value:
+processors are by the processes of the job that holds it. The fields are those of the real
+exporter's list. Faults are put into a file of overrides, GPU -> field -> value:
 {"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FAULTS = Path("/run/gcluster/dcgm-double.json")
 SAMPLE_S = 5
-"""Between two looks at the processes."""
+"""Seconds between two readings of the processes."""
 IDLE_W = 70.0
 """Power draw of an idle GPU; made up, as all figures here but the share of time are."""
 MAX_CLOCK_MHZ, IDLE_CLOCK_MHZ, MEMORY_MIB = 1980, 345, 81559
@@ -61,7 +61,7 @@ class Gpus:
         self._at = time.monotonic()
 
     def look(self, now: float | None = None) -> None:
-        """Look at the processes that hold GPUs: for how much of the time they ran."""
+        """Read the processes that hold GPUs, and the share of time that they ran."""
         now = time.monotonic() if now is None else now
         took, self._at = max(now - self._at, 0.001), now
         spent: dict[int, float] = defaultdict(float)
@@ -76,7 +76,7 @@ class Gpus:
             for gpu in (gpu for gpu in gpus if gpu < self.count):
                 self.held[gpu] = True
                 after[process.name] = used
-                # A process that is new has done all of its work since the last look, at most.
+                # A new process has done all of its work since the last reading, at most.
                 spent[gpu] += min(used - self._before.get(process.name, 0.0), took)
         self._before = after
         self.busy = [min(spent[gpu] / took, 1.0) for gpu in range(self.count)]
@@ -113,7 +113,7 @@ class Gpus:
 
 
 def faults() -> dict[str, dict[str, float]]:
-    """Return what somebody wants to be wrong; nothing where the file isn't one."""
+    """Return the simulated faults; nothing where the file isn't valid."""
     try:
         found: dict[str, dict[str, float]] = json.loads(FAULTS.read_text())
     except (OSError, ValueError):
@@ -172,7 +172,7 @@ def escaped(word: str) -> str:
 
 
 def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPServer:
-    """Return a server over TLS for clients that the authority of `web` knows (exporter-toolkit)."""
+    """Return a server over TLS for clients of `web`'s authority (exporter-toolkit)."""
 
     class Metrics(BaseHTTPRequestHandler):
         timeout = 10
@@ -193,7 +193,7 @@ def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPSe
         address_family = socket.AF_INET6 if "[" in address else socket.AF_INET
 
         def finish_request(self, request: Any, client_address: Any) -> None:
-            # The handshake is the thread's, so that a client who says nothing holds up nobody.
+            # The handshake is the thread's, so that a client without data blocks no others.
             request.settimeout(10)
             try:
                 safe = context.wrap_socket(request, server_side=True)

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Make and mount the file systems on a node's own disks: scratch on all of them, data on one.
+"""Create and mount the file systems on a node's own disks: scratch on all of them, data on one.
 
 usage: node-disks.py up|plan|verify [SETTINGS]
 
-`up` brings every file system of the settings to what they say, and prints what it changed; `plan`
-prints that and changes nothing; `verify` says what is not as it should be. It runs at each start of
-the node: local disks are empty after the machine was stopped, so scratch is made again, which is
-what scratch is. A disk is formatted only where the settings allow it, and only if it is blank (no
-signature, no partition, nothing above it) or carries our own label. Several disks of a scratch are
-striped (mdadm, RAID 0). A data disk is formatted once, when it is blank, and never again.
+`up` brings every file system to its settings, and prints what it changed; `plan` prints that and
+changes nothing; `verify` prints the differences. It runs at each start of the node: local disks are
+empty after the machine was stopped, so scratch is made again, which is what scratch is. A disk is
+formatted only where the settings allow it, and only if it is blank (no signature, no partition,
+nothing above it) or carries our own label. Several disks of a scratch are striped (mdadm, RAID 0).
+A data disk is formatted once, when it is blank, and never again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def signature(disk: Path) -> dict[str, str]:
 
 
 def in_use(disk: Path) -> str:
-    """Say what keeps a disk from being formatted beside its signature."""
+    """Return what keeps a disk from being formatted apart from its signature."""
     name = disk.resolve().name
     block = SYS / "class/block" / name
     parts = sorted(path.name for path in block.glob(f"{name}*"))
@@ -104,12 +104,12 @@ def appear(names: list[str]) -> Path:
 
 
 def is_blank(disk: Path) -> bool:
-    """Say whether nothing is on a disk, and nothing made of it."""
+    """Return whether a disk is blank and unused."""
     return not in_use(disk) and not signature(disk)
 
 
 def is_ours(disk: Path, wanted: Wanted) -> bool:
-    """Say whether a disk carries this file system, or is a part of its array."""
+    """Return whether a disk carries this file system, or is a part of its array."""
     found = signature(disk)
     if found.get("TYPE") == ARRAY:
         return found.get("LABEL", "").rpartition(":")[2] == str(wanted["label"])
@@ -159,7 +159,7 @@ def bring_array(wanted: Wanted, disks: list[Path], *, act: bool) -> Iterator[str
 
 
 def allow(wanted: Wanted, what: str) -> None:
-    """Go on where the spec says the word. Raises RefusedError."""
+    """Check that the spec allows formatting. Raises RefusedError."""
     if not wanted["format"]:
         raise RefusedError(
             f"{what} of {wanted['name']} would be formatted, and the spec doesn't allow it"
@@ -173,7 +173,7 @@ def mounted() -> dict[str, str]:
 
 
 def changes(wanted: Wanted, *, act: bool) -> Iterator[str]:
-    """Yield what brings one file system to what the settings say, and do it if `act`."""
+    """Yield what brings one file system to its settings, and do it if `act`."""
     path = wanted["path"]
     if path in mounted() and not wanted["grows"]:
         return
@@ -202,9 +202,9 @@ def changes(wanted: Wanted, *, act: bool) -> Iterator[str]:
 
 
 def carry(path: Path, device: str, label: str) -> None:
-    """Copy what lies in the folder, and isn't on the disk yet, to the disk that will hide it.
+    """Copy files of the folder that aren't on the disk yet to the disk that will hide them.
 
-    Users got their homes before the disk was there, or a machine was made again with a new one.
+    Users got their homes before the disk existed, or a machine was recreated with a new one.
     """
     hidden = sorted(path.iterdir())
     if not hidden:
@@ -255,7 +255,7 @@ def differences(wanted: Wanted) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Do what is asked for every file system; one that fails keeps no other from being mounted."""
+    """Do the action for every file system; one that fails keeps no other from being mounted."""
     verb = argv[1] if len(argv) > 1 else ""
     if verb not in {"up", "plan", "verify"}:
         sys.stderr.write((__doc__ or "").split("\n\n", 2)[1] + "\n")

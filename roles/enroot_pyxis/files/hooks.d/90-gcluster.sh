@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Written by gcluster. Changes made here are lost; change the spec.
-# Gives a container what its node gives jobs, beside the devices (mounts.d/90-gcluster.fstab): the job's
+# Gives a container what its node gives jobs, in addition to the devices (mounts.d/90-gcluster.fstab): the job's
 # folder on the node's disks, libraries of the fabric where the image has none of its own, and what goes
 # before the image's own settings (the NAME+ lines of /etc/gcluster/job-environment.d).
 set -euo pipefail

@@ -32,7 +32,7 @@ class Difference:
     wanted: str
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return it as text."""
         return f"{self.target}: has {self.has or 'nothing'}, wanted {self.wanted}"
 
 
@@ -40,7 +40,7 @@ def firmware_of(bmc: Redfish) -> dict[str, Component]:
     """Return Id -> component of UpdateService/FirmwareInventory.
 
     Raises:
-        RedfishError: the BMC can't be asked.
+        RedfishError: the BMC can't be queried.
     """
     service = bmc.get(UPDATE_SERVICE)
     place = service.get("FirmwareInventory", {}).get("@odata.id")

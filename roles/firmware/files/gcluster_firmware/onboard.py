@@ -1,4 +1,4 @@
-"""What the node itself knows of its firmware: GPUs, NICs, BIOS. Needs no BMC."""
+"""Firmware versions from the node itself: GPUs, NICs, BIOS. Needs no BMC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMEOUT_S = 30
 
 
 def onboard(root: Path = Path("/")) -> dict[str, str]:
-    """Return part -> version; a part whose tool fails says so instead of a version."""
+    """Return part -> version; or the error of the part's tool instead of a version."""
     found = {**_gpus(), **_nics(root)}
     bios = _read(root / "sys/class/dmi/id/bios_version")
     return found | ({"bios": bios} if bios else {})
@@ -36,7 +36,7 @@ def _gpus() -> dict[str, str]:
 
 
 def _nics(root: Path) -> dict[str, str]:
-    """Mstflint asks the card itself; the driver's word is taken where it isn't installed."""
+    """Mstflint reads the card itself; the driver's version is used where it isn't installed."""
     found: dict[str, str] = {}
     for device in sorted((root / "sys/class/infiniband").glob("*")):
         found[f"nic {device.name}"] = _read(device / "fw_ver") or "unknown"

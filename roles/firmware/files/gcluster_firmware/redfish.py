@@ -1,4 +1,4 @@
-"""A small Redfish client (DMTF DSP0266 1.20): get, post, push; says what went wrong."""
+"""A small Redfish client (DMTF DSP0266 1.20): get, post, push; with clear errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_ANSWER = 16 * 2**20
 
 
 class RedfishError(Exception):
-    """The service refused, or could not be asked; in words."""
+    """The service refused, or is unreachable; with its message."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service said."""
+    """The service's response."""
 
     status: int
     body: dict[str, Any]
@@ -36,7 +36,7 @@ class Redfish:
     """One service. Credentials go to it alone: a link that leads to another host is refused."""
 
     def __init__(self, url: str, user: str, password: str, ca_file: Path | None = None) -> None:
-        """Hold where it is and who asks; nothing is sent yet.
+        """Set the address and the credentials; nothing is sent yet.
 
         Raises:
             RedfishError: it isn't an https URL, or the certificate file can't be read.
@@ -124,7 +124,7 @@ class Redfish:
 
 
 def message_of(body: dict[str, Any]) -> str:
-    """Return what an error or a task says in words."""
+    """Return the message of an error or a task."""
     error = body.get("error", body)
     lines = error.get("@Message.ExtendedInfo") or error.get("Messages") or []
     messages = [str(line.get("Message") or line.get("MessageId")) for line in lines]

@@ -1,7 +1,7 @@
-"""A guarded update: the image proven, the machine in the state it must be in, the task watched.
+"""A guarded update: verified image, required power state of the machine, monitored task.
 
-Nothing is reset here. Firmware that is only staged is told as such: it takes effect when somebody
-resets the machine.
+Nothing is reset here. Firmware that is only staged is reported as such: it takes effect at the next
+reset of the machine.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ def update(
         target: Id in the firmware inventory.
         wanted: version, image (a file or a URL that the BMC reaches), sha256 (of a file),
             power_state ("On", "Off" or "any").
-        poll_s: seconds between two looks at the task.
+        poll_s: seconds between two polls of the task.
 
     Raises:
-        RedfishError: it isn't what it must be, was refused or failed; what holds then is said.
+        RedfishError: a precondition isn't met, or it was refused or failed; with the resulting
+            state.
     """
     component = firmware_of(bmc).get(target)
     if component is None:
@@ -77,7 +78,7 @@ def update(
 
 
 def proven(image: Path, sha256: str) -> Path:
-    """Return the image when it is the one that was meant.
+    """Return the image if it is the expected one.
 
     Raises:
         RedfishError: it can't be read or is another one.

@@ -4,7 +4,7 @@
 set -eu
 PATH=$PATH:/usr/lpp/mmfs/bin
 
-state() { # what stands below "state" in the header
+state() { # the value below "state" in the header
   mmgetstate -Y | awk -F: '
     $3 == "HEADER" { for (i = 1; i <= NF; i++) if ($i == "state") column = i; next }
     column { print $column; exit }'

@@ -5,7 +5,7 @@ kind=$1
 left=${2:-120}
 while [ "$left" -gt 0 ]; do
   case $kind in
-    # What TCPXO's daemon says when it has mapped the GPUs' memory (Google's own prolog waits for it).
+    # What TCPXO's daemon logs when it has mapped the GPUs' memory (Google's own prolog waits for it).
     tcpxo) docker logs gcluster-rxdm 2>&1 | grep -q 'Buffer manager initialization complete' && exit 0 ;;
     # TCPX's daemon opens its sockets there.
     *) [ -n "$(find /run/tcpx -type s 2>/dev/null | head -n 1)" ] && exit 0 ;;

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Put the SSH server's rules and the firewall in place on trial.
+"""Apply the SSH server's rules and the firewall with an automatic rollback.
 
-Unless somebody who could still log in says "keep" in time, all is put back as it was.
+Unless "keep" is called over a new login in time, all is rolled back.
 
-  lockout-guard.py try SECONDS   take over what lies in /etc/gcluster/hardening/new
-  lockout-guard.py keep          it works: nothing is put back, and it holds after a restart, too
-  lockout-guard.py back          put back what was there before
+  lockout-guard.py try SECONDS   apply the files in /etc/gcluster/hardening/new
+  lockout-guard.py keep          it works: no rollback, and it stays after a restart, too
+  lockout-guard.py back          roll back
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEW, BEFORE, ON_TRIAL = FOLDER / "new", FOLDER / "before", FOLDER / "on-trial"
 
 
 def main() -> None:
-    """Do what the words say, one at a time."""
+    """Run the given verb, one process at a time."""
     words = sys.argv[1:]
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:

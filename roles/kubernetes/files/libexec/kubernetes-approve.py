@@ -3,10 +3,10 @@
 
 usage: kubernetes-approve.py [--once]
 
-Kubernetes signs them and approves none by itself: it does not know which addresses are a node's.
-Here a request passes that a node made for itself: under its own name, for its name and addresses
-as the API has them, of which no other node has one, and to serve with. Others are left, for a
-person to look at. It waits for requests, and looks again while one waits.
+Kubernetes signs them and approves none by itself: it does not have the nodes' addresses. This
+program approves a request that a node made for itself: under its own name, for its name and
+addresses as the API has them, of which no other node has one, and to serve with. Others are left
+for a manual decision. It watches requests, and checks again while one waits.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def main() -> None:
     if "--once" in sys.argv:
         look()
         return
-    while not ADMIN.exists():  # before the control plane is made there is nobody to ask
+    while not ADMIN.exists():  # there is no API before the control plane is created
         time.sleep(AGAIN_S)
     watch = ["get", "csr", "--watch", "--output=name"]
     with subprocess.Popen([*KUBECTL, *watch], stdout=subprocess.PIPE) as watching:
-        assert watching.stdout is not None  # noqa: S101  # a pipe was asked for
+        assert watching.stdout is not None  # noqa: S101  # a pipe was requested
         while watching.poll() is None:
             waits = look()
             found, _, _ = select.select([watching.stdout], [], [], AGAIN_S if waits else AT_LEAST_S)
@@ -67,7 +67,7 @@ def look() -> bool:
 
 
 def is_open(request: Resource) -> bool:
-    """Say whether a request is for a kubelet to serve, and nobody has decided about it."""
+    """Return whether a request is for a kubelet's serving certificate, and undecided."""
     conditions = request.get("status", {}).get("conditions")
     return request["spec"]["signerName"] == SIGNER and not conditions
 
@@ -114,7 +114,7 @@ def listed(kind: str) -> list[Resource]:
 
 
 def run(*arguments: str) -> str:
-    """Run kubectl; its words are the reason where it fails."""
+    """Run kubectl; its message is the reason where it fails."""
     done = subprocess.run([*KUBECTL, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"kubectl {' '.join(arguments[:2])} failed: {done.stderr.strip()[-400:]}")

@@ -5,10 +5,10 @@ usage: kubernetes-certificates.py           prints {path: days left} of all but 
        kubernetes-certificates.py --renew   renews all when one has less than 60 days left, and
                                             restarts what reads them; prints what it did
 
-The timer kubernetes-certificates runs the second one each week: it needs no one's time, and an
-upgrade of Kubernetes renews them anyway. It may be killed at any point: what kubeadm had begun to
-write is put back first, what reads a certificate is restarted as long as its manifest is older,
-and a manifest is replaced whole, by one of which an annotation differs.
+The timer kubernetes-certificates runs the second one each week: an upgrade of Kubernetes renews
+them anyway. It may be killed at any point: what kubeadm had begun to write is restored first, what
+reads a certificate is restarted as long as its manifest is older, and a manifest is replaced whole,
+by one of which an annotation differs.
 
 GCLUSTER_KUBERNETES stands for /etc/kubernetes where a test has another folder.
 """
@@ -32,13 +32,13 @@ CONFIGS = ("admin.conf", "controller-manager.conf", "scheduler.conf")
 RENEWED_BELOW_DAYS = 60
 MANIFESTS = ROOT / "manifests"
 ASIDE = ROOT / "gcluster"
-"""On the same file system, and not looked at by the kubelet."""
+"""On the same file system, and outside of the kubelet's folder."""
 BEFORE = ASIDE / "certificates-before"
 """Copies of what a renewal writes, while it lasts."""
 READERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-vip")
 RESTARTED = "gcluster.local/restarted"
 _READY_WITHIN_S = 240
-"""The kubelet looks at its manifests every 20 s, and waits for a pod that ends for 30 s."""
+"""The kubelet reads its manifests every 20 s, and waits for a pod that ends for 30 s."""
 
 
 def main() -> None:
@@ -190,7 +190,7 @@ def younger(program: str, seconds: float) -> bool:
 
 
 def is_ready() -> bool:
-    """Return whether the API server here says so."""
+    """Return whether the API server here is ready."""
     command = ["kubectl", f"--kubeconfig={ROOT}/admin.conf", "get", "--raw=/readyz"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() == "ok"

@@ -1,15 +1,14 @@
 #!/usr/bin/python3
-"""Say whether Kubernetes works here, and in words why not.
+"""Check whether Kubernetes works here, and print why not.
 
 usage: kubernetes-check.py controller|node [SECONDS] [--network-later]
        SECONDS: how long to wait for that (default 0)
 
 With --network-later a node that lacks nothing but its pod network works: that comes as an add-on
 when nodes have joined. A node runs its kubelet, with a certificate that a control plane signed, and
-the control plane counts it as ready. On a
-control plane the API server and etcd are ready too, secrets are stored encrypted where that was
-asked for, and no certificate is about to run out. Exit 0: it works; 1: it doesn't, reason on
-stderr.
+the control plane counts it as ready. On a control plane the API server and etcd are ready too,
+secrets are stored encrypted where that is configured, and no certificate is about to run out. Exit
+0: it works; 1: it doesn't, reason on stderr.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ENCRYPTION = Path("/etc/kubernetes/gcluster/encryption.yaml")
 FEWEST_DAYS = 30
 LATER = "--network-later"
 NO_NETWORK = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
-"""How a kubelet begins when it lacks that alone; of several things it makes a list in brackets."""
+"""Prefix of a kubelet's message when only that is missing; several are a list in brackets."""
 
 
 class UnwellError(Exception):
@@ -35,7 +34,7 @@ class UnwellError(Exception):
 
 
 def main() -> None:
-    """Ask until it works or the time is over."""
+    """Poll until it works or the time is over."""
     words = [word for word in sys.argv[1:] if word != LATER]
     role, wait = words[0], int((words[1:] or ["0"])[0])
     until = time.monotonic() + wait
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def run(*command: str) -> str:
-    """Return what a program printed; its words are the reason where it fails."""
+    """Return a program's output; its message is the reason where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UnwellError(f"{command[0]}: {(done.stderr or done.stdout).strip()[-400:]}")
@@ -61,7 +60,7 @@ def run(*command: str) -> str:
 
 
 def node_is_ready(*, without_network: bool) -> None:
-    """Have the kubelet run, and the control plane say that this node is ready."""
+    """Check that the kubelet runs, and that the control plane reports this node as ready."""
     for unit in ("containerd", "kubelet"):
         state = subprocess.run(
             ["systemctl", "is-active", unit], capture_output=True, text=True, check=False

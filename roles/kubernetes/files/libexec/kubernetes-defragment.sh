@@ -1,7 +1,7 @@
 #!/bin/sh
 # Give the file system back what etcd no longer uses, where that is more than half of a large file.
 #
-# A member answers nobody while it does so: it is left for later where another one is not well. The
+# A member doesn't respond meanwhile: it is postponed where another one is not healthy. The
 # alarm of a full database, with which etcd takes no more writes, is lifted once there is room again.
 set -eu
 etcdctl() { /usr/local/libexec/gcluster/kubernetes-etcd.sh etcdctl "$@"; }

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""Keep pods off nodes that are unfit, or whose health check says nothing; print what was done.
+"""Keep pods off nodes that are unhealthy or without a health report; print what was done.
 
 usage: kubernetes-guard.py
 
 Nodes set the condition GclusterUnfit themselves (role node_health), and only this program cordons
 for it. One whose condition is True is cordoned with its message; one whose condition is missing or
-too old is cordoned too, for nobody knows what it is. A node whose kubelet is silent gets no pods
-anyway; when it comes back, its check has as long as that of a new one. What never ends by itself
-and comes again elsewhere is moved away from those; jobs go on to their end, as on a node that was
-drained by hand. A cordon of somebody else's keeps its reason, and none is lifted here.
+too old is cordoned too, since its health is unknown. A node whose kubelet doesn't respond gets no
+pods anyway; when it comes back, its check has as long as that of a new one. Pods that never end by
+themselves and are recreated elsewhere are evicted from those; jobs run to their end, as on a node
+that was drained by hand. A cordon by others keeps its reason, and none is lifted here.
 
 A health check that is wrong must not take the fleet: of a pool a quarter at most is out by this
 program, and a tenth comes to it within an hour, but one node always may. What is beyond is left in
-service and said, and the program ends with 1, so that its unit has failed: `gcluster status` shows
-the same. A ConfigMap guard-stopped in gcluster-system stops it, whatever it holds.
+service and reported, and the program ends with 1, so that its unit has failed: `gcluster status`
+shows the same. A ConfigMap guard-stopped in gcluster-system stops it, whatever it holds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STOP = ("get", "configmap", "guard-stopped", "--namespace=gcluster-system", "--i
 
 
 def main() -> None:
-    """Look at every node once."""
+    """Check every node once."""
     if run(*STOP, "--output=name").strip():
         print("stopped by the ConfigMap guard-stopped in gcluster-system: nothing was looked at")
         return
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def chosen(everyone: list[Resource]) -> tuple[dict[str, str], list[str]]:
-    """Return node -> why it is to be cordoned, and in words which others stay in service."""
+    """Return node -> why it is to be cordoned, and texts on those that stay in service."""
     pools: dict[str, list[Resource]] = {}
     for node in everyone:
         labels = node["metadata"].get("labels", {})
@@ -93,7 +93,7 @@ def allowed(nodes: list[Resource]) -> int:
 
 
 def is_ours(node: Resource) -> bool:
-    """Say whether the cordon of a node is this program's, or one of an older health check."""
+    """Return whether the cordon of a node is this program's, or one of an older health check."""
     return str(notes_of(node).get(REASON, "")).startswith(PREFIX)
 
 
@@ -127,7 +127,7 @@ def age_of(stamp: str) -> int:
 
 
 def cordon(name: str, why: str) -> None:
-    """Let no pod start on a node, and say why."""
+    """Cordon a node with the reason."""
     reason = (PREFIX + " ".join(why.split()))[:MOST_REASON]
     notes = {REASON: reason, SINCE: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
     change = {"metadata": {"annotations": notes}, "spec": {"unschedulable": True}}
@@ -135,13 +135,13 @@ def cordon(name: str, why: str) -> None:
 
 
 def comes_again(pod: Resource) -> bool:
-    """Say whether a pod never ends by itself and is recreated on another node."""
+    """Return whether a pod never ends by itself and is recreated on another node."""
     owners = pod["metadata"].get("ownerReferences", [])
     return any(owner.get("controller") and owner["kind"] in SERVICES for owner in owners)
 
 
 def evict(namespace: str, name: str) -> None:
-    """Ask for a pod's eviction; its disruption budget may forbid it: then it stays."""
+    """Request a pod's eviction; its disruption budget may forbid it: then it stays."""
     eviction = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -159,7 +159,7 @@ def kubectl_json(*arguments: str) -> Resource:
 
 
 def run(*arguments: str) -> str:
-    """Run kubectl; its words are the reason where it fails."""
+    """Run kubectl; its message is the reason where it fails."""
     done = subprocess.run([*KUBECTL, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"kubectl {' '.join(arguments[:2])} failed: {done.stderr.strip()[-400:]}")

@@ -4,10 +4,9 @@
 usage: kubernetes-registry.py STORE VERSION PORT
        archives are STORE/*/*.tar, those of VERSION come first
 
-A pod that wants its image pulled each time (imagePullPolicy: Always) has its tag looked up here,
-and finds what containerd holds already. Only this host is answered, and it only reads what was
-brought by its checksum: https://github.com/opencontainers/distribution-spec, version 1.1, its pull
-half.
+A pod that wants its image pulled each time (imagePullPolicy: Always) has its tag resolved here, to
+an image that containerd has already. It only serves this host, and only reads what was brought by
+its checksum: https://github.com/opencontainers/distribution-spec, version 1.1, its pull half.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
     store, version = Path(), ""
 
     def do_HEAD(self) -> None:
-        """Say what there is."""
+        """Report what exists."""
         self.answer(body=False)
 
     def do_GET(self) -> None:
@@ -65,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         return sorted(found, key=lambda path: (path.parent.name != self.version, path))
 
     def given(self, tar: tarfile.TarFile, asked: re.Match[str], name: str, *, body: bool) -> bool:
-        """Answer out of an archive; False: it doesn't hold what is asked for."""
+        """Respond from an archive; False: it lacks the requested object."""
         which, kind, digest = asked["which"], "application/octet-stream", asked["which"]
         if asked["what"] == "manifests":
             entries = json.load(tar.extractfile("index.json") or io.BytesIO())["manifests"]
@@ -105,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_request(self, *_: object) -> None:
-        """Say nothing of what went well."""
+        """Log no successful requests."""
 
 
 def main() -> None:

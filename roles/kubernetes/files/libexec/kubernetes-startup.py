@@ -4,10 +4,10 @@
 usage: kubernetes-startup.py [--once]
 
 Kubelets register nodes with the taint gcluster.local/startup and with a label
-awaits.gcluster.local/NAME for each thing that they wait for. A NAME with "_" is a resource
-(nvidia.com_gpu for nvidia.com/gpu): it is there when the node offers one at least. One without is
-a driver of dynamic resource allocation (gpu.nvidia.com): it is there when the node has a
-ResourceSlice of its. Where NVIDIA's operator is to cut GPUs (nvidia.com/mig.config), it must have
+awaits.gcluster.local/NAME for each resource that they wait for. A NAME with "_" is a resource
+(nvidia.com_gpu for nvidia.com/gpu): it is ready when the node offers at least one. One without is a
+driver of dynamic resource allocation (gpu.nvidia.com): it is ready when the node has a
+ResourceSlice of it. Where NVIDIA's operator is to cut GPUs (nvidia.com/mig.config), it must have
 said so too. It watches nodes, and looks again while one waits. With --once it looks once and prints
 what waits.
 """
@@ -38,18 +38,18 @@ AGAIN_S, AT_LEAST_S = 3, 300
 
 
 def main() -> None:
-    """Look at the nodes that start, then wait for more."""
+    """Check the nodes that start, then wait for more."""
     if "--once" in sys.argv:
         nodes = read(run("get", "nodes", f"--output=jsonpath={{range .items[*]}}{LINE}{{end}}"))
         for name, node in nodes.items():
             if missing := settled(name, node):
                 print(f"{name} waits for {', '.join(missing)}")
         return
-    while not ADMIN.exists():  # before the control plane is made there is nobody to ask
+    while not ADMIN.exists():  # there is no API before the control plane is created
         time.sleep(AGAIN_S)
     watch = ["get", "nodes", "--watch", f"--output=jsonpath={LINE}"]
     with subprocess.Popen([*KUBECTL, *watch], stdout=subprocess.PIPE) as watching:
-        assert watching.stdout is not None  # noqa: S101  # a pipe was asked for
+        assert watching.stdout is not None  # noqa: S101  # a pipe was requested
         starting: dict[str, Resource] = {}
         rest = b""
         while watching.poll() is None:
@@ -108,7 +108,7 @@ def lacking(name: str, node: Resource) -> list[str]:
 
 
 def run(*arguments: str, may_fail: str = "") -> str:
-    """Run kubectl; its words are the reason where it fails."""
+    """Run kubectl; its message is the reason where it fails."""
     done = subprocess.run([*KUBECTL, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0 and not (may_fail and may_fail in done.stderr):
         sys.exit(f"kubectl {' '.join(arguments[:2])} failed: {done.stderr.strip()[-400:]}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a control plane can't be made again without: etcd, the authorities, the key of secrets.
+"""Backup and restore of a control plane: etcd, the authorities, the key of secrets.
 
 usage: kubernetes-state.py save        print an archive of them, base64
        kubernetes-state.py check       read the archive in ARCHIVE; print NAME=URL of etcd's member
@@ -14,7 +14,7 @@ usage: kubernetes-state.py save        print an archive of them, base64
                                        on this host, by default the newest
 
 Several control planes are each prepared with the same members, and replaced when all of them were:
-they are then one etcd, which knows nothing of the one before. The data that was there stays, as
+they are then one etcd, which knows nothing of the one before. The earlier data is kept, as
 data.before-DATE.
 """
 
@@ -51,7 +51,7 @@ LIMIT_S = 180
 
 
 def main() -> None:
-    """Do what is asked."""
+    """Run the verb."""
     verb, *words = sys.argv[1:] or ["restore"]
     verbs: dict[str, Callable[..., None]] = {
         "save": save,
@@ -215,7 +215,7 @@ def lay(snapshot: Path, name: str, members: dict[str, str], token: str) -> None:
 
 
 def exchange() -> None:
-    """Put the prepared data where etcd looks for them."""
+    """Put the prepared data into etcd's folder."""
     if DATA.exists():
         DATA.rename(DATA.with_name(f"data.before-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"))
     FRESH.rename(DATA)
@@ -257,7 +257,7 @@ def start() -> None:
 
 
 def runs(program: str) -> bool:
-    """Say whether a program runs, by its name."""
+    """Return whether a program runs, by its name."""
     return (
         subprocess.run(
             ["pgrep", "--exact", program[:15]], capture_output=True, check=False
@@ -267,7 +267,7 @@ def runs(program: str) -> bool:
 
 
 def ready() -> bool:
-    """Say whether the API server of this host answers."""
+    """Return whether the API server of this host responds."""
     command = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf",
                "--server=https://localhost:6443", "get", "--raw=/readyz"]  # fmt: skip
     return (
@@ -287,7 +287,7 @@ def wait(what: str, holds: Callable[[], bool]) -> None:
 
 
 def run(*command: str) -> str:
-    """Run a program and return what it printed; its words are the reason where it fails."""
+    """Run a program and return its output; its message is the reason where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command[1:4])} failed: {done.stderr.strip()[-400:]}")

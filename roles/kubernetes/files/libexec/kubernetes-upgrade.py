@@ -99,7 +99,7 @@ def runs() -> str:
 
 
 def kubeadm(program: str, *arguments: str) -> None:
-    """Run kubeadm, which writes a log that only root reads; end with its words where it fails."""
+    """Run kubeadm, with a log that only root reads; exit with its message where it fails."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "ab") as log:
@@ -216,7 +216,7 @@ def steady_api() -> None:
 
 
 def wait(what: str, ask: Callable[[], Done], holds: Callable[[Done], bool]) -> Done:
-    """Ask until it holds; return the answer, or end with the last one's words."""
+    """Poll until it holds; return the result, or exit with the last error."""
     until = time.monotonic() + LIMIT_S
     while not holds(done := ask()):
         if time.monotonic() > until:

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Prints "export NAME=value" for what jobs on this node are given (/etc/gcluster/job-environment.d) and
-# don't say themselves; the value of NAME+ goes before what NAME has. Slurm's task prolog runs it for
-# each task and takes the lines as they are; shells of people evaluate them ("-q": quoted for them).
-# What only the node knows is written "@rails ELSE" and "@interface ELSE".
+# don't set themselves; the value of NAME+ is put before NAME's. Slurm's task prolog runs it for
+# each task and takes the lines as they are; users' shells evaluate them ("-q": quoted for them).
+# Values that the node must resolve are written "@rails ELSE" and "@interface ELSE".
 
 # Print the rails that the health check keeps, as NCCL_IB_HCA has them ("=": exactly these); the interface
-# of the node's own address, on the way to an address of nobody (RFC 5737); ELSE where they aren't known.
+# of the node's own address, on the route to a reserved address (RFC 5737); ELSE where they aren't known.
 resolve() {
     found=
     case $1 in

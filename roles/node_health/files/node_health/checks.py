@@ -1,4 +1,4 @@
-"""One look at the node: every check that applies, side by side, within one limit of time."""
+"""One run of all checks that apply, concurrently, within one time limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .probe import Probe
 
 @dataclass
 class Result:
-    """What one check said; it can't be trusted before `done`."""
+    """The result of one check; it is incomplete before `done`."""
 
     check: str
     findings: tuple[Finding, ...] = ()
@@ -41,11 +41,11 @@ class Result:
 
 @dataclass(frozen=True)
 class CheckRun:
-    """A look at the whole node."""
+    """One run of the checks on the node."""
 
     results: tuple[Result, ...]
     parts: dict[str, str] | None
-    """Place -> serial number; None: that could not be looked at, which is a finding too."""
+    """Place -> serial number; None: it could not be read, which is a finding too."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -54,12 +54,12 @@ class CheckRun:
 
 
 def run_checks(expected: Expected, probe: Probe, memory: dict[str, Any]) -> CheckRun:
-    """Run the checks side by side; one that doesn't end in time has failed.
+    """Run the checks concurrently; one that doesn't end in time has failed.
 
     Args:
         expected: what the machine must have.
-        probe: looks at the node.
-        memory: check -> what it remembers; those that end replace theirs.
+        probe: reads the node.
+        memory: check -> its stored values; those that end replace theirs.
     """
     parts: dict[str, str] = {}
 

@@ -71,7 +71,7 @@ class BurnIn:
 
 @dataclass(frozen=True)
 class Expected:
-    """Everything that is expected; what is None or empty isn't looked at."""
+    """All expected values; None or empty means not checked."""
 
     node: str
     simulated: bool = False
@@ -88,7 +88,7 @@ class Expected:
     resume: bool = False
     """Lift our own drains when all is well again."""
     notice: bool = False
-    """No scheduler takes the node out of service: a notice at its logins says that it is unfit."""
+    """Without a scheduler to drain the node: a notice at its logins shows that it is unhealthy."""
     timeout_s: float = 45
     """For all checks together; Slurm kills the program after 60 s."""
     burn_in: BurnIn = field(default_factory=BurnIn)

@@ -1,6 +1,6 @@
-"""What a check says, where a finding keeps the node from jobs and a note does not; and the report.
+"""Results of checks, where a finding drains the node and a note does not; and the report.
 
-The report of one run is a line for Slurm and people, and JSON for status and monitoring.
+The report of one run is a line for Slurm and users, and JSON for status and monitoring.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with the node."""
+    """One problem of the node."""
 
     code: str
-    """Stable word for it: gpu-count, xid, mount-hung ..."""
+    """Stable key of it: gpu-count, xid, mount-hung ..."""
     message: str
-    """In words, with the part and the figure."""
+    """As text, with the part and the figure."""
     drains: bool = True
     """False: worth a note; jobs may go on."""
 
 
 class CheckIncomplete(Exception):  # noqa: N818  # no error of the program: the answer is missing
-    """Something that must be looked at could not be: counts as a failure (fail closed)."""
+    """Something that must be checked could not be: counts as a failure (fail closed)."""
 
 
 def note(code: str, message: str) -> Finding:
@@ -63,7 +63,7 @@ def report_of(
 
 
 def write_report(path: Path, report: dict[str, Any]) -> None:
-    """Leave the report where others read it; it is no secret. A full /run is told elsewhere."""
+    """Write the report, readable by all; it is no secret. A full /run is reported elsewhere."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")

@@ -21,7 +21,7 @@ WORN_PERCENT = 100
 """percentage_used of NVMe: 100 is the life that the vendor promises (NVM Express Base, SMART)."""
 _LOCAL = frozenset({"ext4", "xfs", "btrfs", "ext3", "vfat", "f2fs"})
 MEMORY_SHARE = 0.95
-"""Share of the nominal memory that the kernel must tell (slurm.conf's RealMemory is the same)."""
+"""Share of the nominal memory that the kernel must report (slurm.conf's RealMemory is the same)."""
 _TRACKING_FIELDS = 14
 
 
@@ -40,7 +40,7 @@ def check_memory(gib: float, probe: Probe) -> Iterator[Finding]:
 
 
 def check_program(program: Program, probe: Probe, _: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what a program of the cluster's own finds: it fails, and its last line says why."""
+    """Yield the finding of a program of the cluster's own, which prints it as its last line."""
     path = str(probe.path(program.path))
     try:
         probe.run(path)
@@ -96,7 +96,7 @@ def check_mounts(
 
 
 def _answers(probe: Probe, path: str, memory: dict[str, Any]) -> Iterator[Finding]:
-    """Ask in a process of its own, and never start a second one beside one that hangs."""
+    """Query in a separate process, and never start a second one while one hangs."""
     hung = memory.get(path, {})
     if is_alive(int(hung.get("pid", 0)), str(hung.get("started", ""))):
         since = time.strftime("%H:%M UTC", time.gmtime(hung["since"]))
@@ -144,14 +144,14 @@ def check_disks(paths: Sequence[str], most_percent: float, probe: Probe) -> Iter
 
 
 def check_smart(probe: Probe) -> Iterator[Finding]:
-    """Yield disks that say they fail; without smartctl only a note."""
+    """Yield disks that report a failure; without smartctl only a note."""
     disks = [path.split("/")[3] for path in probe.glob("/sys/block/*/device")]
     disks = [disk for disk in disks if not disk.startswith(("loop", "sr"))]
     if disks and not probe.has("smartctl"):
         yield note("smart", "smartctl is not installed: the disks' own view is unknown")
         return
     for disk in disks:
-        # The exit code is a bit mask of what it found, and the JSON says the same in words.
+        # The exit code is a bit mask of what it found, and the JSON has the same as text.
         text = probe.run("smartctl", "--json", "-H", "-A", f"/dev/{disk}", accept=tuple(range(256)))
         try:
             answer = json.loads(text)

@@ -1,4 +1,4 @@
-"""`node-health`: look at the node, say its state, acknowledge what was seen."""
+"""`node-health`: check the node, show its state, acknowledge findings."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Program:
     """The verbs; each returns what the program ends with."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Hold where things lie."""
+        """Set the files' paths."""
         self.options = options
         self.probe = Probe(options.root, search=options.path)
         self.store = Store(options.state_folder)
 
     def check(self) -> int:
-        """CheckRun at the node; 0: fit, or drained as asked; 1: unfit."""
+        """Check the node; 0: healthy, or drained as wanted; 1: unhealthy."""
         try:
             expected = load(self.options.config)
             with self.store.locked():
@@ -117,7 +117,7 @@ class Program:
         return 0
 
     def _start_burn_in(self) -> None:
-        """Start the long diagnostics in a unit of its own, where the cluster asks for them."""
+        """Start the long diagnostics in a separate unit, where the cluster has them."""
         if load(self.options.config).burn_in.dcgm_level:
             self.probe.run("systemctl", "start", "--no-block", "gcluster-burn-in.service")
 
@@ -146,7 +146,7 @@ class Program:
             return {}
 
     def burn_in(self) -> int:
-        """Run DCGM's diagnostics for a node in burn-in; 0: it passed or none is asked for."""
+        """Run DCGM's diagnostics for a node in burn-in; 0: passed, or not configured."""
         level = load(self.options.config).burn_in.dcgm_level
         state = read_state(self.store)
         if state.state != "burn-in" or not level:

@@ -1,6 +1,6 @@
 """NICs: the rails by device, up, at full speed, without growing errors; others as many as expected.
 
-A port that nothing is expected of (for storage, without a cable, of the BMC) is nobody's fault.
+A port without an expectation (for storage, without a cable, of the BMC) is not checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPEED_SHARE = 0.99
 _DRIVERS = {"ena": "ena", "gvnic": "gve"}
 """Drivers whose interfaces are of the kind alone."""
 _VIRTUAL = frozenset({"ena", "gve", "hv_netvsc", "virtio_net", "vmxnet3"})
-"""Drivers that tell no speed of a link: what a cloud sells is an allowance."""
+"""Drivers that report no link speed: a cloud's speed is an allowance."""
 
 
 def check_nics(
@@ -40,13 +40,13 @@ def check_nics(
     others: Sequence[Nics] = (),
     errors_per_hour: float,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the interfaces of one kind.
+    """Yield the problems of the interfaces of one kind.
 
     Args:
         expected: of the machine type.
-        probe: looks at the node.
+        probe: reads the node.
         memory: kept from run to run.
-        others: all that the machine has; what is a rail's is nothing else's.
+        others: all that the machine has, except those of rails.
         errors_per_hour: how fast a counter of errors may grow.
     """
     rails = {name for nics in others for name in rails_of(nics, probe)}
@@ -73,14 +73,14 @@ def check_nics(
         yield from _counted(expected, ports)
         if len(ports) >= expected.count:
             yield from _working_links(expected, probe, ports)
-    own = len(ports) <= expected.count  # else errors may be of an interface that nobody needs
+    own = len(ports) <= expected.count  # else errors may be of an unused interface
     for port in ports:
         for finding in _growth(probe, port, memory, errors_per_hour):
             yield finding if own else note(finding.code, finding.message)
 
 
 def is_rail(nics: Nics) -> bool:
-    """Say whether these are rails with names: EFA and Google's NICs are told by their kind."""
+    """Return whether these are rails with names: EFA and Google's NICs are identified by kind."""
     return nics.kind in LINK_LAYERS and not nics.front_end
 
 
@@ -117,7 +117,7 @@ def _rails(expected: Nics, probe: Probe) -> Generator[Finding, None, list[str]]:
 
 
 def _enough(expected: Nics, ports: Mapping[str, Port]) -> Iterator[Finding]:
-    """Yield what is wrong where nobody can say which ports are meant: too few that could be."""
+    """Yield findings where the ports aren't named: too few candidates."""
     least = expected.gbps * _SPEED_SHARE
     mine = {name: p for name, p in ports.items() if p.layer == LINK_LAYERS[expected.kind]}
     good = [name for name, port in mine.items() if port.is_active and port.gbps >= least]
@@ -146,7 +146,7 @@ def _counted(expected: Nics, ports: Sequence[str]) -> Iterator[Finding]:
 
 
 def _driver(probe: Probe, folder: str) -> str:
-    """Return the driver of a device; uevent also says it where links can't be followed."""
+    """Return the driver of a device; uevent also has it where links can't be followed."""
     uevent = probe.read_or(f"{folder}/device/uevent")
     found = re.search(r"^DRIVER=(.*)$", uevent, re.MULTILINE)
     return found[1] if found else ""
@@ -159,14 +159,14 @@ def _rdma_port(expected: Nics, probe: Probe, port: str) -> Iterator[Finding]:
     if not state.endswith("ACTIVE"):
         yield Finding("nic-down", f"{name}: port is {state}, {physical}")
         return
-    if expected.gbps and expected.kind != "efa":  # EFA's driver tells no rate of the link
+    if expected.gbps and expected.kind != "efa":  # EFA's driver reports no link rate
         now = _number(probe.read_or(f"{port}/rate"))
         if now < expected.gbps * _SPEED_SHARE:
             yield Finding("nic-speed", f"{name}: {now:g} of {expected.gbps:g} Gb/s")
 
 
 def _links(expected: Nics, probe: Probe, rails: Collection[str]) -> list[str]:
-    """Return the Ethernet interfaces that could be meant: devices, and no VF, bridge or bond.
+    """Return the candidate Ethernet interfaces: devices, and no VF, bridge or bond.
 
     Nor a rail's own interface, one of USB (the way to the BMC), or the virtual function below
     Azure's interface, which has that for its master.
@@ -238,7 +238,7 @@ def _pcie(probe: Probe, ports: list[str]) -> Iterator[Finding]:
         for what in ("speed", "width"):
             now = probe.read_or(f"{device}/current_link_{what}")
             most = probe.read_or(f"{device}/max_link_{what}")
-            # A virtual function tells no link of its own: 0 or "Unknown".
+            # A virtual function reports no link of its own: 0 or "Unknown".
             if 0 < _number(now) < _number(most):
                 name = device.split("/")[-2]
                 yield Finding(f"pcie-{what}", f"{name}: {now} of {most}")

@@ -1,7 +1,7 @@
-"""Serial numbers by place: a part that was swapped shows until somebody acknowledges it.
+"""Serial numbers by place: a swapped part is a finding until it is acknowledged.
 
-The first run keeps what is there. A link that flaps or a driver that fails to load doesn't make
-a part go away: what can't be read is a failure of the run, and what is kept stays.
+The first run stores the existing parts. A flapping link or a driver that fails to load doesn't
+remove a part: what can't be read is a failure of the run, and stored values are kept.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def parts_of(expected: Expected, probe: Probe) -> dict[str, str]:
 
 
 def check_parts(kept: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield places whose part is another one, or gone; a note for those that are new.
+    """Yield places whose part was changed or removed; a note for new ones.
 
-    Disks may change names between boots, so they are told by their serials alone.
+    Disks may change names between boots, so they are identified by their serials alone.
     """
     disks = _disks(kept), _disks(found)
     for serial in sorted(disks[0] - disks[1]):

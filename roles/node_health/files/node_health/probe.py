@@ -1,7 +1,7 @@
-"""How checks look at the node: commands and files, each within its time, never hanging.
+"""How checks read the node: commands and files, each with a time limit, never hanging.
 
-A process that sleeps in the kernel (a dead NFS or Lustre server) can't be killed: it is given up,
-not waited for, and as long as it is there no second one is started on the same thing.
+A process that sleeps in the kernel (a dead NFS or Lustre server) can't be killed: it is abandoned,
+not waited for, and while it exists no second one is started on the same resource.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Probe:
-    """Looks at the node below `root` (tests: a folder with a recorded /sys and /proc)."""
+    """Reads the node below `root` (tests: a folder with a recorded /sys and /proc)."""
 
     def __init__(self, root: Path = Path("/"), *, search: str | None = None) -> None:
-        """Hold where files are looked up, and the folders of commands ahead of the system's."""
+        """Set the root of files, and the folders of commands ahead of the system's."""
         self.root = root
         self._search = f"{search}:{_FOLDERS}" if search else _FOLDERS
 
     def has(self, command: str) -> bool:
-        """Say whether a command is there."""
+        """Return whether a command exists."""
         return shutil.which(command, path=self._search) is not None
 
     def run(
@@ -115,7 +115,7 @@ def give_up(process: subprocess.Popen[bytes]) -> None:
 
 
 def is_alive(pid: int, started: str) -> bool:
-    """Say whether the process of this id, started then (in ticks since boot), still runs."""
+    """Return whether the process with this id and start time (in ticks since boot) still runs."""
     return bool(started) and start_of(pid) == started
 
 

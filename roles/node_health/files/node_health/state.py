@@ -1,8 +1,7 @@
 """The life of a node: in service, spare, in RMA, in burn-in; and the way back into service.
 
-A node that was spare or in RMA comes back through burn-in only: clean runs in a row over some
-time, and DCGM's diagnostics where the cluster asks for them; these take hours, so they have a unit
-of their own.
+A node that was spare or in RMA comes back through burn-in only: clean runs in a row over some time,
+and DCGM's diagnostics where the cluster has them; these take hours, so they have a separate unit.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class NodeState:
     """Clean runs in a row (burn-in)."""
     clean_since: float = 0
     dcgm: str = ""
-    """What DCGM's diagnostics said: "", "passed", or what failed."""
+    """The result of DCGM's diagnostics: "", "passed", or what failed."""
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def finding(self, wanted: BurnIn) -> Finding | None:
@@ -52,14 +51,14 @@ class NodeState:
 
 
 class StateRefusedError(Exception):
-    """A change of state that isn't allowed, in words."""
+    """A change of state that isn't allowed, with the reason."""
 
 
 def read_state(store: Store) -> NodeState:
-    """Return the state; a node that nobody said anything of is in service.
+    """Return the state; a node without one is in service.
 
     Raises:
-        CheckIncomplete: the file is there and can't be read.
+        CheckIncomplete: the file exists and can't be read.
     """
     data = store.read(FILE)
     if data is None:
@@ -74,7 +73,7 @@ def read_state(store: Store) -> NodeState:
 
 
 def changed(before: NodeState, to: str, reason: str, *, skip_burn_in: bool = False) -> NodeState:
-    """Return the state after a person said so.
+    """Return the state after a manual change.
 
     Raises:
         StateRefusedError: a spare or repaired node would take jobs without burn-in.
@@ -88,7 +87,7 @@ def changed(before: NodeState, to: str, reason: str, *, skip_burn_in: bool = Fal
 
 
 def after_checks(before: NodeState, wanted: BurnIn, *, clean: bool) -> NodeState:
-    """Return the state after a look at the node: burn-in goes on, ends, or starts again."""
+    """Return the state after a run of the checks: burn-in continues, ends, or starts again."""
     if before.state != "burn-in":
         return before
     now = time.time()
@@ -118,9 +117,9 @@ def _moved(before: NodeState, to: str, reason: str) -> NodeState:
 
 
 def diagnose(level: int, probe: Probe) -> str:
-    """Run `dcgmi diag` and return "passed", or in words what did not pass."""
+    """Run `dcgmi diag` and return "passed", or what did not pass."""
     try:
-        # It ends with another code than 0 when a test fails; the JSON says which.
+        # It exits with a code other than 0 when a test fails; the JSON has which.
         text = probe.run(
             "dcgmi",
             "diag",
@@ -144,7 +143,7 @@ def diagnose(level: int, probe: Probe) -> str:
 
 
 def _results(answer: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield test and status; DCGM 3 and 4 nest them differently, the words are the same."""
+    """Yield test and status; DCGM 3 and 4 nest them differently, with the same keys."""
     if isinstance(answer, dict):
         name = str(answer.get("name") or answer.get("test_name") or name)
         if isinstance(answer.get("status"), str):

@@ -1,8 +1,8 @@
-"""What the node remembers: its state, its parts, and what checks keep from run to run.
+"""Stored data of the node: its state, its parts, and checks' values from run to run.
 
 Each file is replaced as a whole, so that a crash leaves the old or the new one. A state or a list
 of parts that can't be read is a failure: an RMA node must not come back because a file was lost
-half-way. What checks remember is only a comparison, and starts again.
+half-way. Checks' values are only for comparison, and start empty again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one look at a time change what is remembered.
+        """Lock the stored data for one run at a time.
 
         Raises:
             CheckIncomplete: another one doesn't end, or the folder can't be written.
@@ -70,7 +70,7 @@ class Store:
         return data
 
     def memory(self) -> dict[str, Any]:
-        """Return what checks remember; nothing where that can't be read."""
+        """Return checks' stored values; nothing where they can't be read."""
         try:
             return self.read("memory") or {}
         except CheckIncomplete:

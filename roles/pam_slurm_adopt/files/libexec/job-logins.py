@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Let only people with a job here log in by SSH, on trial until somebody could still log in.
+"""Allow SSH logins only with a job here, with an automatic rollback without "keep".
 
 job-logins.py holds         exit 0: sshd's PAM stack is as wanted; 1: not, the reason on stderr
-job-logins.py try SECONDS   make it so; it is put back after SECONDS unless "keep" comes
-job-logins.py keep          it works: nothing is put back
-job-logins.py back          put back what was there before
-job-logins.py off           as the distribution has it: logins need no job; prints changes
+job-logins.py try SECONDS   apply it; it is rolled back after SECONDS without "keep"
+job-logins.py keep          it works: no rollback
+job-logins.py back          roll back
+job-logins.py off           the distribution's stack: logins need no job; prints changes
 
 Of /etc/pam.d/sshd three things are changed. What it includes for `account` becomes a substack, for
 a module there that suffices (pam_localuser) would end all of it. Behind it come those who need no
@@ -54,7 +54,7 @@ def without_block(text: str) -> str:
 
 
 def stack(text: str, options: str) -> tuple[str, str]:
-    """Return sshd's stack with people's jobs asked for, and the name of its session stack."""
+    """Return sshd's stack that requires jobs of users, and the name of its session stack."""
     lines = without_block(text).splitlines()
     account = session = last = None
     for number, line in enumerate(lines):
@@ -140,7 +140,7 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 def holds() -> None:
-    """Say whether both files are as wanted."""
+    """Return whether both files are as wanted."""
     if (FOLDER / "on-trial").exists():
         raise StackError("sshd's stack is still on trial")
     for path, text in wanted().items():
@@ -177,7 +177,7 @@ def attempt(seconds: str) -> None:
 
 
 def off() -> None:
-    """Have sshd ask for no jobs."""
+    """Make sshd require no jobs."""
     had = (PAM / "sshd").read_text()
     if plain(had) != had:
         write(PAM / "sshd", plain(had))
@@ -207,7 +207,7 @@ def back() -> None:
 
 
 def main(words: list[str]) -> int:
-    """Do what the words say, one at a time: "keep" and "back" may come at the same moment."""
+    """Run the given verb, one process at a time: "keep" and "back" may come concurrently."""
     FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

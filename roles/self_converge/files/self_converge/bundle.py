@@ -23,12 +23,12 @@ MANIFEST_LIMIT = 4 << 20
 """Bytes; a manifest of fifty steps has 10,000."""
 
 
-class Refused(Exception):  # noqa: N818  # it says what happened
-    """The bundle is not used, and why, in words."""
+class Refused(Exception):  # noqa: N818  # named for what happened
+    """The bundle is not used, with the reason."""
 
 
-class Away(Exception):  # noqa: N818  # it says what happened
-    """There is nothing to look at: the package mirror doesn't answer, or nothing is published."""
+class Away(Exception):  # noqa: N818  # named for what happened
+    """There is nothing to do: the package mirror doesn't respond, or nothing is published."""
 
 
 def manifest(settings: Settings) -> dict[str, Any]:

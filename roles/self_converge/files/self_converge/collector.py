@@ -1,8 +1,9 @@
-"""The collector on the controller: takes nodes' reports, asks Slurm for nodes that must be drained.
+"""The collector on the controller: takes nodes' reports, and drains nodes through Slurm jobs.
 
 A report is a MUNGE credential of a root of this cluster. The newest of each node is one file, which
 `gcluster up` reads. For a node that waits, Slurm gets one job that takes all of it and one of its
-pool's licences: Slurm alone says when. After too many failures of one bundle no other is asked for.
+pool's licences: Slurm alone decides when. After too many failures of one bundle no other is
+submitted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from self_converge.settings import GRANTED_UNIT, JOB_PREFIX, read_json, write_at
 
 REPORTS = Path("/var/lib/gcluster/reports")
 SILENT = REPORTS / "collector.silent"
-"""Why Slurm is asked for nothing, where that is so: `up` shows it while nodes wait."""
+"""Why nothing is submitted to Slurm, where that is so: `up` shows it while nodes wait."""
 PUBLISHED = Path("/srv/gcluster/package-mirror/converge")
 SETTINGS = Path("/etc/gcluster/converge-collector.json")
 TURN_S = 2.0
@@ -47,7 +48,7 @@ class Job(NamedTuple):
 
 
 class Collector:
-    """The reports in hand, and what was asked of Slurm for them."""
+    """The current reports, and the Slurm jobs for them."""
 
     def __init__(self) -> None:
         """Read the reports that an earlier collector wrote."""
@@ -69,10 +70,10 @@ class Collector:
             self._reports[node] = report
 
     def turn(self) -> None:
-        """Ask Slurm for the nodes that wait; raises slurm.Silent."""
+        """Submit jobs for the nodes that wait; raises slurm.Silent."""
         if not self._waiting():
             return
-        # Before the reports: whose job is over by now has told how it ended.
+        # Before the reports: a node whose job is over has reported its result.
         jobs = _jobs()
         with self._lock:
             reports = list(self._reports.values())
@@ -107,7 +108,7 @@ class Collector:
 
 
 def _published(pool: str) -> dict[str, Any]:
-    """Return a pool's manifest; nodes prove its signature, here it only says number and limit."""
+    """Return a pool's manifest; nodes verify its signature, here only number and limit are used."""
     try:
         found = json.loads(read_json(PUBLISHED / (pool + ".signed")).get("manifest", "{}"))
     except ValueError:
@@ -123,12 +124,12 @@ def _jobs() -> dict[str, Job]:
 
 
 def _submit(node: str, pool: str) -> None:
-    """Ask for the whole node, first of all jobs, under one of the pool's licences."""
+    """Submit a job for the whole node, ahead of all others, under one of the pool's licences."""
     partitions = slurm.run("sinfo", "--noheader", "--nodes=" + node, "--format=%R").split()
     if not partitions:
         raise slurm.Silent("no partition has the node " + node)
-    # NIL, not NONE: for that slurmd logs in as root to ask for an environment, which takes a PID
-    # namespace of its own, and ends where it may make none.
+    # NIL, not NONE: for that slurmd logs in as root to read an environment, which takes a PID
+    # namespace, and fails where it may create none.
     slurm.run(
         "sbatch", "--quiet", "--job-name=" + JOB_PREFIX + node, "--nodelist=" + node, "--nodes=1",
         "--exclusive", "--mem=0", "--no-requeue", "--licenses=gcluster_update_" + pool + ":1",
@@ -193,12 +194,12 @@ def main() -> int:
         request_queue_size = 1024
         daemon_threads = True
 
-    Server(("0.0.0.0", port), Handler).serve_forever()  # noqa: S104  # nodes tell it
+    Server(("0.0.0.0", port), Handler).serve_forever()  # noqa: S104  # nodes report to it
     return 0
 
 
 def emit(before: str, now: str) -> str:
-    """Say in the journal and beside the reports why Slurm does nothing, once; return it."""
+    """Write to the journal and with the reports why Slurm does nothing, once; return it."""
     if now and now != before:
         sys.stderr.write("Slurm: " + now + "\n")
         write_atomically(SILENT, (json.dumps({"reason": now}) + "\n").encode())
@@ -209,7 +210,7 @@ def emit(before: str, now: str) -> str:
 
 
 def _turns(collector: Collector) -> None:
-    # What an earlier collector said is taken back, or said again.
+    # The message of an earlier collector is removed, or written again.
     state, began = "?", time.time()
     while True:
         if any(path.stat().st_mtime > began for path in Path(__file__).parent.glob("*.py")):

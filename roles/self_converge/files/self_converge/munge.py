@@ -1,4 +1,4 @@
-"""MUNGE credentials through its own library: who says it is root of a node of this cluster."""
+"""MUNGE credentials through its own library: proof of root on a node of this cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import functools
 ROOT = 0
 
 
-class NotRoot(Exception):  # noqa: N818  # it says what happened
-    """A credential that nobody of this cluster's roots made, or that was seen before."""
+class NotRoot(Exception):  # noqa: N818  # named for what happened
+    """A credential that isn't of this cluster's root, or that was seen before."""
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""One look of a node: what its pool's bundle wants, what is done already, and the rest done now."""
+"""One pass of a node: read its pool's bundle and the stamps, and run the missing steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from self_converge.settings import (
 from self_converge.stamps import read_stamps
 
 JOINED = "slurm.join"
-"""The step whose stamp says that jobs may run here, as in lifecycle/operations/rolling."""
+"""The step whose stamp shows that jobs may run here, as in lifecycle/operations/rolling."""
 
 RETRY_S = 900
 """Seconds until a bundle that failed is tried again unasked; a newer one is tried at once."""
@@ -41,7 +41,7 @@ HOST_KEY = Path("/etc/ssh/ssh_host_ed25519_key.pub")
 
 @dataclass
 class Outcome:
-    """How a look ended, as the collector is told."""
+    """The result of a pass, as reported to the collector."""
 
     state: str
     """converged, converging, failed, waiting (for a grant), blocked (by a pushed step), refused,
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def main(arguments: list[str]) -> int:
-    """Look once, act, tell the collector; exit 0 unless something failed or was refused."""
+    """Do one pass and report it; exit 0 unless something failed or was refused."""
     parser = argparse.ArgumentParser(prog="self-converge", description=__doc__)
     parser.add_argument("--granted", action="store_true", help="Slurm gave this node for a change")
     options = parser.parse_args(arguments)
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if options.granted else fcntl.LOCK_NB))
         except BlockingIOError:
-            return 0  # a look is under way
+            return 0  # a pass is running
         outcome = follow_published(settings, node, granted=options.granted)
         outcome.at = outcome.at or time.time()
         last = read_json(STATE / "state.json")
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def follow_published(settings: Settings, node: str, *, granted: bool) -> Outcome:
-    """Look at what is published and do it; whatever is wrong is in the outcome."""
+    """Read what is published and apply it; errors are in the outcome."""
     try:
         wanted = manifest(settings)
         return _follow(settings, node, wanted, granted=granted)
@@ -172,7 +172,7 @@ def must_wait(use: slurm.Use | None, node: str, *, granted: bool) -> str:
 
 @contextmanager
 def _granted_by(use: slurm.Use | None) -> Iterator[None]:
-    """Let roles know which job isn't one that they must spare: it holds the node for them."""
+    """Pass roles the job that holds the node for them, which they must not spare."""
     if use is None or not use.granted:
         yield
         return
@@ -204,7 +204,7 @@ def _settle(node: str, outcome: Outcome, use: slurm.Use | None) -> None:
 
 
 def _report(settings: Settings, node: str, outcome: Outcome) -> str:
-    """Tell the collector; return why that was not possible, "" when it was."""
+    """Report to the collector; return why that was not possible, "" when it was."""
     report = {
         **asdict(outcome),
         "node": node,
@@ -223,7 +223,7 @@ def _report(settings: Settings, node: str, outcome: Outcome) -> str:
 
 
 def _host_key() -> str:
-    """Return type and key: the machine that speaks, whatever it is called."""
+    """Return type and key: the identity of the machine, independent of its name."""
     try:
         return " ".join(HOST_KEY.read_text(encoding="ascii").split()[:2])
     except OSError:

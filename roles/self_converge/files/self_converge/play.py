@@ -32,8 +32,8 @@ class Failure:
     message: str
 
 
-class Interrupted(Exception):  # noqa: N818  # it says what happened
-    """Somebody ended this run; what it had begun is done again by the next."""
+class Interrupted(Exception):  # noqa: N818  # named for what happened
+    """This run was ended; the next repeats what it had begun."""
 
 
 def play(node: str, bundle: Path, runtime: Path, steps: Sequence[str]) -> Failure | None:

@@ -1,4 +1,4 @@
-"""Where things are on a node, and what the role wrote down for it."""
+"""Paths on a node, and the settings that the role wrote."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Settings:
     collector: str
     """URL that takes reports."""
     interval: int
-    """Seconds between two looks."""
+    """Seconds between two passes."""
 
 
 def load_settings() -> Settings:

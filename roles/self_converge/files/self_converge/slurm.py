@@ -1,4 +1,4 @@
-"""What Slurm says of this node, and the two things that a node may ask of it for itself."""
+"""Slurm's record of this node, and the two updates that a node may make for itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_ou
 _OUT = re.compile("DRAIN|DOWN|FAIL")
 
 
-class Silent(Exception):  # noqa: N818  # it says what happened
+class Silent(Exception):  # noqa: N818  # named for what happened
     """Slurm doesn't answer, so the jobs here are unknown."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """This node as Slurm sees it."""
+    """This node in Slurm."""
 
     out: bool
     """No job can start on it."""
@@ -34,7 +34,7 @@ class Use:
 
 
 def node_use(node: str) -> Use:
-    """Ask who uses the node; raises Silent."""
+    """Query who uses the node; raises Silent."""
     answer = run("scontrol", "--oneliner", "show", "node", node)
     state = re.search(r" State=(\S+)", answer)
     reason = re.search(r" Reason=(.*)", answer)
@@ -47,18 +47,18 @@ def node_use(node: str) -> Use:
 
 
 def drain(node: str, reason: str) -> None:
-    """Take the node out of service; raises Silent."""
+    """Drain the node; raises Silent."""
     marked = MARK + " ".join(reason.split())[:200]
     run("scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + marked)
 
 
 def give_back(node: str) -> None:
-    """Put the node back into service; raises Silent."""
+    """Resume the node; raises Silent."""
     run("scontrol", "update", "NodeName=" + node, "State=RESUME")
 
 
 def run(*words: str) -> str:
-    """Run one of Slurm's commands; return what it prints; raises Silent."""
+    """Run one of Slurm's commands; return its output; raises Silent."""
     try:
         done = subprocess.run(list(words), capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Slurm's Epilog: takes the job's scratch and shared memory away, resets its GPUs, looks at them.
+"""Slurm's Epilog: removes the job's scratch and shared memory, resets and checks its GPUs.
 
 Exit 1: slurmd drains the node before the next job comes.
 """
@@ -21,7 +21,7 @@ from node_jobs import (
 
 
 def main() -> None:
-    """Clean up, then look."""
+    """Clean up, then check."""
     with contextlib.suppress(RefusedError, OSError):  # swept before the next job
         remove_scratch()
     with contextlib.suppress(RefusedError, OSError):

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Slurm's Prolog: looks at this node before a job's first step there.
+"""Slurm's Prolog: checks this node before a job's first step there.
 
-Exit 1: the job goes back in line and slurmd drains the node; who looks at it finds the reason in
-the node's journal and, where the health check gave it, in `sinfo -R`.
+Exit 1: the job is requeued and slurmd drains the node; the reason is in the node's journal and,
+where the health check gave it, in `sinfo -R`.
 
-Short, for it delays every job: a health report of the last minutes is believed.
+Short, since it delays every job: a health report of the last minutes is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STAGE = os.environ.get("GCLUSTER_STAGE", str(Path(__file__).with_name("gcluster-
 
 
 def main() -> None:
-    """Look at everything; the first thing that is wrong refuses the job."""
+    """Check everything; the first problem refuses the job."""
     try:
         refuse_unfit_node()
         refuse_unwell_gpus()
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def refuse_unfit_node() -> None:
-    """Ask the health check, where there is one and its last report isn't of now."""
+    """Run the health check, where there is one and its last report is too old."""
     if not os.access(HEALTH, os.X_OK) or is_fit():
         return
     said = run(HEALTH, "check", "--drain", limit_s=HEALTH_LIMIT_S)[1]
@@ -50,7 +50,7 @@ def refuse_unfit_node() -> None:
 
 
 def is_fit() -> bool:
-    """Return whether a report of the last minutes says that the node is fit."""
+    """Return whether a report of the last minutes shows that the node is healthy."""
     try:
         is_new = time.time() - REPORT.stat().st_mtime < BELIEVED_S
         return is_new and '"verdict": "fit"' in REPORT.read_text()

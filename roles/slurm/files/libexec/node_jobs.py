@@ -1,7 +1,7 @@
-"""What Prolog and Epilog do about a job on this node: its GPUs, its shared memory, its scratch.
+"""Shared by Prolog and Epilog: a job's GPUs, shared memory and scratch on this node.
 
 /etc/slurm/job-scratch.conf names where jobs get a folder; without a name there they get none. The
-GCLUSTER_ variables stand for paths and root where a test has others.
+GCLUSTER_ variables replace paths and root in tests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RESETS = (
 )
 """What nvidia-smi sets back after a job: an exclusive or slowed GPU would stay so for the next."""
 WELL = {"None", "N/A", "[N/A]"}
-"""What the driver says of a GPU from which it wants nothing."""
+"""The driver's value for a GPU that needs no action."""
 
 
 class RefusedError(Exception):
@@ -48,7 +48,7 @@ def job_number() -> str:
     """Return the job's number.
 
     Raises:
-        RefusedError: nobody says it.
+        RefusedError: it isn't set.
     """
     number = os.environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch("[0-9]+", number):
@@ -65,12 +65,12 @@ def end(program: str, what: str, why: str) -> NoReturn:
 
 
 def refuse_unwell_gpus() -> None:
-    """Look for a GPU that the driver wants reset, or its node restarted, before another job.
+    """Find a GPU that needs a reset, or its node a restart, before another job.
 
-    Older drivers have no such field and tell nothing; the health check looks at what those say.
+    Older drivers lack the field; the health check covers those.
 
     Raises:
-        RefusedError: there is one, or the driver doesn't answer.
+        RefusedError: there is one, or the driver doesn't respond.
     """
     query = ["nvidia-smi", "--query-gpu=index,gpu_recovery_action", "--format=csv,noheader"]
     try:
@@ -136,9 +136,9 @@ def mark_ended() -> None:
 
 
 def reset_gpus() -> None:
-    """Give the job's GPUs the clocks and the compute mode that they start with.
+    """Reset the job's GPUs to their default clocks and compute mode.
 
-    What a GPU doesn't know, or a driver no longer has, is left: none of it makes a GPU unfit.
+    Settings that a GPU or driver doesn't support are skipped: none of them is a fault.
     """
     gpus = os.environ.get("SLURM_JOB_GPUS", "")
     if not re.fullmatch("[0-9]+(,[0-9]+)*", gpus):
@@ -170,9 +170,9 @@ def make_scratch() -> None:
     try:
         jobs.mkdir()
         jobs.chmod(0o755)
-    except OSError:  # it is there, or what follows says what is wrong
+    except OSError:  # it exists, or what follows has the error
         pass
-    # Where others may write too, somebody else could have made it, or a link of that name.
+    # Where others may write too, another user could have created it, or a link of that name.
     if jobs.is_symlink() or not jobs.is_dir() or jobs.stat().st_uid != ROOT:
         raise RefusedError(f"{jobs} is not root's own folder")
     for folder in jobs.iterdir():

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Hold a job back until the nodes that come for it are there, and no longer (PrologSlurmctld).
+"""Hold a job back until its elastic nodes are ready, and no longer (PrologSlurmctld).
 
-slurmctld by itself looks only every 30 s whether they have come (Slurm 24.11: job_time_limit).
+slurmctld by itself checks only every 30 s whether they are ready (Slurm 24.11: job_time_limit).
 
-Its end is never a failure: slurmctld would put the job back in line. A job whose nodes don't come
-is put back by slurmctld (ResumeTimeout) or the burst agent; it isn't CONFIGURING any more then.
+Its end is never a failure: slurmctld would requeue the job. A job whose nodes don't come is
+requeued by slurmctld (ResumeTimeout) or the burst agent; it isn't CONFIGURING any more then.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PARTITIONS = Path(os.environ.get("GCLUSTER_ELASTIC_PARTITIONS", "/etc/slurm/elas
 ABSENT = set("*~#!%")
 """Marks of a node that is off, on its way, not responding or going."""
 HAVE_COME = "its nodes have come"
-"""The burst agent says so once slurmctld has their addresses; who else makes nodes may not."""
+"""The burst agent sets it once slurmctld has their addresses; other creators may not."""
 BELIEVED_S = 5
-"""How long nodes are there until that is believed, where nobody says so."""
+"""How long nodes are ready before the job starts, without the agent's mark."""
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def is_elastic(partition: str) -> bool:
 
 
 def job_line(job: str) -> str:
-    """Return a job's state and what was noted of it; "" where it is no more, or nobody answers.
+    """Return a job's state and its comment; "" where it has ended, or there is no response.
 
     An array's last task has the array's number: squeue lists all tasks for it, but with numbers of
     their own.
@@ -63,7 +63,7 @@ def job_line(job: str) -> str:
 
 
 def node_states() -> str:
-    """Return the states of the job's nodes; where nobody answers they count as absent."""
+    """Return the states of the job's nodes; without a response they count as absent."""
     nodes = os.environ["SLURM_JOB_NODELIST"]
     return output_of("sinfo", "--noheader", f"--nodes={nodes}", "--format=%T", otherwise="*")
 

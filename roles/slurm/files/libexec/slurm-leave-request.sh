@@ -1,6 +1,6 @@
 #!/bin/sh
-# Leave a request for whoever makes and removes nodes of the cloud. slurmctld waits for this program,
-# so nothing is asked here and nothing is waited for.
+# Leave a request for the burst agent, which creates and removes nodes of the cloud. slurmctld waits for this program,
+# so nothing is queried here and nothing is waited for.
 #
 #   slurm-leave-request.sh resume|suspend|failed HOSTS     HOSTS: a host range, as Slurm gives it
 #

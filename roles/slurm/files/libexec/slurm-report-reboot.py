@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Have the jobs that this node's restart ended put back in line, where slurmctld never missed it.
+"""Requeue the jobs that this node's restart ended, where slurmctld didn't notice it.
 
-With ReturnToService=2 slurmctld lets a node that is back before it was missed go on as if it had
+With ReturnToService=2 slurmctld treats a node that is back before it was marked down as if it had
 never been away (validate_node_specs, Slurm 24.11). Of its jobs it ends those alone whose script ran
 there, and not what began within BatchStartTimeout. A job whose step has lost one node of several
 runs on for ever: srun takes the end of that node's connection for an end of its output.
 
-So the node counts as down for a moment, as it does where slurmctld missed it: batch jobs go back in
-line, others end as NODE_FAIL. A node that is drained keeps its reason and stays so. Nodes that come
-and go (CLOUD) are left alone: a job may have begun elsewhere while this one was still booting.
+So the node counts as down for a moment, as it does where slurmctld noticed it: batch jobs are
+requeued, others end as NODE_FAIL. A node that is drained keeps its reason and stays so. Nodes that
+come and go (CLOUD) are left alone: a job may have begun elsewhere while this one was still booting.
 
-Exit code 1: slurmctld has not heard of this start yet, or gave no answer; to be run again.
+Exit code 1: slurmctld has not registered this start yet, or did not respond; to be run again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LIMIT_S = 60
 EVERY_S = 2
 COMMAND_LIMIT_S = 30
 REASON = "Node unexpectedly rebooted"
-"""In Slurm's own words, which every reader of reasons knows."""
+"""In Slurm's own wording, which every reader of reasons recognises."""
 RUNNING = ("RUNNING", "SUSPENDED")
 
 
 def main() -> int:
-    """Wait until slurmctld has heard of this start, then report the jobs from before it."""
+    """Wait until slurmctld has registered this start, then report the jobs from before it."""
     node, started = platform.node().partition(".")[0], started_at()
     for _ in range(LIMIT_S // EVERY_S):
         said = output_of("scontrol", "--oneliner", "show", "node", node)
@@ -64,13 +64,13 @@ def started_at() -> int:
 
 
 def number(said: str, name: str) -> int:
-    """Return a time of `scontrol show node`, in seconds since 1970; 0 where it says none."""
+    """Return a time of `scontrol show node`, in seconds since 1970; 0 where there is none."""
     found = re.search(rf" {name}=(\d+)", said)
     return int(found[1]) if found else 0
 
 
 def reason_of(said: str) -> str:
-    """Return why the node is out of service, without who said so."""
+    """Return why the node is out of service, without the user."""
     found = re.search(r" Reason=(.*?)(?: \[[^\]@ ]+@[^\]]+\])?\s*$", said, re.MULTILINE)
     return found[1] if found else ""
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Save and put back what slurmctld keeps in StateSaveLocation: queue, reservations, drained nodes.
+"""Save and restore slurmctld's StateSaveLocation: queue, reservations, drained nodes.
 
 usage: slurmctld-state.py VERB
 
-  save      print it as base64 of a tar archive; slurmctld stands still meanwhile, so
-        that all files are of one moment, and jobs run on
-  replace   have slurmctld start with the archive at SEED, and the accounts with
-        theirs where the database is here; what was there is kept beside, and is
-        back where that fails
+  save      print it as base64 of a tar archive; slurmctld is stopped meanwhile, so that
+        all files are consistent, and jobs continue
+  replace   start slurmctld with the archive at SEED, and the accounts with theirs
+        where the database is here; the old state is kept next to it, and restored
+        where that fails
   take      before every start of slurmctld: unpack SEED where there is no state yet
   move TO [MOUNT]   carry the queue to another folder that has none, or one that was
         carried away from there before; slurmctld is stopped. MOUNT must be
@@ -16,10 +16,10 @@ usage: slurmctld-state.py VERB
         than at its last start, keep StateSaveLocation and /etc/slurm in
         /var/backups/gcluster/slurmctld
   check MOUNT       fail where the state is meant to be shared and its file system
-        isn't there; on any but the first controller wait until one has named the
-        cluster there
+        isn't there; on any but the first controller wait until one has written the
+        cluster's id there
 
-The GCLUSTER_ variables stand for files where a test has others.
+The GCLUSTER_ variables replace files in tests.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RefusedError(Exception):
 
 
 def main() -> None:
-    """Do what the words say."""
+    """Run the verb."""
     verb, words = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
     takes = VERBS.get(verb)
     if takes is None or len(words) not in takes[1]:
@@ -75,7 +75,7 @@ def main() -> None:
     except (RefusedError, OSError) as why:
         sys.exit(str(why))
     except subprocess.CalledProcessError:
-        sys.exit(1)  # it has said why
+        sys.exit(1)  # it has printed why
 
 
 def stop(*_: object) -> NoReturn:
@@ -136,7 +136,7 @@ def replace(state: Path) -> None:
 
 
 def reset_state(state: Path) -> None:
-    """Stop slurmctld and give it an empty folder; what it had is kept beside."""
+    """Stop slurmctld and give it an empty folder; the old one is kept next to it."""
     run("systemctl", "stop", "slurmctld")
     before = sibling_folder(state, "before")
     clear(before)
@@ -209,10 +209,10 @@ def take(state: Path) -> None:
 
 
 def forget_cluster_id(named: Path) -> None:
-    """Have slurmctld take the cluster's id from the database.
+    """Make slurmctld take the cluster's id from the database.
 
-    It does where its state says none, and refuses to start where it says another: a database that
-    was made again has another.
+    It does where its state has none, and refuses to start where it has another: a recreated
+    database has another.
     """
     if named.is_file() and re.search(r"(?m)^AccountingStorageType=.*slurmdbd", CONF.read_text()):
         text = named.read_text()
@@ -268,10 +268,10 @@ def keep_before_upgrade(state: Path) -> None:
 
 
 def check(state: Path, mount: str) -> None:
-    """Fail without the shared file system; wait until the first controller has named the cluster.
+    """Fail without the shared file system; wait until the first controller has written the id.
 
-    A controller reads the cluster's id once, when it starts. One that knew none would not go on
-    from the saved accounts where it has to take over without a database.
+    A controller reads the cluster's id once, when it starts. One without it would not continue from
+    the saved accounts where it has to take over without a database.
     """
     refuse_unmounted(state, mount)
     found = re.search(r"(?m)^SlurmctldHost=([^(\s]*)", CONF.read_text())
@@ -305,7 +305,7 @@ def put_aside(folder: Path) -> None:
 def arrive(source: Path, target: Path) -> None:
     """Copy a folder's files, job_state last and at once.
 
-    It tells that there is a queue, so a copy that was cut off is made again.
+    It marks a complete queue, so an interrupted copy is repeated.
     """
     everything = [path for path in source.iterdir() if path.name != LEFT]
     queue = [path for path in everything if path.name.startswith("job_state")]
@@ -369,7 +369,7 @@ def run_with(*command: str | Path, files: list[Path]) -> None:
 
 
 def answer_of(*command: str, even_failed: bool = False) -> str:
-    """Return what a program prints; "" where it fails, unless asked for that too."""
+    """Return a program's output; "" where it fails, unless that is wanted too."""
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
     )
@@ -384,7 +384,7 @@ VERBS: dict[str, tuple[Callable[..., None], tuple[int, ...]]] = {
     "before-upgrade": (keep_before_upgrade, (0,)),
     "check": (check, (1,)),
 }
-"""What each verb does to StateSaveLocation, and how many words it takes after it."""
+"""Each verb's action on StateSaveLocation, and the number of its arguments."""
 
 if __name__ == "__main__":
     main()

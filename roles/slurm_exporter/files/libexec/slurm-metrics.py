@@ -1,20 +1,20 @@
 #!/usr/bin/python3
-"""Write Slurm's figures where node exporter serves them from.
+"""Write Slurm's metrics to node exporter's folder.
 
-  slurm-metrics.py nodes   nodes, scheduler, RPCs: two questions to slurmctld
-  slurm-metrics.py nodes --accounting   whether slurmdbd answers, too
+  slurm-metrics.py nodes   nodes, scheduler, RPCs: two queries of slurmctld
+  slurm-metrics.py nodes --accounting   whether slurmdbd responds, too
   slurm-metrics.py jobs    jobs by account, user, QOS and partition, and each that holds GPUs
 
-A timer runs it, so slurmctld is asked as often however many scrape, and never by two at a time.
+A timer runs it, so slurmctld is queried at one rate however many scrape, and never concurrently.
 Names are those of Slurm 25.11's own plugin (src/plugins/metrics/openmetrics/openmetrics.c) where it
-has the figure; what it lacks is called gcluster_slurm_*. That plugin isn't used: it answers whoever
-reaches slurmctld's port, without TLS.
+has the figure; what it lacks is called gcluster_slurm_*. That plugin isn't used: it responds to all
+clients on slurmctld's port, without TLS.
 
 Jobs are read from `squeue --Format`: `--json` prints 27 kB a job (24.11.5), 137 MB for 5,000.
 
-Where another slurmctld is the one that works, or none does, nothing is said of nodes and jobs.
-Names of users, accounts and reasons are labels: escaped, cut to 200 characters, and at most 2,000
-sets of them, the rest added up as "(other)".
+Where another slurmctld is active, or none, there are no metrics of nodes and jobs. Names of users,
+accounts and reasons are labels: escaped, cut to 200 characters, and at most 2,000 sets of them, the
+rest added up as "(other)".
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_JOBS = 10_000
 MOST_USERS = 50
 OTHER = "(other)"
 GAP_S = 300
-"""Between two looks at jobs; after a longer pause no one knows what ran, and nothing is added."""
+"""Between two readings of jobs; after a longer pause nothing is added, for what ran is unknown."""
 
 Labels = tuple[tuple[str, str], ...]
 SEPARATOR = "\x1f"
@@ -61,10 +61,10 @@ COLUMNS = {
     "tres": "tres-alloc:512",
     "name": f"Name:{WIDTH_OF_NAME}",
 }
-"""What is asked of each job -> the column of `squeue --Format` with its width. The name is the last
-one, and short: whatever its owner writes into it, a line of it is no line of squeue's."""
+"""Field of a job -> the column of `squeue --Format` with its width. The name is the last one, and
+short: whatever its owner writes into it, a line of it can't be mistaken for a line of squeue's."""
 LEAST = 1024
-"""Characters of a line of squeue's at least: its columns are filled up."""
+"""Least number of characters of a line of squeue: its columns are padded."""
 OUT_OF_SERVICE = {
     "DRAIN",
     "MAINTENANCE",
@@ -74,7 +74,7 @@ OUT_OF_SERVICE = {
     "REBOOT_ISSUED",
     "REBOOT_REQUESTED",
 }
-"""States of a node that someone, or Slurm itself, has taken out of service on purpose."""
+"""States of a node that a user, or Slurm itself, has taken out of service on purpose."""
 BASE_STATES = {
     "ALLOCATED": "alloc",
     "DOWN": "down",
@@ -228,7 +228,7 @@ def memory(tres: str) -> float:
 
 
 def of_nodes(page: Page, nodes: Iterable[Mapping[str, Any]]) -> None:
-    """Add what slurmctld says of its nodes."""
+    """Add slurmctld's figures of its nodes."""
     page.add("slurm_nodes", 0)
     for kind in (*BASE_STATES.values(), *FLAGS.values(), "drain", "draining", "drained"):
         page.add(f"slurm_nodes_{kind}", 0)
@@ -266,7 +266,7 @@ def of_nodes(page: Page, nodes: Iterable[Mapping[str, Any]]) -> None:
 
 
 def of_scheduler(page: Page, statistics: Mapping[str, Any]) -> None:
-    """Add what `sdiag` says: cycles of the scheduler, and the RPCs by type and by user."""
+    """Add `sdiag`'s figures: cycles of the scheduler, and the RPCs by type and by user."""
     for key, name in SCHEDULER.items():
         if key in statistics:
             page.add(f"slurm_{name}", number(statistics[key]))
@@ -291,7 +291,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def of_jobs(page: Page, jobs: Iterable[Mapping[str, str]], now: float) -> Counter[str]:
-    """Add what slurmctld says of jobs; return the GPUs of each account."""
+    """Add slurmctld's figures of jobs; return the GPUs of each account."""
     page.add("slurm_jobs", 0)
     for state in STATES:
         page.add(f"slurm_jobs_{state}", 0)
@@ -410,7 +410,7 @@ def page_of_jobs(now: float) -> Page:
 
 
 def main() -> int:
-    """Write the page that is asked for; remove it where another controller is in charge."""
+    """Write the requested page; remove it where another controller is active."""
     what, path = sys.argv[1], FOLDER / f"gcluster-slurm-{sys.argv[1]}.prom"
     try:
         pings = json.loads(output_of("scontrol", "ping", "--json"))["pings"]

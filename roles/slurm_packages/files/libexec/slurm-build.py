@@ -3,9 +3,9 @@
 
   slurm-build.py VERSION URL CHECKSUM OUT
 
-OUT gets the packages, the index of a repository of them, log, and SHA256SUMS last, which says that
-all is there; where it fails, FAILED says at what, with the last lines of the log. On Debian and
-Ubuntu what the build brought is taken away again, unless something else needs it by then: others
+OUT gets the packages, the index of a repository of them, log, and SHA256SUMS last, which marks
+completion; where it fails, FAILED has the step, with the last lines of the log. On Debian and
+Ubuntu the build's packages are removed again, unless something else needs them by then: others
 install here meanwhile. CHECKSUM is sha256:HEX. Debian and Ubuntu build by debian/, EL 9 by
 slurm.spec: https://slurm.schedmd.com/quickstart_admin.html
 """
@@ -148,7 +148,7 @@ class Build:
             *(f"--directory={self.work}", source.name),
         )
         self.say("installing what slurm is built with")
-        # As `rpmbuild --with` sets them: the spec wants hwloc and PMIx for these words alone.
+        # Set as by `rpmbuild --with`: the spec enables hwloc and PMIx with these macros alone.
         defines = [word for name in WITH for word in ("--define", f"_with_{name} --with-{name}")]
         spec = source / "slurm.spec"
         more = ("--enablerepo=gcluster-epel", "--enablerepo=crb")
@@ -165,7 +165,7 @@ class Build:
         self.must("createrepo_c", "--simple-md-filenames", self.out)
 
     def need(self, *packages: str) -> None:
-        """Install packages, and remember the new ones as nobody's.
+        """Install packages, and mark new ones as automatic.
 
         A role that names one of them keeps it.
         """
@@ -179,7 +179,7 @@ class Build:
             self.must("apt-mark", "auto", *new)
 
     def take_away(self) -> None:
-        """Remove what is nobody's and was brought by this program, or one that was cut off."""
+        """Remove automatic packages that this program, or an interrupted one, installed."""
         unimportant = (
             f"APT::AutoRemove::{word}Important=false" for word in ("Suggests", "Recommends")
         )

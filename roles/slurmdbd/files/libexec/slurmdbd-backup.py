@@ -86,7 +86,7 @@ def write(version: str, why: str) -> None:
 
 
 def settings() -> dict[str, str]:
-    """Return what slurmdbd.conf says."""
+    """Return the settings of slurmdbd.conf."""
     lines = SETTINGS.read_text().splitlines()
     pairs = (line.partition("=") for line in lines if not line.startswith("#"))
     return {name: value for name, _, value in pairs}

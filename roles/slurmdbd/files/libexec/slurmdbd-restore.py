@@ -1,20 +1,20 @@
 #!/usr/bin/python3
-"""Write Slurm's accounting database out whole, and put such a dump in its place, or none of it.
+"""Dump Slurm's accounting database, and restore such a dump completely or not at all.
 
     slurmdbd-restore.py dump      write it to DUMP; nothing, where the database isn't on this host
     slurmdbd-restore.py print     print DUMP as base64, and remove it
-    slurmdbd-restore.py take      before every start of slurmdbd: take SEED up, where there is one
-    slurmdbd-restore.py replace   take REPLACEMENT up under a slurmdbd that runs; undo or keep
+    slurmdbd-restore.py take      before every start of slurmdbd: restore SEED, where there is one
+    slurmdbd-restore.py replace   restore REPLACEMENT under a running slurmdbd; undo or keep
                                   follows
-    slurmdbd-restore.py undo      have the database again that was there before `replace`
-    slurmdbd-restore.py keep      `replace` was right: there is no way back any more
+    slurmdbd-restore.py undo      restore the database from before `replace`
+    slurmdbd-restore.py keep      confirm `replace`: it can't be undone any more
 
-A dump is read into a database beside the one in use, and only then do all tables change places, in
-one statement. A database that has the dump's cluster id already is the newer one, and stays. What
-was there is kept as DATABASE_before until the next time.
+A dump is read into a second database, and only then are all tables exchanged, in one statement. A
+database that has the dump's cluster id already is the newer one, and stays. The old one is kept as
+DATABASE_before until the next time.
 
-Runs as root beside MariaDB, which lets root in by its socket. Exit 0: done, or nothing to do; 1: it
-could not be done, the reason on stderr, and the tables are as they were.
+Runs as root on MariaDB's host, which authenticates root by its socket. Exit 0: done, or nothing to
+do; 1: it could not be done, the reason on stderr, and the tables are as they were.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NEWER = b"/*M!999999"
 
 
 def main() -> None:
-    """Do what the first word asks for."""
+    """Run the given verb."""
     acts = {
         "dump": dump,
         "print": print_dump,
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def setting(name: str) -> str:
-    """Return a value of slurmdbd.conf; "" where it says none."""
+    """Return a value of slurmdbd.conf; "" where it is missing."""
     found = ""
     if CONF.exists():
         for line in CONF.read_text(encoding="utf-8").splitlines():
@@ -69,7 +69,7 @@ def setting(name: str) -> str:
 
 
 def is_here() -> bool:
-    """Say whether the database is on this host, as the role writes it."""
+    """Return whether the database is on this host, from the role's settings."""
     return setting("StorageHost") == "localhost"
 
 
@@ -150,14 +150,14 @@ def undo() -> None:
 
 
 def keep() -> None:
-    """Forget that there was a way back."""
+    """Drop the possibility to undo."""
     OPEN.unlink(missing_ok=True)
 
 
 def prepare() -> bool:
-    """Read SEED into a database beside; return whether that is to be taken up.
+    """Read SEED into a second database; return whether to use it.
 
-    It isn't where the one in use has the same cluster id: nothing was lost there.
+    It isn't used where the current one has the same cluster id: nothing was lost there.
     """
     name = setting("StorageLoc")
     staged = f"{name}_restored"
@@ -226,7 +226,7 @@ def tables(database: str) -> list[str]:
 
 
 def cluster_id(database: str) -> str:
-    """Return the id by which slurmctld knows the database as its own; "" where there is none."""
+    """Return the id by which slurmctld recognises the database; "" where there is none."""
     if "cluster_table" not in tables(database):
         return ""
     query = f"SELECT id FROM `{database}`.cluster_table WHERE deleted=0 ORDER BY name"  # noqa: S608  # our name

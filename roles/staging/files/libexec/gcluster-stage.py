@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Fill storage from what it is a copy of, as the cluster's spec says (stage_within).
+"""Fill storage from its source, as the cluster's spec says (stage_within).
 
-usage: gcluster-stage.py NAME...            stage these now; for people and their job scripts
-       gcluster-stage.py --mounted NAME...  only see that both sides of each are mounted
+usage: gcluster-stage.py NAME...            stage these now; for users and their job scripts
+       gcluster-stage.py --mounted NAME...  only check that both sides of each are mounted
        gcluster-stage.py --job              what the job SLURM_JOB_ID needs; for Slurm's prolog
 
 Only one node stages a storage at a time; others wait for it, inside the same limit. With --job only
 the first node of the job copies: the job starts when all its nodes are through. A job whose data
-can't be brought goes back in line, held, with the reason as its AdminComment: the node is not to
-blame. Ends with 0 when all is there, 1 when not.
+can't be staged is requeued, held, with the reason as its AdminComment: the node is not to blame.
+Ends with 0 when all is there, 1 when not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOCK = ".gcluster-staging"
 OUT_OF_TIME = 3
 """Status of stage-data.py."""
 BEAT_S = float(os.environ.get("GCLUSTER_STAGING_BEAT", "5"))
-"""How often whoever holds the lock touches it; silent for twelve times as long, it is gone."""
+"""How often a lock's holder touches it; without a touch for twelve times as long, it is stale."""
 
 
 class StagingError(Exception):
@@ -57,10 +57,10 @@ def mounted(copy: Copy) -> None:
 
 @contextlib.contextmanager
 def alone(folder: str, end: float) -> Iterator[None]:
-    """Hold the lock of a storage; wait for whoever has it.
+    """Hold the lock of a storage; wait for another holder.
 
-    A lock is a file that is made once. Its holder touches it; no clocks are compared, so those of
-    two nodes may differ.
+    A lock is a file that is created exclusively. Its holder touches it; no clocks are compared, so
+    those of two nodes may differ.
     """
     lock, seen, since = Path(folder, LOCK), None, time.monotonic()
     while True:
@@ -138,7 +138,7 @@ def chosen(names: list[str]) -> list[Copy]:
 
 
 def is_first_node() -> bool:
-    """Say whether this is the job's first node."""
+    """Return whether this is the job's first node."""
     words = ["scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")]
     nodes = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     return nodes[:1] == [os.environ.get("SLURMD_NODENAME")]
@@ -171,7 +171,7 @@ def for_job() -> None:
 
 
 def main() -> None:
-    """Stage, or look."""
+    """Stage, or check."""
     parser = argparse.ArgumentParser(description="fill storage from what it is a copy of")
     parser.add_argument("--job", action="store_true", help="what the job in the environment needs")
     parser.add_argument("--mounted", action="store_true", help="only see that all is mounted")

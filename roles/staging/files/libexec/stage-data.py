@@ -4,10 +4,10 @@
 usage: stage-data.py [--jobs N] [--within SECONDS] [--check] SOURCE DESTINATION
 
 Files that have the same size and time in both are left alone; with --check their content is
-compared too. Others are copied into NAME.gcluster-part, which a later run goes on with; it gets its
+compared too. Others are copied into NAME.gcluster-part, which a later run continues; it gets its
 name, time and mode only when its SHA-256, read back, is the source's. Nothing is removed at the
-destination, and a file that is newer there is not overwritten. Ends with 0 when all is there, 3
-when the time is over, 1 when something failed; the last line says how much was done.
+destination, and a file that is newer there is not overwritten. Exits with 0 when all is copied, 3
+when the time is over, 1 when something failed; the last line has the amount.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Stage:
         return found
 
     def is_there(self, source: IO[bytes], here: os.stat_result, folder: int, name: str) -> bool:
-        """Say whether a copy is as its source; refuse one that is newer."""
+        """Return whether a copy equals its source; refuse one that is newer."""
         try:
             there = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -132,7 +132,7 @@ class Stage:
         os.utime(copy.fileno(), ns=(after.st_atime_ns, after.st_mtime_ns))
 
     def attempt(self, path: Path) -> None:
-        """Copy one file; say why where that fails."""
+        """Copy one file; report why where that fails."""
         try:
             self.copy(path)
         except OSError as error:
@@ -197,7 +197,7 @@ def give_up(error: OSError) -> NoReturn:
 
 
 def main() -> None:
-    """Copy, or say what fails."""
+    """Copy, or report what fails."""
     parser = argparse.ArgumentParser(description="copy a tree between tiers of storage")
     parser.add_argument("--jobs", type=int, default=8, help="files at a time")
     parser.add_argument("--within", type=float, default=0, help="seconds; 0 for no limit")

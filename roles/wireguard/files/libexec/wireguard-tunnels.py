@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Bring a gateway's tunnels to what /etc/wireguard/gcluster.json asks for, or say how they differ.
+"""Bring a gateway's tunnels to /etc/wireguard/gcluster.json, or report how they differ.
 
 usage: wireguard-tunnels.py (up | apply | plan | verify | down)
 
-up and apply make the interface, tell it its key and peers, route the other sites' networks into it
-and let packets pass; apply and plan print a line for each change. What stays as it is isn't
-touched, so that connections live on. verify asks the kernel, and every gateway beyond for an
-answer.
+up and apply create the interface, set its key and peers, route the other sites' networks into it
+and allow forwarding; apply and plan print a line for each change. Unchanged parts are left alone,
+so that connections survive. verify checks the kernel, and that every remote gateway responds.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def must(*argv: str, stdin: str | None = None) -> str:
 
 
 def load() -> Expected:
-    """Return what is asked for; each peer with its public key."""
+    """Return the settings; each peer with its public key."""
     try:
         expected: Expected = json.loads(EXPECTED.read_text())
         keys = json.loads(PEER_KEYS.read_text())
@@ -142,7 +141,7 @@ def mark(expected: Expected) -> str:
 
 
 def is_filtered(expected: Expected) -> bool:
-    """Say whether the firewall's part holds, for these networks and no others."""
+    """Return whether the firewall has exactly the rules for these networks."""
     code, output = run("nft", "list", "chain", "inet", TABLE, "forward")
     return code == 0 and f'comment "{mark(expected)}"' in output and output.count("drop") == DROPS
 
@@ -153,7 +152,7 @@ def networks_of(peer: Peer) -> list[str]:
 
 
 def is_lost(found: Peer, peer: Peer) -> bool:
-    """Say whether a peer is looked for at another address than the one asked for.
+    """Return whether a peer's endpoint differs from the wanted one.
 
     While it has a session, the address of its last valid packet stays. Names aren't compared.
     """
@@ -191,7 +190,7 @@ def peer_differences(expected: Expected) -> Iterator[tuple[str, list[str]]]:
 
 
 def make() -> None:
-    """Make the interface; the userspace implementation stands in where the kernel has none."""
+    """Create the interface; by the userspace implementation where the kernel has none."""
     code, output = run("ip", "link", "add", INTERFACE, "type", "wireguard")
     if code == 0:
         return
@@ -200,9 +199,10 @@ def make() -> None:
 
 
 def apply(expected: Expected, *, act: bool, from_unit: bool) -> None:
-    """Do, or tell, what brings the running tunnels to what is asked for.
+    """Apply, or report, what brings the running tunnels to the settings.
 
-    The unit makes the interface: what wireguard-go's process belongs to lasts then, unlike a login.
+    The unit creates the interface: so wireguard-go's process belongs to a unit, which outlives a
+    login session.
     """
     source = own_address(expected["networks"])
     if not source:
@@ -287,12 +287,12 @@ def peer_states(expected: Expected) -> Iterator[str]:
 
 
 def received(peer: Peer) -> int:
-    """Return how many bytes came from a peer."""
+    """Return how many bytes were received from a peer."""
     return int(shown()[2].get(peer["key"], {}).get("received", 0))
 
 
 def differences(expected: Expected) -> Iterator[str]:
-    """Yield how the running gateway differs from what was asked for."""
+    """Yield how the running gateway differs from its settings."""
     found = link()
     if not found:
         yield "there is no interface: no tunnel is up"

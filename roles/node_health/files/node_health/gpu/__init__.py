@@ -1,1 +1,1 @@
-"""GPUs: what the drivers, NVLink and the kernel's log say of them."""
+"""GPUs: checks of the drivers, NVLink and the kernel's log."""

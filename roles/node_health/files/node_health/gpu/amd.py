@@ -43,7 +43,7 @@ def check_amd(expected: Gpus, probe: Probe) -> Iterator[Finding]:
 
 
 def _ras(probe: Probe, gpu: str, name: str) -> Iterator[Finding]:
-    """Each block's file says "ue: 0" and "ce: 0" on lines of their own."""
+    """Each block's file has "ue: 0" and "ce: 0" on separate lines."""
     counts = probe.glob(f"{gpu}/ras/*_err_count")
     if not counts:
         yield Finding("ecc-unknown", f"{name}: no RAS counts")

@@ -1,7 +1,7 @@
 """The kernel's log since the last run: XID errors of NVIDIA GPUs, RAS errors of AMD's.
 
-An error that drains stays a finding until the machine was restarted or a person acknowledged it:
-the log says it once, the GPU is as broken at the next run.
+An error that drains stays a finding until the machine was restarted or it was acknowledged: the log
+has it once, the GPU is as broken at the next run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_KEPT = 50
 
 
 def check_kernel_log(probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
-    """Yield the errors of this boot that still stand, and a note for the others that are new."""
+    """Yield this boot's errors that are still open, and a note for the others that are new."""
     boot = probe.read("/proc/sys/kernel/random/boot_id")
     if memory.get("boot") != boot:
         memory.clear()

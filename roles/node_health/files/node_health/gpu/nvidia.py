@@ -18,19 +18,19 @@ from ..finding import CheckIncomplete, Finding, note
 from ..probe import Probe
 
 MEMORY_SHARE = 0.9
-"""nvidia-smi tells less than the nominal memory: ECC and the driver keep some (an 80 GB H100 has
+"""nvidia-smi reports less than the nominal memory: ECC and the driver keep some (an 80 GB H100 has
 81,559 MiB, a 192 GB B200 183,359 MiB)."""
 THROTTLED_LOOKS = 2
-"""Looks in a row at which a GPU slowed down by its hardware is drained: one may be a spike."""
+"""Runs in a row after which a GPU slowed down by its hardware is drained: one may be a spike."""
 _SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
 _LOST = ("lost", "unknown error", "requires reset", "err!")
 
 
 def gpus_of(probe: Probe) -> list[ET.Element]:
-    """Return what nvidia-smi says of each GPU.
+    """Return nvidia-smi's values of each GPU.
 
     Raises:
-        CheckIncomplete: it says nothing that can be read.
+        CheckIncomplete: its output can't be parsed.
     """
     text = probe.run("nvidia-smi", "-q", "-x")
     try:
@@ -40,11 +40,11 @@ def gpus_of(probe: Probe) -> list[ET.Element]:
 
 
 def check_nvidia(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what is wrong with the GPUs.
+    """Yield the problems of the GPUs.
 
     Args:
         expected: of the machine type.
-        probe: looks at the node.
+        probe: reads the node.
         memory: kept from run to run.
     """
     gpus = gpus_of(probe)
@@ -92,7 +92,7 @@ def _memory(gpu: ET.Element, name: str, expected: Gpus) -> Iterator[Finding]:
 
 
 def _uncorrectable(gpu: ET.Element, span: str) -> int | None:
-    """Return uncorrectable errors; None where nothing is told."""
+    """Return uncorrectable errors; None where they aren't reported."""
     errors = gpu.find(f"ecc_errors/{span}")
     counts = [
         _digits(item.text)

@@ -16,7 +16,7 @@ _ERRORS = re.compile(r"^(Replay|Recovery|CRC) Errors: ([0-9]+)")
 
 
 def links_of(text: str) -> dict[int, dict[int, list[str]]]:
-    """Return GPU -> link -> what is said of it, from `nvidia-smi nvlink`."""
+    """Return GPU -> link -> its text, from `nvidia-smi nvlink`."""
     gpus: dict[int, dict[int, list[str]]] = {}
     here: dict[int, list[str]] = {}
     for line in text.splitlines():

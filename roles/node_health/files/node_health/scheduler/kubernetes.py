@@ -1,7 +1,7 @@
-"""Kubernetes' view of this node: a condition that says what is wrong with it.
+"""Kubernetes' view of this node: a condition with its problem.
 
-It speaks with the kubelet's own credentials, by which a node may change itself and see no other. So
-it cordons nobody: the control planes do, who see how many are out (kubernetes-guard.py).
+It uses the kubelet's own credentials, by which a node may change itself and read no other. So it
+cordons no nodes: the control planes do, which see how many are out (kubernetes-guard.py).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ TIMEOUT_S = 15.0
 """kubectl needs some seconds of its own on a node whose cores are all at work."""
 _MOST_MESSAGE = 1000
 _TRIES = 5
-"""The kubelet writes the same status now and then; whoever comes second reads it again."""
+"""The kubelet also writes the same status: on a conflict it is read again."""
 
 
 def is_member(probe: Probe) -> bool:
-    """Say whether this host is a node of Kubernetes."""
+    """Return whether this host is a node of Kubernetes."""
     return probe.path(KUBECONFIG).exists()
 
 
@@ -37,10 +37,10 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
         node: this one.
         reason: all that is to cordon it; "" when it is fit.
         probe: runs kubectl.
-        resume: whether cordons of ours are lifted when all is well again.
+        resume: whether cordons of ours are lifted when it is healthy again.
 
     Raises:
-        CheckIncomplete: the API server could not be told.
+        CheckIncomplete: the API server could not be updated.
     """
     now = _renewed(node, reason, probe)
     out = bool(now["spec"].get("unschedulable"))

@@ -1,4 +1,4 @@
-"""A node without a scheduler: a notice at each login says why it is out of service, and no more.
+"""A node without a scheduler: a notice at each login shows why it is out of service.
 
 `gcluster` reads and writes the same file (lifecycle/scheduler/processes.py); pam_motd(8) shows it.
 """
@@ -30,7 +30,7 @@ def read(root: Path) -> str:
 
 
 def drain(reason: str, root: Path) -> str:
-    """Write the notice unless one stands there; return in words what was done.
+    """Write the notice unless there is one; return a text of what was done.
 
     Raises:
         CheckIncomplete: it can't be written.
@@ -50,7 +50,7 @@ def drain(reason: str, root: Path) -> str:
 
 
 def lift(root: Path) -> str:
-    """Remove a notice of ours; return in words what was done, "" for nothing.
+    """Remove a notice of ours; return a text of what was done, "" for nothing.
 
     Raises:
         CheckIncomplete: it can't be read or removed.

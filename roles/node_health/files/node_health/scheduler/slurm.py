@@ -1,8 +1,8 @@
 """Slurm's view of this node: drain it with a reason, and lift only drains of our own.
 
-Slurm runs the HealthCheckProgram and does nothing with its answer but this: when slurmd starts, a
-program that fails keeps it from registering. So the program sets the node's state itself, as
-slurm.conf(5) asks, and fails only where it could not.
+Slurm uses the HealthCheckProgram's exit code for one purpose: when slurmd starts, a failure keeps
+it from registering. So the program sets the node's state itself, as slurm.conf(5) requires, and
+fails only where it could not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DRAINED = ("DRAIN", "FAIL")
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """What the controller says of a node."""
+    """The controller's record of a node."""
 
     state: str
     reason: str
@@ -39,10 +39,10 @@ class SlurmNode:
 
 
 def ask(node: str, probe: Probe) -> SlurmNode:
-    """Return what the controller says.
+    """Return the controller's record of the node.
 
     Raises:
-        CheckIncomplete: it doesn't answer or doesn't know the node.
+        CheckIncomplete: it doesn't respond or doesn't have the node.
     """
     text = probe.run("scontrol", "--oneliner", "show", "node", node, timeout_s=TIMEOUT_S)
     state = re.search(r" State=(\S+)", text)
@@ -53,10 +53,10 @@ def ask(node: str, probe: Probe) -> SlurmNode:
 
 
 def drain(node: str, reason: str, probe: Probe) -> str:
-    """Drain the node unless it is; return in words what was done.
+    """Drain the node unless it is; return a text of what was done.
 
     Raises:
-        CheckIncomplete: the controller could not be told.
+        CheckIncomplete: the controller could not be updated.
     """
     ours = (PREFIX + " ".join(reason.split()))[:MOST_REASON]
     now = ask(node, probe)
@@ -69,10 +69,10 @@ def drain(node: str, reason: str, probe: Probe) -> str:
 
 
 def lift(node: str, probe: Probe) -> str:
-    """Lift a drain of ours; return in words what was done, "" for nothing.
+    """Lift a drain of ours; return a text of what was done, "" for nothing.
 
     Raises:
-        CheckIncomplete: the controller could not be told.
+        CheckIncomplete: the controller could not be updated.
     """
     now = ask(node, probe)
     if not (now.is_drained and now.is_ours):
