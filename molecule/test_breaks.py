@@ -31,7 +31,7 @@ def on_node(node: str, command: str) -> None:
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: str(broken["name"]))
-def test_verify_sees_it_and_a_converge_fixes_it(broken: dict[str, str], converge: Play) -> None:
+def test_verify_finds_it_and_a_converge_fixes_it(broken: dict[str, str], converge: Play) -> None:
     node = broken.get("node", "all[0]")
     on_node(node, broken["command"])
 

@@ -38,7 +38,7 @@ def test_the_stated_error_is_that_of_the_runs_set_apart(dense: bool) -> None:
     assert accuracy(found, constants().fitted) == stated
 
 
-def test_dense_models_on_a100_and_h100_are_within_what_the_docs_say() -> None:
+def test_dense_models_on_a100_and_h100_are_within_the_documented_error() -> None:
     found = summary(APART)
     assert float(str(found["median"])) <= 0.15
     assert float(str(found["within_30_percent"])) >= 0.95
@@ -53,7 +53,7 @@ def test_a_fit_ends_and_is_no_worse_on_its_own_runs_than_the_written_numbers() -
     assert by_own <= by_written * 1.05
 
 
-def test_runs_whose_source_says_what_is_recomputed_fit_as_they_did() -> None:
+def test_runs_whose_source_reports_what_is_recomputed_fit_as_they_did() -> None:
     stated = [run for run in RUNS if run.source.startswith(("Narayanan", "mosaicml"))]
     assert fitting(stated) >= 0.95
 

@@ -53,7 +53,7 @@ def test_the_json_report_names_the_machine_and_the_verdict(
     assert "cores" in written
 
 
-def test_generated_specs_have_as_many_hosts_and_pools_as_asked() -> None:
+def test_generated_specs_have_as_many_hosts_and_pools_as_wanted() -> None:
     assert generate.bare_metal_hosts(300).count("name: gpu") == 300
     assert generate.linked_pools(40).count("machine: sim.h100x8") == 40
     assert generate.long_line(40).count("password") == 40

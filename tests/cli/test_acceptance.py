@@ -27,7 +27,7 @@ def up(run: Run, spec: Path) -> str:
         (["--show"], "no acceptance of demo is finished"),
     ],
 )
-def test_options_that_say_nothing_that_can_be_done_are_refused(
+def test_options_with_nothing_to_do_are_refused(
     run: Run, up: str, options: list[str], said: str
 ) -> None:
     done = run("acceptance", up, *options)

@@ -61,7 +61,7 @@ def test_no_script_of_an_inventory_is_run(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_scontrol_is_asked_where_no_file_is_given(
+def test_scontrol_is_queried_where_no_file_is_given(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = tmp_path / "bin"

@@ -85,13 +85,13 @@ def test_a_wrong_option_is_a_mistake_of_usage(day: Run, words: list[str], said: 
     assert said in done.stderr
 
 
-def test_which_partition_is_asked_where_none_spills(run: Run, spec: Path) -> None:
+def test_which_partition_is_queried_where_none_spills(run: Run, spec: Path) -> None:
     done = run("burst", "dry-run", str(spec), "-", stdin='{"now": 0, "jobs": []}')
     assert done.exit_code == 64
     assert "no partition's jobs spill: say which partition is meant" in done.stderr
 
 
-def test_a_dry_run_tells_each_job_with_every_reason(run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_shows_each_job_with_every_reason(run: Run, tmp_path: Path) -> None:
     spec, queue = case_files("a_big_job_is_promised_room", tmp_path)
     done = run("burst", "dry-run", str(spec), str(queue))
     assert done.exit_code == 0, done.stderr
@@ -133,7 +133,7 @@ def test_a_wrong_queue_is_reported_with_its_key(run: Run, queue: str, said: str)
     assert said in done.stderr
 
 
-def test_an_unknown_word_gets_a_suggestion(run: Run) -> None:
+def test_an_unknown_name_gets_a_suggestion(run: Run) -> None:
     done = run("burst", "simulat")
     assert done.exit_code == 64
     assert 'did you mean "simulate"?' in done.stderr

@@ -45,7 +45,7 @@ def test_a_dumb_terminal_is_written_to_as_a_pipe_is(
     assert (console.colour, console.live) == (False, False)
 
 
-def test_a_pipe_has_a_constant_width_whatever_the_environment_says(
+def test_a_pipe_has_a_constant_width_whatever_the_environment_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
@@ -65,7 +65,7 @@ def test_paint_adds_nothing_where_there_is_no_colour() -> None:
     assert Console(colour=True).paint("error", "") == ""
 
 
-def test_a_line_goes_on_where_its_last_column_begins() -> None:
+def test_a_line_continues_where_its_last_column_begins() -> None:
     console = Console(width=30, terminal=True)
     line = "  ✔ converge   all of the steps were run on every node"
     assert console.fit(line).splitlines() == [

@@ -56,7 +56,7 @@ def test_machines_of_one_s_own_are_called_so_and_never_0_dollars(run: Run) -> No
     assert row.split() == ["pod", "dgx-h100", "127", "own", "own", "own", "own", "1,295.4"]
 
 
-def test_simulated_nodes_are_free_and_said_to_be(run: Run, spec: Path) -> None:
+def test_simulated_nodes_are_free_and_reported_so(run: Run, spec: Path) -> None:
     done = run("cost", str(spec))
     assert done.stdout.splitlines()[0] == "demo: nothing is rented"
     assert "free: on this machine or in a file (head, gpu)" in done.stdout
@@ -82,7 +82,7 @@ def test_storage_without_a_price_is_named_as_not_counted(run: Run) -> None:
 
 
 @pytest.mark.parametrize("share", ["25%", "0.25"])
-def test_a_month_is_reported_at_the_utilisation_that_is_asked_for(run: Run, share: str) -> None:
+def test_a_month_is_reported_at_the_utilisation_that_is_requested(run: Run, share: str) -> None:
     whole = _cluster(run, "hybrid")["totals"]
     quarter = _cluster(run, "hybrid", "--utilisation", share)["totals"]
     always = whole["hour_now"]["usd"] * 730  # the gateway is there all the time
@@ -170,7 +170,7 @@ def test_a_catalog_of_ones_own_gives_the_price(run: Run, tmp_path: Path) -> None
     assert "[1] internal rate, 2026-10" in done.stdout
 
 
-def test_nothing_heavy_is_imported_and_no_network_is_asked(shell: Run) -> None:
+def test_nothing_heavy_is_imported_and_no_network_is_queried(shell: Run) -> None:
     answer = shell("cost", _example("hybrid"), PYTHONPROFILEIMPORTTIME="1").stderr
     imported = set(re.findall(r"^import time:.*\| +(\S+)$", answer, re.MULTILINE))
     tops = {name.partition(".")[0] for name in imported}

@@ -61,14 +61,14 @@ def test_another_distribution_gets_names_and_no_command(on: Callable[..., Any]) 
     assert "install these (Debian's names; this is fedora-43): podman" in done.stdout
 
 
-def test_what_is_only_worth_a_look_stops_nothing(on: Callable[..., Any]) -> None:
+def test_notes_block_nothing(on: Callable[..., Any]) -> None:
     done = on(replace(ROOT, inotify_instances=128))
     assert done.exit_code == 0
     assert "worth a look: inotify" in done.stdout
     assert "sudo sysctl fs.inotify.max_user_instances=1024" in done.stdout
 
 
-def test_json_tells_the_same(on: Callable[..., Any]) -> None:
+def test_json_has_the_same(on: Callable[..., Any]) -> None:
     done = on(BARE, "--format", "json")
     answer = json.loads(done.stdout)
     assert done.exit_code == 1

@@ -61,7 +61,7 @@ def test_what_was_removed_is_counted(removing: Callable[..., Any]) -> None:
     assert "nothing is left" in done.stdout
 
 
-def test_where_nothing_is_it_says_so(removing: Callable[..., Any]) -> None:
+def test_where_nothing_is_it_reports_it(removing: Callable[..., Any]) -> None:
     done = removing(DownResult(nothing_there=True))
     assert (done.exit_code, done.stdout) == (0, "demo: there is nothing to remove\n")
 
@@ -89,7 +89,7 @@ def test_without_yes_and_without_a_terminal_nothing_is_removed(
     assert "4 nodes to remove" in done.stdout
 
 
-def test_machines_that_were_not_made_are_said_to_stay(removing: Callable[..., Any]) -> None:
+def test_machines_that_were_not_created_are_reported_as_kept(removing: Callable[..., Any]) -> None:
     done = removing(DownResult(removed={}, untouched=("room1",)), "--yes")
     assert "site room1: its machines were not made by gcluster" in done.stdout
 

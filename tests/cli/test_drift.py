@@ -32,7 +32,7 @@ def drifted(made: str) -> str:
     return made
 
 
-def test_a_cluster_that_is_as_up_left_it_says_so(run: Run, made: str) -> None:
+def test_a_cluster_that_is_as_up_left_it_reports_it(run: Run, made: str) -> None:
     done = run("drift", made, "--detailed-exitcode")
     assert done.exit_code == 0
     assert done.stdout.startswith("demo is as up left it   5 nodes looked at")
@@ -52,7 +52,7 @@ def test_drift_is_reported_by_plane_and_with_what_fixes_it(run: Run, drifted: st
 
 
 @pytest.mark.parametrize("fmt", ["text", "json", "markdown"])
-def test_the_detailed_exit_code_tells_of_drift_in_every_form(
+def test_the_detailed_exit_code_shows_of_drift_in_every_form(
     run: Run, drifted: str, fmt: str
 ) -> None:
     assert run("drift", drifted, "--detailed-exitcode", "--format", fmt).exit_code == 3
@@ -73,20 +73,20 @@ def test_the_comment_is_the_same_bytes_for_the_same_drift(run: Run, drifted: str
     assert "- lab: node gpu002: it does not exist (was as the spec says)" in comment
 
 
-def test_a_fix_makes_them_again_and_says_what_was_fixed(run: Run, drifted: str) -> None:
+def test_a_fix_recreates_them_and_reports_what_was_fixed(run: Run, drifted: str) -> None:
     done = run("drift", drifted, "--fix", "--yes")
     assert done.exit_code == 0
     assert "✔ lab: node gpu002" in done.stdout
     assert run("drift", drifted, "--detailed-exitcode").exit_code == 0
 
 
-def test_nobody_to_ask_means_that_nothing_is_fixed(run: Run, drifted: str) -> None:
+def test_without_a_confirmation_nothing_is_fixed(run: Run, drifted: str) -> None:
     done = run("drift", drifted, "--fix")
     assert done.exit_code == 4
     assert run("drift", drifted, "--detailed-exitcode").exit_code == 3
 
 
-def test_a_cluster_that_never_was_is_refused_in_words(run: Run, spec: Path) -> None:
+def test_a_cluster_that_never_was_is_refused_as_text(run: Run, spec: Path) -> None:
     done = run("drift", str(spec))
     assert done.exit_code == 1
     assert "GC1102" in done.stderr

@@ -54,14 +54,14 @@ def test_an_unexpected_error_is_one_honest_line(failing: Callable[..., Any]) -> 
     assert "Traceback" not in done.stderr
 
 
-def test_the_traceback_is_there_for_those_who_ask(
+def test_the_traceback_is_there_on_request(
     failing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GCLUSTER_DEBUG", "1")
     assert "Traceback" in failing(RuntimeError("boom")).stderr
 
 
-def test_what_the_operating_system_refuses_is_reported_in_its_words(
+def test_what_the_operating_system_refuses_is_reported_with_its_message(
     failing: Callable[..., Any],
 ) -> None:
     done = failing(PermissionError(13, "Permission denied", "/etc/shadow"))
@@ -78,7 +78,7 @@ def test_in_json_an_error_is_the_one_document_on_stdout(failing: Callable[..., A
     assert done.stderr == ""
 
 
-def test_an_interrupted_command_says_how_to_go_on(
+def test_an_interrupted_command_reports_how_to_continue(
     run: Callable[..., Any], stand_in: Callable[..., None]
 ) -> None:
     stand_in("cluster.cluster", open_cluster=_raises(KeyboardInterrupt()))
@@ -88,7 +88,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert "resume with: gcluster up 'my cluster.yaml' --yes" in done.stderr
 
 
-def test_an_interrupted_look_says_how_to_look_again(failing: Callable[..., Any]) -> None:
+def test_an_interrupted_check_shows_how_to_repeat_it(failing: Callable[..., Any]) -> None:
     done = failing(KeyboardInterrupt())
     assert done.exit_code == 130
     assert done.stderr == "error[GC940]: interrupted\n  help: run it again: gcluster plan demo\n"

@@ -29,7 +29,7 @@ def without_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_engine")
-def test_up_on_a_cloud_says_that_the_engine_is_missing_and_writes_nothing(
+def test_up_on_a_cloud_reports_that_the_engine_is_missing_and_writes_nothing(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     spec = tmp_path / "cluster.yaml"
@@ -45,7 +45,7 @@ def test_up_on_a_cloud_says_that_the_engine_is_missing_and_writes_nothing(
 
 @pytest.mark.usefixtures("without_engine")
 @pytest.mark.parametrize("cloud", clouds())
-def test_every_cloud_looks_for_the_engine_when_it_is_asked_to(cloud: str) -> None:
+def test_every_cloud_searches_for_the_engine_when_it_is_queried_to(cloud: str) -> None:
     maker = provider(cloud)
     with pytest.raises(ProviderError) as caught:
         maker.ensure_tools()
@@ -53,7 +53,7 @@ def test_every_cloud_looks_for_the_engine_when_it_is_asked_to(cloud: str) -> Non
 
 
 @pytest.mark.usefixtures("without_engine")
-def test_sites_that_need_no_engine_are_not_asked_for_one() -> None:
+def test_sites_that_need_no_engine_are_not_requested_one() -> None:
     others = sorted(set(names()) - set(clouds()))
     for name in others:
         provider(name).ensure_tools()

@@ -90,7 +90,7 @@ def test_a_mistyped_code_gets_near_ones(run: Callable[..., Any]) -> None:
     assert "did you mean GC5" in run("explain", "GC589").stderr
 
 
-def test_a_retired_code_is_reported_with_what_it_meant(
+def test_a_retired_code_is_reported_with_its_meaning(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = codes.Entry(code="GC799", since="0.1.0", retired=True, was="A moon is missing.")

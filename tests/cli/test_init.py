@@ -131,7 +131,7 @@ def test_a_machine_that_the_provider_has_not_writes_nothing(
     assert not path.exists()
 
 
-def test_alone_it_asks_on_a_terminal_until_the_answer_is_one(tmp_path: Path) -> None:
+def test_alone_it_prompts_on_a_terminal_until_the_answer_is_one(tmp_path: Path) -> None:
     answers = iter(["awz", "gcp", "", "0", "8"])
     ours, theirs = pty.openpty()
     shown = ""

@@ -27,7 +27,7 @@ def made(run: Run, spec: Path) -> str:
     return str(spec)
 
 
-def test_a_clean_cluster_says_how_much_was_looked_at(run: Run, made: str) -> None:
+def test_a_clean_cluster_reports_how_much_was_checked(run: Run, made: str) -> None:
     done = run("ledger", "check", made)
     assert done.exit_code == 0
     assert done.stdout == "demo: 5 things with its tag, none of it left over\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 
-def test_a_cluster_is_planned_brought_up_looked_at_and_taken_down(
+def test_a_cluster_is_planned_brought_up_checked_and_taken_down(
     run: Callable[..., Any], spec: Path
 ) -> None:
     path = str(spec)
@@ -40,7 +40,7 @@ def test_without_a_yes_nothing_is_made(run: Callable[..., Any], spec: Path) -> N
     assert run("plan", str(spec), "--detailed-exitcode").exit_code == 3
 
 
-def test_a_name_that_nobody_knows_is_a_usage_error(run: Callable[..., Any]) -> None:
+def test_a_name_that_is_unknown_is_a_usage_error(run: Callable[..., Any]) -> None:
     done = run("status", "demo")
     assert done.exit_code == 64
     assert 'no cluster "demo"' in done.stderr

@@ -100,7 +100,7 @@ def test_json_gives_the_price_with_its_source_and_market(run: Run) -> None:
         (("p5.48xlarge", "--gpu", "h100"), "gcluster machines --help"),
     ],
 )
-def test_an_unknown_word_is_a_usage_error_with_the_nearest(
+def test_an_unknown_name_is_a_usage_error_with_the_nearest(
     run: Run, words: tuple[str, ...], help_line: str
 ) -> None:
     done = run("machines", *words)
@@ -117,7 +117,7 @@ def test_nothing_that_fits_is_exit_code_1(run: Run) -> None:
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"machines": [], "families": []})
 
 
-def test_a_region_shows_its_prices_and_says_what_it_does_not_know(run: Run) -> None:
+def test_a_region_shows_its_prices_and_reports_what_it_does_not_have(run: Run) -> None:
     done = run("machines", "--cloud", "aws", "--region", "eu-west-2")
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
     assert rows["p5.48xlarge"][-3:-1] == ["71.55", "8.94"]
@@ -153,7 +153,7 @@ def test_one_machine_comes_as_json_too(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(load_catalog().machines))
-def test_every_machine_can_be_told_in_80_columns(name: str) -> None:
+def test_every_machine_is_shown_in_80_columns(name: str) -> None:
     text = machine_text(load_catalog().machines[name], Console(width=80))
     for line in text.splitlines():
         assert width(line) <= 80 or max(map(width, line.split())) > 40, "no word is broken"
@@ -182,7 +182,7 @@ def test_the_table_fits_a_terminal_of_100_columns_with_every_column() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 72, 80])
-def test_a_narrow_terminal_leaves_columns_out_and_says_which(columns: int) -> None:
+def test_a_narrow_terminal_leaves_columns_out_and_reports_which(columns: int) -> None:
     text = _table(MachineFilter(cloud="azure"), Console(width=columns, live=True, terminal=True))
     rows = text.partition("\n\n")[0].splitlines()
     assert all(width(line) <= columns for line in rows)
@@ -217,5 +217,5 @@ def test_families_are_listed_by_place_and_any_size_is_reported_about(run: Run) -
     assert "c4a-standard-8" in family["machines"]
 
 
-def test_who_looks_for_gpus_sees_no_families(run: Run) -> None:
+def test_who_searches_for_gpus_has_no_families(run: Run) -> None:
     assert "by family" not in run("machines", "--gpu", "h100").stdout

@@ -116,7 +116,7 @@ main.main()
 """
 
 
-def test_output_survives_a_terminal_that_knows_only_ascii(
+def test_output_survives_a_terminal_that_has_only_ascii(
     shell: Callable[..., Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -146,7 +146,7 @@ def test_a_closed_stream_changes_no_exit_code_and_ends_in_no_traceback(
 
 
 @pytest.mark.parametrize("words", ["--help", "validate nope.yaml --format json", "schema cluster"])
-def test_a_full_disk_behind_the_output_is_said_and_is_a_failure(words: str) -> None:
+def test_a_full_disk_behind_the_output_is_reported_and_is_a_failure(words: str) -> None:
     done = subprocess.run(
         ["bash", "-c", f'"{SCRIPT}" {words} >/dev/full'],
         capture_output=True,

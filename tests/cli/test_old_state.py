@@ -53,7 +53,7 @@ def test_state_of_an_older_format_is_refused_with_what_to_do_and_left_as_it_is(
     assert tree(old) == before
 
 
-def test_up_rewrites_it_once_that_is_agreed_to_and_goes_on(
+def test_up_rewrites_it_once_that_is_agreed_to_and_continues(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     written: dict[str, str] = yaml.safe_load(CASE.read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ def test_spec_files_and_folders_are_offered(
     assert complete_spec(incomplete) == offered
 
 
-def test_known_clusters_are_offered_beside_the_files(here: Path) -> None:
+def test_known_clusters_are_offered_with_the_files(here: Path) -> None:
     del here
     assert complete_target("cl") == ["cluster-7", "cluster.yaml"]
 

@@ -49,7 +49,7 @@ def test_a_plan_with_changes_ends_well(planning: Callable[..., Any]) -> None:
     assert "price unknown" in done.stdout
 
 
-def test_pending_changes_are_exit_code_3_for_those_who_ask(planning: Callable[..., Any]) -> None:
+def test_pending_changes_are_exit_code_3_on_request(planning: Callable[..., Any]) -> None:
     assert planning(_plan(NODE), "--detailed-exitcode").exit_code == 3
     assert planning(_plan(), "--detailed-exitcode").exit_code == 0
 
@@ -70,7 +70,7 @@ def test_json_is_the_plan(planning: Callable[..., Any]) -> None:
     assert answer["usd_per_hour"] is None
 
 
-def test_preflight_answers_stand_under_the_plan_by_site_with_codes_and_help(
+def test_preflight_answers_are_under_the_plan_by_site_with_codes_and_help(
     run: Callable[..., Any], spec: Path
 ) -> None:
     assert run("plan", str(spec), "--preflight").exit_code == 0
@@ -82,7 +82,7 @@ def test_preflight_answers_stand_under_the_plan_by_site_with_codes_and_help(
     assert "+ 4 nodes gpu" in done.stdout, "the plan stands all the same"
 
 
-def test_preflight_answers_are_in_the_json_and_absent_when_nobody_asked(
+def test_preflight_answers_are_in_the_json_and_absent_without_the_option(
     run: Callable[..., Any], spec: Path
 ) -> None:
     assert json.loads(run("plan", str(spec), "--format", "json").stdout)["preflight"] is None

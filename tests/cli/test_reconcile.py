@@ -62,7 +62,7 @@ def _lines(done: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_round_is_reported_line_by_line_and_status_tells_it_again(run: Run, repo: Repo) -> None:
+def test_a_round_is_reported_line_by_line_and_status_shows_it_again(run: Run, repo: Repo) -> None:
     done = run("reconcile", "--repo", str(repo.top), "--once")
     assert done.exit_code == 0
     assert [line["what"] for line in _lines(done)] == [
@@ -92,7 +92,7 @@ def test_what_is_held_back_is_let_through_once_by_name(run: Run, repo: Repo) -> 
     assert run("reconcile", "status").exit_code == 0
 
 
-def test_a_paused_cluster_is_reported_with_whom_to_ask(run: Run, repo: Repo) -> None:
+def test_a_paused_cluster_is_reported_with_a_contact(run: Run, repo: Repo) -> None:
     run("reconcile", "--repo", str(repo.top), "--once")
     assert run("reconcile", "pause", str(repo.spec), "--reason", "firmware").exit_code == 0
     repo.merge(count=3)
@@ -139,7 +139,7 @@ def test_wrong_words_are_reported_and_nothing_is_done(
     assert not repo.state.exists()
 
 
-def test_a_repository_that_is_not_there_is_reported_in_gits_words(run: Run, repo: Repo) -> None:
+def test_a_repository_that_is_not_there_is_reported_with_gits_message(run: Run, repo: Repo) -> None:
     done = run("reconcile", "--repo", f"{repo.top}-gone", "--once")
     assert done.exit_code == 1
     (found,) = _lines(done)[0]["diagnostics"]
@@ -154,7 +154,7 @@ def test_units_are_printed(run: Run) -> None:
     assert "ENTRYPOINT" in run("reconcile", "unit", *words).stdout
 
 
-def test_expire_tells_what_it_found(run: Run, repo: Repo) -> None:
+def test_expire_shows_its_result(run: Run, repo: Repo) -> None:
     assert run("expire", str(repo.spec)).stdout == "trial: nothing ends it soon\n"
     run("up", str(repo.spec), "--yes")
     repo.merge(more="budget: {expires: 1m, notice: 30s}\n")

@@ -54,7 +54,7 @@ def test_repair_ends_with_who_serves_and_who_was_given_up(run: Run, short: str) 
     assert {e["node"] for e in _queue(run, short)} == answer["given_up"].keys()
 
 
-def test_nobody_to_ask_means_that_nothing_is_tried(run: Run, short: str) -> None:
+def test_without_a_confirmation_nothing_is_tried(run: Run, short: str) -> None:
     before = _queue(run, short)
     assert run("repair", short).exit_code == 4
     assert _queue(run, short) == before

@@ -73,7 +73,7 @@ def test_a_change_that_was_not_followed_by_an_up_needs_the_old_key_no_more(
     assert len(open_cluster(str(up), running=True).vault.reveal("munge")) == 1024
 
 
-def test_without_the_old_key_nothing_is_changed_and_it_is_said_where_it_was(
+def test_without_the_old_key_nothing_is_changed_and_it_is_reported_where_it_was(
     run: Run, up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _say(up, "{provider: age, key: env:NEW_KEY}")

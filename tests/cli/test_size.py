@@ -45,14 +45,14 @@ def test_programs_get_every_figure_in_its_base_unit(run: Run) -> None:
     assert found["accuracy"]["runs"] > 20
 
 
-def test_what_does_not_fit_is_said_in_gb_and_ends_with_exit_code_1(run: Run) -> None:
+def test_what_does_not_fit_is_reported_in_gb_and_ends_with_exit_code_1(run: Run) -> None:
     done = run("size", "train", "--model", "llama-3-70b", "--machine", "dgx-h100", "--nodes", "1")
     assert done.exit_code == 1
     assert "none of" in done.stdout
     assert "lacks 62.8 GB" in done.stdout
 
 
-def test_power_follows_from_the_machines_and_what_is_said_of_the_hall(run: Run) -> None:
+def test_power_follows_from_the_machines_and_what_is_reported_of_the_hall(run: Run) -> None:
     words = ("--machine", "dgx-h100", "--nodes", "4", "--pue", "1.2", "--co2", "0.4")
     found = _json(run, *EIGHT_B, *words)["plans"][0]
     assert found["power"]["hall_kw"] == pytest.approx(4 * 10.2 * 1.2)
@@ -69,7 +69,7 @@ def test_explain_shows_a_formula_and_a_source_for_each_figure(run: Run) -> None:
 
 
 @pytest.mark.parametrize("machine", ["p5.48xlarge", "a3-megagpu-8g", "dgx-h100"])
-def test_the_spec_that_it_writes_is_valid_and_costs_what_the_plan_says(
+def test_the_spec_that_it_writes_is_valid_and_costs_what_the_plan_has(
     run: Run, tmp_path: Path, machine: str
 ) -> None:
     path = tmp_path / "train.yaml"
@@ -160,7 +160,7 @@ def test_a_service_for_a_thousand_users_is_sized_and_priced(run: Run) -> None:
     assert "what keeps the batch from growing" in text
 
 
-def test_the_spec_of_a_service_is_valid_and_costs_what_the_plan_says(
+def test_the_spec_of_a_service_is_valid_and_costs_what_the_plan_has(
     run: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "serve.yaml"
@@ -175,7 +175,7 @@ def test_the_spec_of_a_service_is_valid_and_costs_what_the_plan_says(
 @pytest.mark.parametrize(
     "words", [(), ("--requests", "1", "--users", "1"), ("--users", "1", "--every", "soon")]
 )
-def test_a_load_is_said_once(run: Run, words: tuple[str, ...]) -> None:
+def test_a_load_is_reported_once(run: Run, words: tuple[str, ...]) -> None:
     done = run(*SERVE, "--machine", "p5.48xlarge", *words)
     assert done.exit_code == 64
     assert "GC941" in done.stderr

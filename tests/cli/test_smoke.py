@@ -64,7 +64,7 @@ def test_a_pass_is_exit_code_0(gate: Callable[..., Any]) -> None:
     assert "AllReduce passed: 4 ranks, 1.5 GB/s busbw at 8 B" in done.stdout
 
 
-def test_a_log_that_says_nothing_is_a_failure_with_its_reasons(gate: Callable[..., Any]) -> None:
+def test_an_empty_log_is_a_failure_with_its_reasons(gate: Callable[..., Any]) -> None:
     done = gate(FAILED)
     assert done.exit_code == 4
     assert "AllReduce failed" in done.stdout
@@ -110,7 +110,7 @@ def test_a_saved_log_that_proves_nothing_is_exit_code_4(run: Callable[..., Any])
         ("--log", "-", "--fabric", "no-such", "--machine", "dgx-h100", "--nodes", "2"),
     ],
 )
-def test_a_wrong_command_line_says_what_is_wrong(
+def test_a_wrong_command_line_reports_what_is_wrong(
     run: Callable[..., Any], words: tuple[str, ...]
 ) -> None:
     done = run("smoke", *words)

@@ -54,7 +54,7 @@ def test_the_sets_as_json_are_the_lock(run: Run) -> None:
     assert [each["name"] for each in answer] == [tested.name for tested in load_lock().sets]
 
 
-def test_a_pool_shows_its_set_the_evidence_and_what_was_asked_for(run: Run, h100: Path) -> None:
+def test_a_pool_shows_its_set_the_evidence_and_what_was_requested(run: Run, h100: Path) -> None:
     shown = run("software", str(h100), "--pool", "train").stdout
     assert "azure-hpc-ubuntu-22.04-570" in shown
     assert "Microsoft" in shown
@@ -102,7 +102,7 @@ def test_a_wrong_spec_is_reported_and_ends_with_its_exit_code(run: Run, h100: Pa
     assert "GC102" in done.stderr
 
 
-def test_an_unknown_pool_is_a_usage_error_with_the_one_that_was_meant(run: Run, h100: Path) -> None:
+def test_an_unknown_pool_is_a_usage_error_with_a_suggestion(run: Run, h100: Path) -> None:
     done = run("software", str(h100), "--pool", "trian")
     assert done.exit_code == 64
     assert 'did you mean "train"?' in done.stderr
@@ -124,7 +124,7 @@ def test_no_pools_is_no_text() -> None:
     assert pools_text({}, Console()) == ""
 
 
-def test_validate_reads_the_lock_only_for_a_spec_that_says_something_about_software(
+def test_validate_reads_the_lock_only_for_a_spec_that_has_something_about_software(
     shell: Callable[..., Any], spec: Path
 ) -> None:
     silent = shell("validate", str(spec), PYTHONPROFILEIMPORTTIME="1")

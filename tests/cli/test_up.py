@@ -61,7 +61,7 @@ def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
     return invoke
 
 
-def test_up_tells_its_stages_and_what_to_do_next(bringing: Callable[..., Any]) -> None:
+def test_up_shows_its_stages_and_what_to_do_next(bringing: Callable[..., Any]) -> None:
     done = bringing(UpResult(), "--yes")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
@@ -86,7 +86,7 @@ def test_without_yes_and_without_a_terminal_nothing_is_changed(
 @pytest.mark.parametrize(
     ("typed", "code"), [("y\n", 0), ("YES\n", 0), ("n\n", 4), ("\n", 4), ("", 4)]
 )
-def test_a_person_is_asked_and_only_a_yes_is_a_yes(
+def test_a_user_is_prompted_and_only_a_yes_is_a_yes(
     bringing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
     monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: True)
@@ -112,7 +112,9 @@ def test_json_is_one_document_and_progress_goes_to_stderr(bringing: Callable[...
     assert kinds == ["StageFinished", "StageStarted", "StageFinished"]
 
 
-def test_a_failed_gate_is_exit_code_4_and_says_how_to_go_on(bringing: Callable[..., Any]) -> None:
+def test_a_failed_gate_is_exit_code_4_and_reports_how_to_continue(
+    bringing: Callable[..., Any],
+) -> None:
     done = bringing(UpResult(exit_code=Exit.REFUSED), "--yes")
     assert done.exit_code == 4
     assert "✘ certificate" in done.stdout

@@ -60,12 +60,12 @@ def buying(
     return invoke
 
 
-def test_yes_alone_asks_for_no_purchase(buying: Callable[..., Any]) -> None:
+def test_yes_alone_requests_no_purchase(buying: Callable[..., Any]) -> None:
     _, _, wished = buying("--yes")
     assert wished == [OptionOverrides()]
 
 
-def test_a_purchase_is_asked_for_by_the_pools_name_with_hours_and_price(
+def test_a_purchase_is_requested_by_the_pools_name_with_hours_and_price(
     buying: Callable[..., Any],
 ) -> None:
     done, prompts, wished = buying("--buy-capacity-block", "gpu", typed=("gpu", "yes"))
@@ -86,7 +86,7 @@ def test_a_yes_is_not_the_pools_name(typed: str, buying: Callable[..., Any]) -> 
     assert (done.exit_code, wished) == (int(Exit.REFUSED), [])
 
 
-def test_a_pool_that_was_not_named_is_not_asked_about(buying: Callable[..., Any]) -> None:
+def test_a_pool_that_was_not_named_is_not_queried(buying: Callable[..., Any]) -> None:
     _, prompts, wished = buying(typed=("yes",))
     assert [prompt.splitlines()[-1] for prompt in prompts] == ["do this? [y/N] "]
     assert wished == [OptionOverrides()]

@@ -176,7 +176,7 @@ def test_the_report_goes_to_a_file_and_the_text_to_the_terminal(
         assert written == run("validate", str(path), "--format", fmt).stdout
 
 
-def test_a_report_that_can_t_be_written_is_said(run: Callable[..., Any], spec: Path) -> None:
+def test_a_report_that_can_t_be_written_is_reported(run: Callable[..., Any], spec: Path) -> None:
     done = run("validate", str(spec), "-o", str(spec.parent / "no" / "report"))
     assert (done.exit_code, "GC948" in done.stderr) == (1, True)
 

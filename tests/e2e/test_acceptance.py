@@ -44,7 +44,7 @@ def fio(pair: LiveCluster) -> None:
         pair.on(node, "apt-get update -qq && apt-get install -y -qq --no-install-recommends fio")
 
 
-def test_a_killed_acceptance_keeps_what_it_has_and_its_job_goes_on(pair: LiveCluster) -> None:
+def test_a_killed_acceptance_keeps_what_it_has_and_its_job_continues(pair: LiveCluster) -> None:
     command = [str(Path(sys.executable).with_name("gcluster")), "acceptance", str(pair.spec)]
     running = subprocess.Popen(
         [*command, *OPTIONS, "--format", "json"],
@@ -64,7 +64,7 @@ def test_a_killed_acceptance_keeps_what_it_has_and_its_job_goes_on(pair: LiveClu
     pair.gcluster("unlock", str(pair.spec), "--yes", expect=None)
 
 
-def test_it_goes_on_only_as_it_was_begun(pair: LiveCluster) -> None:
+def test_it_continues_only_as_it_was_begun(pair: LiveCluster) -> None:
     said = pair.gcluster("acceptance", str(pair.spec), "--repetitions", "5", expect=64)
     assert "GC1195" in said.stderr
 

@@ -25,13 +25,13 @@ ALL_NODES = "gpu[001-004]"
 
 
 @pytest.mark.core
-def test_a_plan_says_the_accounts_before_there_is_anything(site: Site) -> None:
+def test_a_plan_has_the_accounts_before_there_is_anything(site: Site) -> None:
     plan = site.live.json("plan", str(site.live.spec))
     assert any(words.startswith("add account nlp") for words in plan["accounting"]["changes"])
 
 
 @pytest.mark.core
-def test_after_up_the_database_holds_what_the_spec_says(site: Site) -> None:
+def test_after_up_the_database_holds_what_the_spec_has(site: Site) -> None:
     site.up()
     spec = load(site.live.spec).spec
     assert spec is not None
@@ -46,7 +46,7 @@ def test_a_second_plan_has_nothing_to_change(site: Site) -> None:
 
 
 @pytest.mark.core
-def test_the_twelve_jobs_stand_in_the_order_computed_by_hand(site: Site) -> None:
+def test_the_twelve_jobs_are_in_the_order_computed_by_hand(site: Site) -> None:
     site.head(f"scontrol update nodename={ALL_NODES} state=drain reason=counting")
     try:
         for job in TWELVE["jobs"]:
@@ -167,7 +167,7 @@ def test_a_maintenance_window_is_a_reservation_and_goes_with_the_spec(site: Site
     assert "gcluster-patch" not in site.head("scontrol show reservation")
 
 
-def test_a_database_that_is_stopped_stops_no_job_and_is_said(site: Site) -> None:
+def test_a_database_that_is_stopped_stops_no_job_and_is_reported(site: Site) -> None:
     job = site.sbatch("ada", "through", "--nodes=1")
     until(lambda: site.state(job).startswith("RUNNING"))
     site.books("systemctl stop mariadb")

@@ -90,7 +90,7 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(amazon: Amazon)
     assert (existing["InstanceId"], existing["VpcId"], existing["NatGatewayId"]) == (5, 1, 1)
 
 
-def test_the_certificate_says_that_gpus_and_transport_are_simulated(amazon: Amazon) -> None:
+def test_the_certificate_reports_that_gpus_and_transport_are_simulated(amazon: Amazon) -> None:
     amazon.certificate_says_simulated()
 
 

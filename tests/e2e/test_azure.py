@@ -84,7 +84,7 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(azure: Azure) -
     assert (existing["virtualNetworks"], existing["natGateways"]) == (1, 1)
 
 
-def test_the_certificate_says_that_gpus_and_transport_are_simulated(azure: Azure) -> None:
+def test_the_certificate_reports_that_gpus_and_transport_are_simulated(azure: Azure) -> None:
     azure.certificate_says_simulated()
 
 

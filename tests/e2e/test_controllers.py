@@ -160,7 +160,7 @@ def test_up_sets_up_both_controllers_on_one_state(pair: Pair) -> None:
     assert states == {f"/state/gcluster/{pair.live.name}/slurmctld"}
 
 
-def test_slurmrestd_takes_a_job_of_who_has_a_token_and_nobody_else_s(pair: Pair) -> None:
+def test_slurmrestd_takes_a_job_of_who_has_a_token_and_no_others_s(pair: Pair) -> None:
     program = REST.replace("JOB", repr(JOB))
     (status, taken), (refused, _) = json.loads(pair.on("head01", "python3 -", stdin=program))
     assert (status, taken["errors"], refused) == (200, [], 401)
@@ -177,7 +177,7 @@ def test_a_slurmdbd_that_stops_is_stood_in_for(pair: Pair) -> None:
         pair.on("head01", "systemctl start slurmdbd")
 
 
-def test_the_second_controller_goes_on_with_the_jobs_of_one_that_died(pair: Pair) -> None:
+def test_the_second_controller_continues_with_the_jobs_of_one_that_failed(pair: Pair) -> None:
     until(lambda: [line.split()[1] for line in pair.jobs("gpu01")] == ["RUNNING"])
     send = "cd /tmp && runuser -u ada -- sbatch --output=/dev/null --hold --wrap true"
     for _ in range(3):

@@ -112,7 +112,7 @@ def test_right_after_up_nothing_has_drifted_and_everything_is_known(pair: LiveCl
     assert report["hosts"] == 3
 
 
-def test_up_puts_right_what_it_would_wait_for_and_sees_a_restart(pair: LiveCluster) -> None:
+def test_up_puts_right_what_it_would_wait_for_and_has_a_restart(pair: LiveCluster) -> None:
     """A stopped slurmctld and a foreign key first; a node that was restarted is no drift then."""
     pair.on("head", "systemctl stop slurmctld")
     pair.on("gpu002", "head -c 64 /dev/urandom >> /etc/munge/munge.key; systemctl restart munge")
@@ -146,7 +146,7 @@ def test_each_kind_of_drift_made_by_hand_is_found(pair: LiveCluster) -> None:
     )
 
 
-def test_status_and_plan_tell_it_too_and_what_no_step_puts_right(pair: LiveCluster) -> None:
+def test_status_and_plan_report_it_too_and_what_no_step_puts_right(pair: LiveCluster) -> None:
     assert _condition(pair, "NoDrift")["status"] == "false"
     gate = _condition(pair, "AllReducePassed")
     assert gate["status"] == "unknown"

@@ -79,7 +79,7 @@ def cluster(live: LiveCluster, room: Room) -> LiveCluster:
     return live
 
 
-def test_up_names_the_host_that_is_not_there_and_goes_on_with_the_rest(
+def test_up_names_the_host_that_is_not_there_and_continues_with_the_rest(
     cluster: LiveCluster,
 ) -> None:
     result = cluster.json("up", str(cluster.spec), "--yes")
@@ -99,7 +99,7 @@ def test_a_second_plan_keeps_both_sites_and_has_work_for_the_missing_host_alone(
     assert {host for step in plan["steps"] for host in step["hosts"]} <= {"gpu02"}
 
 
-def test_people_who_share_a_group_are_the_same_on_every_node(cluster: LiveCluster) -> None:
+def test_users_who_share_a_group_are_the_same_on_every_node(cluster: LiveCluster) -> None:
     seen = {cluster.on(node, "id ada; id grace") for node in ("head01", "gpu01")}
     ada, grace = "uid=2001(ada)", "uid=2002(grace)"
     same = "gid=2001(ada) groups=2001(ada)"

@@ -77,7 +77,7 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(google: Google)
     assert (existing["instances"], existing["networks"], existing["routers"]) == (5, 9, 1)
 
 
-def test_the_certificate_says_that_gpus_and_transport_are_simulated(google: Google) -> None:
+def test_the_certificate_reports_that_gpus_and_transport_are_simulated(google: Google) -> None:
     google.certificate_says_simulated()
 
 

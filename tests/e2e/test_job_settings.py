@@ -120,7 +120,7 @@ def hooked(cluster: Site) -> Iterator[Site]:
     assert "run-prologs" not in cluster.head("scontrol show config")
 
 
-def test_roles_scripts_and_programs_of_hooks_run_where_the_spec_says(hooked: Site) -> None:
+def test_roles_scripts_and_programs_of_hooks_run_where_the_spec_has(hooked: Site) -> None:
     """A role on every node, a script on compute nodes, programs around jobs and of the health."""
     assert "gpu001 is a compute node" in hooked.live.on("gpu001", "cat /etc/motd")
     assert "head is a controller node" in hooked.head("cat /etc/motd")

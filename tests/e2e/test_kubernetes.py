@@ -39,7 +39,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
 
 
-def test_plan_says_where_kubernetes_comes_from_and_changes_nothing(
+def test_plan_reports_where_kubernetes_comes_from_and_changes_nothing(
     live: KubernetesCluster,
 ) -> None:
     plan = live.json("plan", str(live.spec))
@@ -84,7 +84,7 @@ def test_up_can_be_killed_while_the_control_plane_is_made(live: KubernetesCluste
     assert subprocess.run(there, check=False).returncode == 0
 
 
-def test_up_goes_on_to_ready_nodes(live: KubernetesCluster) -> None:
+def test_up_continues_to_ready_nodes(live: KubernetesCluster) -> None:
     result = live.up()
     assert result["failed_hosts"] == {}
     assert live.ready() == {"head": True, "gpu001": True}
@@ -146,7 +146,7 @@ def test_root_of_a_control_plane_needs_no_kubeconfig(live: KubernetesCluster) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_a_person_gets_in_with_the_rights_of_their_account_and_no_more(
+def test_a_person_can_log_in_with_the_rights_of_their_account_and_no_more(
     live: KubernetesCluster, tmp_path: Path
 ) -> None:
     def allowed(access: Path, *arguments: str) -> tuple[int, str]:
@@ -205,7 +205,7 @@ def test_names_are_found_and_pods_of_both_nodes_are_reached(live: KubernetesClus
         live.finds_names(one)
 
 
-def test_pods_look_names_up_in_the_clusters_domains_alone(live: KubernetesCluster) -> None:
+def test_pods_resolve_names_in_the_clusters_domains_alone(live: KubernetesCluster) -> None:
     """Those of their node are added to these, and the engine's domain answers over UDP alone."""
     assert "search" not in live.on("gpu001", "cat /etc/resolv.conf")
 
@@ -300,7 +300,7 @@ def test_a_killed_node_comes_back(live: KubernetesCluster) -> None:
     assert live.ready() == {"head": True, "gpu001": True}
 
 
-def test_a_node_whose_container_is_gone_is_made_again_and_joins(live: KubernetesCluster) -> None:
+def test_a_node_whose_container_is_gone_is_recreated_and_joins(live: KubernetesCluster) -> None:
     before = live.get("node", "gpu001")["metadata"]["uid"]
     gone = ["podman", "rm", "--force", "--volumes", "--time", "0", f"gcluster-{live.name}-gpu001"]
     subprocess.run(gone, check=True, capture_output=True)

@@ -134,7 +134,7 @@ def test_a_pod_that_goes_missing_fails_and_is_named(live: KubernetesCluster) -> 
     assert left(live) == set()
 
 
-def test_a_job_that_waits_says_for_what_and_quotas_say_how_much_is_used(
+def test_a_waiting_job_has_its_reason_and_quotas_show_their_use(
     live: KubernetesCluster,
 ) -> None:
     live.apply(pod("eight", gpus=8, qos="low"))

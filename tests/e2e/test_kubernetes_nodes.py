@@ -76,7 +76,7 @@ def test_a_third_node_costs_itself(live: KubernetesCluster) -> None:
     assert touched == {"gpu003"}
 
 
-def test_a_node_that_the_spec_drops_is_drained_and_forgotten(live: KubernetesCluster) -> None:
+def test_a_node_that_the_spec_drops_is_drained_and_removed(live: KubernetesCluster) -> None:
     live.ask_for(nodes=2)
     live.up()
     assert set(live.ready()) == {"head", "gpu001", "gpu002"}

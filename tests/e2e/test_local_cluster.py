@@ -33,7 +33,7 @@ def test_plan_shows_five_nodes_to_create_and_changes_nothing(live: LiveCluster) 
     assert live.engine("ps", "--all") == []
 
 
-def test_ctrl_c_ends_up_cleanly_and_says_how_to_go_on(live: LiveCluster) -> None:
+def test_ctrl_c_ends_up_cleanly_and_reports_how_to_continue(live: LiveCluster) -> None:
     status, said = live.stop_up(signal.SIGINT, after_steps=3)
     assert status == 130
     assert "gcluster up" in said
@@ -80,7 +80,7 @@ def test_no_argument_and_no_file_has_a_secret_in_the_clear(
     assert {name for name, data in artefacts.items() if any(s in data for s in wanted)} == set()
 
 
-def test_status_says_that_all_is_well(live: LiveCluster) -> None:
+def test_status_reports_that_all_is_well(live: LiveCluster) -> None:
     status = live.json("status", str(live.spec))
     assert {c["name"]: c["status"] for c in status["conditions"]} == {
         "NodesReady": "true",
@@ -207,7 +207,7 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
 
 
-def test_a_node_stays_while_a_job_in_line_asks_for_it_by_name(live: LiveCluster) -> None:
+def test_a_node_stays_while_a_job_in_line_requests_it_by_name(live: LiveCluster) -> None:
     """Slurm ends such a job, NODE_FAIL, when its configuration no longer has the node."""
     send = "sbatch --parsable --output=/dev/null --begin=now+1hour --nodelist=gpu005 --wrap=true"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
@@ -256,6 +256,6 @@ def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFix
     assert counts == dict.fromkeys(counts, 0), left
 
 
-def test_a_second_down_says_that_there_is_nothing(live: LiveCluster) -> None:
+def test_a_second_down_reports_that_there_is_nothing(live: LiveCluster) -> None:
     said = live.gcluster("down", str(live.spec), "--yes").stdout
     assert re.search(r"nothing", said)

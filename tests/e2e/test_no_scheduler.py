@@ -63,7 +63,7 @@ def test_a_node_in_use_is_left_out_of_the_test_and_not_removed(live: LiveCluster
     assert set(_states(live)) == {"gpu001", "gpu002"}
 
 
-def test_a_drained_node_says_so_at_its_logins_until_it_is_resumed(live: LiveCluster) -> None:
+def test_a_drained_node_reports_it_at_its_logins_until_it_is_resumed(live: LiveCluster) -> None:
     live.gcluster("drain", live.name, "gpu002", "--reason", "fan of GPU 3")
     assert _states(live)["gpu002"] == "drained"
     assert "fan of GPU 3" in live.on("gpu002", "cat /etc/motd.d/gcluster")

@@ -77,7 +77,7 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(oracle: Oracle)
     assert (existing["instance"], existing["clusternetwork"], existing["vcn"]) == (5, 1, 1)
 
 
-def test_the_certificate_says_that_gpus_and_transport_are_simulated(oracle: Oracle) -> None:
+def test_the_certificate_reports_that_gpus_and_transport_are_simulated(oracle: Oracle) -> None:
     oracle.certificate_says_simulated()
 
 

@@ -91,7 +91,7 @@ def test_nodes_restart_one_at_a_time_and_serve_again(cluster: Site) -> None:
     until(lambda: set(cluster.head(states).split()) == {"idle"}, ANSWERS_S)
 
 
-def test_another_munge_key_on_a_node_is_reported_in_words(cluster: Site) -> None:
+def test_another_munge_key_on_a_node_is_reported_as_text(cluster: Site) -> None:
     cluster.live.on(
         "gpu003",
         "cp -p /etc/munge/munge.key /root/key; "
@@ -104,7 +104,7 @@ def test_another_munge_key_on_a_node_is_reported_in_words(cluster: Site) -> None
     until(lambda: cluster.causes() == {}, NODE_DOWN_S)
 
 
-def test_a_clock_that_is_off_is_reported_in_words(cluster: Site) -> None:
+def test_a_clock_that_is_off_is_reported_as_text(cluster: Site) -> None:
     """Libfaketime gives a node's munged another time: containers share the clock of their host."""
     cluster.live.on("gpu003", f"apt-get -qq update && apt-get -qq -y install libfaketime; {AHEAD}")
     try:
@@ -114,7 +114,7 @@ def test_a_clock_that_is_off_is_reported_in_words(cluster: Site) -> None:
     until(lambda: cluster.causes() == {}, NODE_DOWN_S)
 
 
-def test_a_full_disk_of_a_node_is_reported_in_words(cluster: Site) -> None:
+def test_a_full_disk_of_a_node_is_reported_as_text(cluster: Site) -> None:
     """A file system of 2 MiB stands for the disk: no job starts there, Slurm drains the node."""
     small_disk(cluster.container("gpu004"), "slurmd", mib=2)
     job = cluster.head(f"{SEND} --requeue --nodelist=gpu004 --wrap true")
@@ -146,7 +146,7 @@ def test_a_node_that_loses_a_mount_takes_itself_out(cluster: Site) -> None:
     assert cluster.do("resume", "gpu003")["nodes"][0]["in_service"]
 
 
-def test_a_full_disk_of_the_controller_is_reported_in_words(cluster: Site) -> None:
+def test_a_full_disk_of_the_controller_is_reported_as_text(cluster: Site) -> None:
     small_disk(cluster.container("head"), "slurmctld", mib=32)
     try:
         assert cluster.causes() == {"disk-full": "head"}
@@ -216,13 +216,13 @@ def test_a_queue_with_jobs_is_not_replaced_unasked(cluster: Site) -> None:
     cluster.live.gcluster("restore", str(cluster.live.spec), expect=4)
 
 
-def test_a_node_that_dies_under_a_job_is_reported_and_its_jobs_wait_again(cluster: Site) -> None:
+def test_a_node_that_fails_under_a_job_is_reported_and_its_jobs_wait_again(cluster: Site) -> None:
     podman("kill", cluster.container("gpu002"))
     until(lambda: cluster.causes().get("node-dead") == "gpu002", NODE_DOWN_S)
     until(lambda: cluster.queue() == (RUNNING - 2, PENDING + 2), NODE_DOWN_S)
 
 
-def test_a_node_that_is_there_again_serves_without_being_told_to(cluster: Site) -> None:
+def test_a_node_that_is_there_again_serves_by_itself(cluster: Site) -> None:
     """ReturnToService=2: what Slurm took out for its silence comes back when it registers."""
     podman("start", cluster.container("gpu002"))
     state = "sinfo --noheader --Node --nodes=gpu002 --format=%T | sort -u"

@@ -84,7 +84,7 @@ def test_a_change_reaches_the_nodes_without_a_push_to_them(pulling: Pulling) -> 
         assert pulling.live.on(node, "id -u grace").strip() == "2002"
 
 
-def test_a_node_fixes_itself_beside_a_job_that_does_not_feel_it(pulling: Pulling) -> None:
+def test_a_node_fixes_itself_during_a_job_that_is_not_affected(pulling: Pulling) -> None:
     on = pulling.live.on
     job = on(
         "head",

@@ -90,7 +90,7 @@ def test_a_second_round_touches_no_node(followed: Followed) -> None:
     assert followed.live.stamp_times() == before
 
 
-def test_a_bad_merge_changes_nothing_and_says_so(followed: Followed) -> None:
+def test_a_bad_merge_changes_nothing_and_reports_it(followed: Followed) -> None:
     nodes, before = followed.live.engine("ps"), followed.live.stamp_times()
     followed.author.merge(
         {"specs/other.yaml": "apiVersion: gcluster/v1\nname: other\npools: {}\n"}, "break it"

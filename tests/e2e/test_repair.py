@@ -36,7 +36,7 @@ def _in_queue(live: LiveCluster) -> list[str]:
     return [e["node"] for e in live.json("status", str(live.spec), expect=None)["repairs"]]
 
 
-def test_a_node_that_can_not_join_waits_and_the_cluster_lives(pair: LiveCluster) -> None:
+def test_a_node_that_can_not_join_waits_and_the_cluster_continues(pair: LiveCluster) -> None:
     pair.on("gpu002", BROKEN)
     result = pair.json("up", str(pair.spec), "--yes")
     assert result["failed_hosts"].keys() == {"gpu002"}

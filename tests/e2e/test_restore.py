@@ -88,7 +88,7 @@ def cluster(pair: LiveCluster) -> Restored:
     return Restored(pair)
 
 
-def test_a_controller_that_is_gone_is_not_made_again_unasked(cluster: Restored) -> None:
+def test_a_controller_that_is_gone_is_not_recreated_unasked(cluster: Restored) -> None:
     assert (cluster.saved["running"], cluster.saved["pending"]) == (1, 2)
     assert cluster.saved["accounts"] > 0
     cluster.lose("head")
@@ -118,7 +118,7 @@ def test_a_restore_that_fails_leaves_the_new_controller_as_it_was(cluster: Resto
     cluster.head(f"rm {NEVER_STARTS}; systemctl daemon-reload; scancel {job}")
 
 
-def test_a_controller_that_was_made_again_takes_queue_and_accounts_together(
+def test_a_controller_that_was_recreated_takes_queue_and_accounts_together(
     cluster: Restored,
 ) -> None:
     """Its database was made again too, so it has another cluster id."""

@@ -91,7 +91,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         live.gcluster("down", str(live.spec), "--yes", expect=None)
 
 
-def test_a_version_that_the_distribution_lacks_is_built_and_the_queue_goes_on(site: Site) -> None:
+def test_a_version_that_the_distribution_lacks_is_built_and_the_queue_continues(site: Site) -> None:
     assert DISTRIBUTIONS in site.on("head", "slurmctld -V")
     job = site.on("head", "cd /tmp && runuser -u ada -- sbatch --parsable --hold --wrap true")
     version = wanted().version
@@ -120,7 +120,7 @@ def test_a_second_up_changes_nothing(site: Site) -> None:
     assert site.up()["changed"] is False
 
 
-def test_a_node_that_comes_later_takes_the_packages_and_nobody_builds_again(site: Site) -> None:
+def test_a_node_that_comes_later_takes_the_packages_and_it_is_not_built_again(site: Site) -> None:
     built = "stat -c %y /srv/gcluster/package-mirror/slurm/*/*/SHA256SUMS"
     before = site.on("head", built)
     site.spec["pools"]["gpu"]["count"] = 2

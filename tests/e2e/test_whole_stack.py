@@ -184,7 +184,7 @@ def test_up_brings_servers_to_a_passed_allreduce(stack: Stack) -> None:
     assert {"nvidia-kernel-open-dkms", "nvidia-fabricmanager"} <= set(held.split())
 
 
-def test_the_verdict_says_that_the_gpus_are_not_those_of_the_spec(stack: Stack) -> None:
+def test_the_verdict_reports_that_the_gpus_are_not_those_of_the_spec(stack: Stack) -> None:
     certificate = json.loads(next(stack.live.spec.parent.rglob("certificate.json")).read_text())
     warnings = {warning["code"] for warning in certificate["verdict"]["warnings"]}
     assert {"other-gpu", "no-floor"} <= warnings
@@ -248,14 +248,14 @@ def test_the_way_back_stops_at_the_first_node_that_fails(stack: Stack) -> None:
     assert {states["gpu02"], states["gpu03"]} == {"idle"}
 
 
-def test_status_says_which_node_is_out_and_why(stack: Stack) -> None:
+def test_status_reports_which_node_is_out_and_why(stack: Stack) -> None:
     status = stack.live.json("status", str(stack.live.spec), expect=None)
     gpu01 = next(node for node in status["nodes"] if node["name"] == "gpu01")
     assert "drain" in gpu01["scheduler_state"]
     assert "gcluster up" in gpu01["reason"]
 
 
-def test_the_fixed_node_comes_first_and_jobs_go_back_in_line_when_told(stack: Stack) -> None:
+def test_the_fixed_node_comes_first_and_jobs_go_back_in_line_when_reported(stack: Stack) -> None:
     stack.on("gpu01", "rm /etc/apt/sources.list.d/broken.sources; rm -f /tmp/end /tmp/ended")
     job = stack.submit("gpu02")
     result = stack.up("--requeue-jobs")

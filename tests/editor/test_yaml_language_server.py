@@ -57,7 +57,7 @@ def test_an_example_has_no_finding_in_the_editor(server: LanguageServer, example
         (("{type: slurm}", "{type: slrum}"), 11, "slurm"),
     ],
 )
-def test_a_mistake_is_underlined_where_it_stands(
+def test_a_mistake_is_underlined_in_its_place(
     server: LanguageServer, spec: Path, mistake: tuple[str, str], line: int, words: str
 ) -> None:
     found = server.open(spec, _SPEC.replace(*mistake))
@@ -66,7 +66,7 @@ def test_a_mistake_is_underlined_where_it_stands(
     assert words in found[0]["message"]
 
 
-def test_a_key_tells_what_it_is_for_when_hovered(server: LanguageServer, spec: Path) -> None:
+def test_a_key_shows_what_it_is_for_when_hovered(server: LanguageServer, spec: Path) -> None:
     server.open(spec, _SPEC)
     shown = server.at("hover", spec, 9, 6)
 

@@ -94,7 +94,7 @@ def test_hosts_are_taken_as_they_are_written_and_mixed_with_entries() -> None:
     assert [host.name for host in hosts] == ["b2", "b3", "a1", "c", "d"]
 
 
-def test_fewer_addresses_than_names_is_an_error_that_says_both_numbers() -> None:
+def test_fewer_addresses_than_names_is_an_error_that_has_both_numbers() -> None:
     with pytest.raises(HostlistError, match=r"names 3 hosts.*2 addresses"):
         hosts_of(HostEntry(name="gpu[1-3]", address="10.0.0.[1-2]"))
 

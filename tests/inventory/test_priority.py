@@ -44,7 +44,7 @@ def test_a_job_s_priority_is_the_one_computed_by_hand(job: dict[str, Any]) -> No
     assert computed(job) == job["priority"]
 
 
-def test_the_twelve_jobs_stand_in_the_order_that_sprio_shows() -> None:
+def test_the_twelve_jobs_are_in_the_order_that_sprio_shows() -> None:
     by_priority = sorted(CASE["jobs"], key=computed, reverse=True)
     assert len(by_priority) == 12
     assert [job["name"] for job in by_priority] == CASE["order"]

@@ -78,18 +78,18 @@ def test_a_window_that_is_over_is_none_and_one_that_repeats_comes_again() -> Non
     assert windows["gcluster-weekly"].start == at("2027-01-19T20:00")
 
 
-def test_a_window_that_goes_on_is_still_this_one() -> None:
+def test_a_window_that_continues_is_still_this_one() -> None:
     windows = desired("2026-12-08T21:29")
     assert windows["gcluster-weekly"].start == at("2026-12-08T20:00")
 
 
-def test_what_slurm_prints_is_the_window_that_was_asked_for() -> None:
+def test_what_slurm_prints_is_the_window_that_was_requested() -> None:
     window = desired("2026-11-22T00:00")["gcluster-firmware"]
     assert read_reservations(_SHOWN) == (window,)
     assert reconcile_reservations([window], read_reservations(_SHOWN), at("2026-11-22")) == ()
 
 
-def test_a_missing_window_is_reserved_in_scontrol_s_words() -> None:
+def test_a_missing_window_is_reserved_with_scontrol_s_message() -> None:
     window = desired("2026-11-22T00:00")["gcluster-weekly"]
     (change,) = reconcile_reservations([window], [], at("2026-11-22"))
     assert change.command == (

@@ -44,7 +44,7 @@ def test_a_block_of_one_host_gives_way_to_leaves() -> None:
     assert found.type == "tree"
 
 
-def test_one_leaf_for_all_says_nothing() -> None:
+def test_one_leaf_for_all_adds_nothing() -> None:
     assert topology_of(hosts((None, "l1"), (None, "l1"))) == FLAT
 
 
@@ -57,7 +57,7 @@ def test_no_hosts_are_flat() -> None:
 
 
 @given(st.lists(st.tuples(GROUPS, GROUPS), max_size=12))
-def test_every_host_stands_in_exactly_one_group(
+def test_every_host_is_in_exactly_one_group(
     placed: list[tuple[str | None, str | None]],
 ) -> None:
     found = topology_of(hosts(*placed))
@@ -77,12 +77,12 @@ def test_no_block_is_smaller_than_the_block_size(
 _UNITS = (("b1", "l1"), ("b1", "l2"), ("b2", "l1"), ("b2", "l2"))
 
 
-def test_blocks_are_switches_for_a_scheduler_that_knows_no_blocks() -> None:
+def test_blocks_are_switches_for_a_scheduler_that_has_no_blocks() -> None:
     found = topology_of(hosts(("b1", None), ("b1", None), ("b2", None)), knows_blocks=False)
     assert (found.type, [group.name for group in found.groups]) == ("tree", ["b1", "b2"])
 
 
-def test_a_tree_that_is_asked_for_has_the_leaves_as_switches() -> None:
+def test_a_requested_tree_has_the_leaves_as_switches() -> None:
     found = topology_of(hosts(*_UNITS), "tree")
     assert (found.type, [group.name for group in found.groups]) == ("tree", ["l1", "l2"])
 
@@ -91,10 +91,10 @@ def test_no_topology_is_none_whatever_is_known() -> None:
     assert topology_of(hosts(*_UNITS), "none") == FLAT
 
 
-def test_block_sizes_of_the_spec_are_kept_beside_the_smallest_block() -> None:
+def test_block_sizes_of_the_spec_follow_the_smallest_block() -> None:
     found = topology_of(hosts(*_UNITS), "block", [2, 4])
     assert (found.type, found.block_size, found.block_sizes) == ("block", 2, (2, 4))
 
 
-def test_asking_for_blocks_makes_none_where_none_is_known() -> None:
+def test_requesting_blocks_makes_none_where_none_is_known() -> None:
     assert topology_of(hosts((None, "l1"), (None, "l2")), "block").type == "tree"

@@ -20,7 +20,7 @@ def test_a_path_opens_the_cluster_that_it_describes(sample: SampleCluster) -> No
     assert open_cluster(str(sample.path)).name == "trial"
 
 
-def test_the_state_lies_beside_the_spec_unless_the_spec_says_otherwise(
+def test_the_state_is_next_to_the_spec_unless_the_spec_sets_another_place(
     sample: SampleCluster,
 ) -> None:
     assert sample.open().state_url == f"file://{sample.state}"
@@ -73,7 +73,7 @@ def test_a_cluster_brought_up_again_is_found_again(own_places: Path) -> None:
     assert open_cluster("trial").spec_path == again.path
 
 
-def test_an_unknown_name_is_refused_with_the_name_that_was_meant(sample: SampleCluster) -> None:
+def test_an_unknown_name_is_refused_with_the_suggested_name(sample: SampleCluster) -> None:
     sample.up()
     with pytest.raises(LifecycleError) as error:
         open_cluster("trail")
@@ -81,7 +81,7 @@ def test_an_unknown_name_is_refused_with_the_name_that_was_meant(sample: SampleC
     assert error.value.diagnostics[0].hint == 'did you mean "trial"?'
 
 
-def test_an_unknown_name_on_a_new_machine_asks_for_the_path(own_places: Path) -> None:
+def test_an_unknown_name_on_a_new_machine_requests_the_path(own_places: Path) -> None:
     del own_places
     with pytest.raises(LifecycleError) as error:
         open_cluster("trial")
@@ -154,7 +154,7 @@ def test_what_changes_the_meaning_changes_the_hash(
     assert sample.open().spec_hash != before
 
 
-def test_opening_and_planning_a_new_cluster_leaves_nothing_beside_the_spec(
+def test_opening_and_planning_a_new_cluster_leaves_nothing_next_to_the_spec(
     sample: SampleCluster,
 ) -> None:
     make_plan(sample.open())
@@ -181,7 +181,7 @@ def test_the_id_of_a_cluster_is_the_same_for_every_command_after_its_first_up(
     assert sample.open().id == sample.open(running=True).id
 
 
-def test_a_cluster_made_again_in_the_same_place_gets_another_id(sample: SampleCluster) -> None:
+def test_a_cluster_recreated_in_the_same_place_gets_another_id(sample: SampleCluster) -> None:
     sample.up()
     before = sample.open().id
     sample.down()

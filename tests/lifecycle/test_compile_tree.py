@@ -102,7 +102,7 @@ def test_secrets_are_named_and_never_shown(sample: SampleCluster, out: Path) -> 
     assert not any(secret in content for content in tree(out).values())
 
 
-def test_a_folder_of_somebody_elses_files_is_refused_and_left_as_it_is(
+def test_a_folder_of_foreign_files_is_refused_and_left_as_it_is(
     sample: SampleCluster, out: Path
 ) -> None:
     out.mkdir()
@@ -128,7 +128,7 @@ def test_an_empty_folder_is_taken(sample: SampleCluster, out: Path) -> None:
     assert compile_tree(sample.path, out)
 
 
-def test_the_folder_one_stands_in_is_taken(
+def test_the_folder_one_is_in_is_taken(
     sample: SampleCluster, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out.mkdir()
@@ -170,7 +170,7 @@ def test_a_write_that_breaks_off_leaves_the_old_tree_whole(
     assert tree(out) == before
 
 
-def test_nothing_but_the_tree_is_left_beside_it(sample: SampleCluster, tmp_path: Path) -> None:
+def test_nothing_but_the_tree_is_left_in_its_folder(sample: SampleCluster, tmp_path: Path) -> None:
     folder = tmp_path / "beside"
     folder.mkdir()
     for _ in range(2):

@@ -70,7 +70,7 @@ def test_a_cluster_that_never_came_up_is_not_touched(sample: SampleCluster) -> N
     assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_the_keys_of_an_up_that_has_just_begun_are_not_forgotten(
+def test_the_keys_of_an_up_that_has_just_begun_are_kept(
     sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = Event(), Event()
@@ -95,7 +95,7 @@ def test_the_keys_of_an_up_that_has_just_begun_are_not_forgotten(
     assert sample.open().vault.reveal("munge") == munge
 
 
-def test_the_keys_of_an_up_that_began_and_ended_since_down_looked_are_not_forgotten(
+def test_the_keys_of_an_up_that_began_and_ended_since_down_read_the_state_are_kept(
     running: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.down()
@@ -209,7 +209,7 @@ def test_an_intent_whose_creation_never_began_is_closed(
     assert sample.open().ledger.open_intents() == ()
 
 
-def test_killed_at_every_write_and_told_again_it_leaves_nothing(
+def test_killed_at_every_write_and_reported_again_it_leaves_nothing(
     own_places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = StateStore.put_new

@@ -72,12 +72,12 @@ def test_looking_writes_nothing(up: SampleCluster) -> None:
     assert tree(up.state) == before
 
 
-def test_what_only_the_file_says_is_no_drift(up: SampleCluster) -> None:
+def test_what_only_the_file_has_is_no_drift(up: SampleCluster) -> None:
     up.write(count=7)
     assert _look(up).drifts == ()
 
 
-def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: SampleCluster) -> None:
+def test_a_machine_that_is_gone_is_drift_and_is_recreated(up: SampleCluster) -> None:
     _delete(up, "gpu002")
     (drift,) = _look(up).drifts
     assert (drift.plane, drift.kind, drift.name, drift.fixable) == ("cloud", "node", "gpu002", True)
@@ -131,7 +131,7 @@ def test_drift_of_a_member_ends_the_certificate_until_the_gate_is_passed_again(
     assert certify("two", "gpu001 gpu003") == []
 
 
-def test_a_fix_leaves_what_only_the_file_says_to_up(up: SampleCluster) -> None:
+def test_a_fix_leaves_what_only_the_file_has_to_up(up: SampleCluster) -> None:
     _delete(up, "gpu001")
     up.write(count=6)
     _fix(up)
@@ -148,7 +148,7 @@ def test_the_answer_no_fixes_nothing(up: SampleCluster) -> None:
     assert len(_look(up).drifts) == 1
 
 
-def test_without_drift_nobody_is_asked(up: SampleCluster) -> None:
+def test_without_drift_there_is_no_prompt(up: SampleCluster) -> None:
     result = _fix(up, answer=False)
     assert (result.after, result.exit_code) == (None, Exit.OK)
 
@@ -165,7 +165,7 @@ def test_a_stray_is_drift_that_a_fix_does_not_touch(
     assert _fix(up, answer=False).exit_code is Exit.PENDING
 
 
-def test_a_site_that_can_not_be_asked_is_said_to_be_unknown(
+def test_a_site_that_can_not_be_queried_is_reported_as_unknown(
     up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> tuple[()]:

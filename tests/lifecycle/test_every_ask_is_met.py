@@ -232,7 +232,7 @@ def dropped(spec: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("provider_", "scheduler", "machine"), ALL)
-def test_nothing_that_a_spec_asks_for_is_dropped_in_silence(
+def test_nothing_that_a_spec_requests_is_dropped_in_silence(
     provider_: str, scheduler: str, machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "spec_hash", lambda _: "the same for all")  # stands in all tags

@@ -22,7 +22,7 @@ FAST = (
 DEVICE = "fs-0a.fsx.us-east-1.amazonaws.com@tcp:/abcdbev"
 
 
-def test_nodes_get_the_address_that_the_cloud_said_when_it_made_the_file_system(
+def test_nodes_get_the_address_that_the_cloud_reported_when_it_made_the_file_system(
     purchase: PurchaseScenario,
 ) -> None:
     purchase.write(more=FAST)
@@ -35,7 +35,7 @@ def test_nodes_get_the_address_that_the_cloud_said_when_it_made_the_file_system(
     assert not purchase.plan().is_empty
 
 
-def test_no_node_is_reported_an_address_that_no_cloud_said(purchase: PurchaseScenario) -> None:
+def test_no_node_gets_an_address_that_no_cloud_returned(purchase: PurchaseScenario) -> None:
     purchase.write(more=FAST)
     with pytest.raises(LifecycleError) as caught:
         purchase.up()

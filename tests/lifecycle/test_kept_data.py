@@ -127,7 +127,7 @@ def test_down_keeps_data_on_every_site_and_that_is_no_leftover(running: Running)
     assert set(running.data.there) == {"lab", "far"}
 
 
-def test_it_is_reported_each_time_and_nobody_is_asked_again(running: Running) -> None:
+def test_it_is_reported_each_time_without_a_second_prompt(running: Running) -> None:
     running.down()
     result = running.down(answer=False)
     assert (result.nothing_there, result.exit_code) == (True, Exit.OK)
@@ -205,7 +205,7 @@ def test_a_cluster_with_kept_data_has_not_ended(running: Running) -> None:
     assert [entry.ended for entry in known_clusters()] == [True]
 
 
-def test_what_is_kept_has_the_price_of_its_size_where_the_catalog_knows_it(
+def test_what_is_kept_has_the_price_of_its_size_where_the_catalog_has_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gcluster.schemas.cost.pools import StorageCost  # noqa: PLC0415  # for this test only
@@ -219,7 +219,7 @@ def test_what_is_kept_has_the_price_of_its_size_where_the_catalog_knows_it(
     assert (runs.usd_per_month, runs.usd_per_hour) == (None, None)
 
 
-def test_status_of_a_cluster_that_is_down_tells_it(
+def test_status_of_a_cluster_that_is_down_shows_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gcluster.schemas.spec import SimulatedSite  # noqa: PLC0415  # for this test only

@@ -77,7 +77,7 @@ def test_looking_changes_nothing(up: SampleCluster) -> None:
     assert tree(up.state) == before
 
 
-def test_what_a_killed_up_made_and_did_not_tell_is_a_leftover_until_the_next_up(
+def test_what_a_killed_up_made_and_did_not_report_is_a_leftover_until_the_next_up(
     sample: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -103,7 +103,7 @@ def test_after_down_nothing_is_left(up: SampleCluster) -> None:
     assert (check.exit_code, check.ended, check.listed) == (Exit.OK, True, 0)
 
 
-def test_what_down_could_not_remove_is_a_leftover_though_the_ledger_knows_it(
+def test_what_down_could_not_remove_is_a_leftover_though_the_ledger_has_it(
     up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume = Leftover(kind="volume", name="scratch", provider_id="vol-1", usd_per_hour=0.25)
@@ -128,7 +128,7 @@ def test_a_down_that_was_killed_has_ended_the_cluster_all_the_same(up: SampleClu
     assert len(check.leftovers) == 4
 
 
-def test_a_site_that_can_not_be_asked_is_no_clean_site(
+def test_a_site_that_can_not_be_queried_is_no_clean_site(
     up: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(_: SimulatedProvider, context: SiteContext) -> tuple[Leftover, ...]:
@@ -166,9 +166,7 @@ def test_what_a_list_may_not_have_yet_stays_on_record(
     assert ("lab/node/gpu002" in up.in_the_ledger()) is kept
 
 
-def test_what_stands_in_a_stack_is_known(
-    up: SampleCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_in_a_stack_is_known(up: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     network = Leftover(kind="network", name="vpc", provider_id="vpc-1")
     monkeypatch.setattr(SimulatedProvider, "sweep", lambda *_: (network,))
     assert _names(_check(up)) == ["lab/network/vpc"]

@@ -139,7 +139,7 @@ def test_a_changed_host_key_is_not_waited_for(machine: Machine) -> None:
     assert machine.looks == 1
 
 
-def test_a_silent_machine_is_asked_once(machine: Machine) -> None:
+def test_a_silent_machine_is_queried_once(machine: Machine) -> None:
     machine.before = [Unreachable(reason="it showed no host key")] * 2
     silent = msgspec.structs.replace(HOST, silent="it showed no host key", last_lines=("panic",))
     found, _ = wait(machine, host=silent)

@@ -106,7 +106,7 @@ def test_a_redirect_to_https_is_followed(site: Site, first: str, path: str) -> N
         assert answer.read() == b"0" * 64
 
 
-def test_the_refusal_says_where_it_led(site: Site) -> None:
+def test_the_refusal_reports_where_it_led(site: Site) -> None:
     with pytest.raises(urllib.error.URLError, match=f"redirected from https to {site.http}/file"):
         opened(f"{site.https}/to-http", timeout=10)
 

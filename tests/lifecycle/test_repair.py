@@ -176,7 +176,7 @@ def test_what_was_given_up_stays_out_of_a_larger_pool_too(
     assert _queue(short).keys() == {"gpu003"}
 
 
-def test_scaled_down_the_queue_forgets_what_the_spec_asks_for_no_more(
+def test_scaled_down_the_queue_drops_what_the_spec_no_longer_has(
     short: SampleCluster, broken: Broken
 ) -> None:
     broken.nodes = {"gpu003"}
@@ -223,7 +223,7 @@ def test_no_machine_is_recreated_where_that_is_not_wanted(short: SampleCluster) 
     assert _queue(short)["gpu002"].tried == ("retry",)
 
 
-def test_a_site_that_can_not_make_a_node_again_is_not_asked_to(
+def test_a_site_that_can_not_recreate_a_node_is_not_queried_to(
     short: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SimulatedProvider, "replaces_nodes", False)

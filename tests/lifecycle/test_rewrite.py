@@ -47,7 +47,7 @@ def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(spec: Path) -> Non
     assert spec.read_bytes() == "ä: 1\r\nb: 2\n".encode()
 
 
-def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_not_recreated(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         rewrite(str(tmp_path / "gone.yaml"), "", "new\n")
     assert list(tmp_path.iterdir()) == []

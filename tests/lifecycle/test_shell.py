@@ -63,7 +63,7 @@ def test_an_unknown_host_key_is_never_accepted(metal: Cluster) -> None:
     assert "StrictHostKeyChecking=yes" in ssh_argv(metal, "gpu002", [])
 
 
-def test_a_pinned_key_is_the_only_one_that_is_believed(metal: Cluster) -> None:
+def test_a_pinned_key_is_the_only_one_that_is_accepted(metal: Cluster) -> None:
     argv = ssh_argv(metal, "gpu001", [])
     (alias,) = [word.partition("=")[2] for word in argv if word.startswith("HostKeyAlias=")]
     assert _known_hosts(argv).read_text(encoding="utf-8") == f"{alias} {PUBLIC}\n"
@@ -90,7 +90,7 @@ def test_the_key_is_named_by_its_path_and_never_shown(metal: Cluster, key: Path)
     assert "secret" not in " ".join(argv)
 
 
-def test_a_command_comes_last_and_as_one_word(metal: Cluster) -> None:
+def test_a_command_comes_last_and_as_one_argument(metal: Cluster) -> None:
     assert ssh_argv(metal, "gpu001", ["echo", "a b"])[-1] == "echo 'a b'"
 
 
@@ -103,14 +103,14 @@ def test_without_a_name_and_a_login_node_the_controller_is_chosen(metal: Cluster
     assert "192.0.2.3" in ssh_argv(metal, None, [])
 
 
-def test_an_unknown_node_is_refused_with_the_name_that_was_meant(metal: Cluster) -> None:
+def test_an_unknown_node_is_refused_with_the_suggested_name(metal: Cluster) -> None:
     with pytest.raises(LifecycleError) as error:
         ssh_argv(metal, "gpu01", [])
     assert error.value.exit_code is Exit.USAGE
     assert error.value.diagnostics[0].hint == 'did you mean "gpu001"?'
 
 
-def test_a_cluster_that_is_not_there_says_how_to_bring_it_up(sample: SampleCluster) -> None:
+def test_a_cluster_that_is_not_there_reports_how_to_bring_it_up(sample: SampleCluster) -> None:
     with pytest.raises(LifecycleError) as error:
         ssh_argv(sample.open(), None, [])
     assert error.value.diagnostics[0].hint == f"gcluster up {sample.path}"

@@ -45,7 +45,7 @@ def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: SampleCluster) -> No
     assert up.down().exit_code is Exit.OK
 
 
-def test_nodes_that_come_and_go_are_refused_before_anything_is_asked(up: SampleCluster) -> None:
+def test_elastic_nodes_are_refused_before_any_query(up: SampleCluster) -> None:
     for ask in (
         lambda: run_agent(str(up.path), once=True, interval_s=1, say=lambda _: None),
         lambda: explain_job(str(up.path), "7"),

@@ -26,7 +26,7 @@ def test_a_cluster_comes_up(sample: SampleCluster) -> None:
     assert set(sample.in_the_provider()) == NODES
 
 
-def test_the_ledger_and_the_provider_tell_the_same(sample: SampleCluster) -> None:
+def test_the_ledger_and_the_provider_report_the_same(sample: SampleCluster) -> None:
     sample.up()
     assert sample.in_the_ledger() == sample.in_the_provider()
     assert sample.open().ledger.open_intents() == ()
@@ -45,7 +45,7 @@ def test_the_stages_are_reported_in_order(sample: SampleCluster) -> None:
     assert [p.ok for p in reported if isinstance(p, StageFinished)] == [True, True]
 
 
-def test_the_journal_knows_what_was_applied(sample: SampleCluster) -> None:
+def test_the_journal_has_what_was_applied(sample: SampleCluster) -> None:
     sample.up()
     journal = Journal(sample.open().events)
     assert journal.applied_spec() == sample.open().spec_hash
@@ -109,7 +109,7 @@ def test_shrinking_removes_only_the_nodes_that_are_no_longer_wanted(sample: Samp
     assert sample.in_the_ledger() == kept
 
 
-def test_nodes_that_the_provider_refuses_are_named_and_the_others_go_on(
+def test_nodes_that_the_provider_refuses_are_named_and_the_others_continue(
     sample: SampleCluster,
 ) -> None:
     sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
@@ -138,7 +138,7 @@ def test_a_call_that_the_provider_refuses_as_a_whole_leaves_no_intent_open(
     assert sample.open().ledger.open_intents() == ()
 
 
-def test_a_pool_below_its_quorum_says_how_many_it_needs(sample: SampleCluster) -> None:
+def test_a_pool_below_its_quorum_reports_how_many_it_needs(sample: SampleCluster) -> None:
     sample.write(count=8, site=", faults: {seed: 3, create_failure_rate: 0.7}")
     summaries = [d.summary for d in sample.up().diagnostics if d.code == "GC923"]
     assert any(summary.endswith("of 8 nodes are fit, 8 are needed") for summary in summaries)
@@ -180,7 +180,7 @@ def test_nodes_that_were_refused_come_with_the_next_up(sample: SampleCluster) ->
     assert sample.in_the_ledger() == sample.in_the_provider()
 
 
-def test_hosts_that_do_not_answer_are_named_with_the_reason_in_words(own_places: Path) -> None:
+def test_hosts_that_do_not_answer_are_named_with_the_reason_as_text(own_places: Path) -> None:
     path = own_places / "metal.yaml"
     path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
     result = up(open_cluster(str(path)), lambda _: None, confirm=lambda _: True)

@@ -189,7 +189,7 @@ def test_an_interrupted_growth_is_finished_by_the_next_up(sample: SampleCluster)
         st.tuples(st.integers(1, 5), st.none() | st.integers(0, 8)), min_size=1, max_size=4
     )
 )
-def test_whatever_was_asked_and_interrupted_before_the_last_up_decides(
+def test_whatever_was_queried_and_interrupted_before_the_last_up_decides(
     own_places: Path, run: list[tuple[int, int | None]]
 ) -> None:
     sample = SampleCluster(Path(tempfile.mkdtemp(dir=own_places)) / "cluster.yaml")

@@ -89,9 +89,7 @@ def test_what_is_missing_is_named_before_it_is_installed(root: Path, machine: Ma
     assert installed.endswith(" make")
 
 
-def test_without_root_and_sudo_it_refuses_and_says_the_command(
-    root: Path, machine: Machine
-) -> None:
+def test_without_root_and_sudo_it_refuses_and_has_the_command(root: Path, machine: Machine) -> None:
     machine.has("apt-get")
     machine.double("id", "echo 1000")
     done = machine.run(".ci/machine", "tests", cwd=root)
@@ -101,7 +99,7 @@ def test_without_root_and_sudo_it_refuses_and_says_the_command(
     assert done.stderr.rstrip().endswith("make nodejs npm shellcheck")
 
 
-def test_with_sudo_that_asks_nothing_sudo_is_used(root: Path, machine: Machine) -> None:
+def test_with_sudo_that_queries_nothing_sudo_is_used(root: Path, machine: Machine) -> None:
     machine.has("node", "npm", "shellcheck", "apt-get")
     machine.double("id", "echo 1000")
     machine.double(
@@ -112,7 +110,7 @@ def test_with_sudo_that_asks_nothing_sudo_is_used(root: Path, machine: Machine) 
     assert not any(call.startswith("apt-get") for call in machine.calls())
 
 
-def test_what_nodes_need_is_asked_of_the_doctor(root: Path, machine: Machine) -> None:
+def test_what_nodes_need_is_checked_by_doctor(root: Path, machine: Machine) -> None:
     machine.has("apt-get")
     machine.double("id", "echo 1000")
     done = machine.run(".ci/machine", "nodes", cwd=root)
@@ -130,7 +128,7 @@ def test_on_another_distribution_it_refuses_and_names_the_packages(
     assert "make nodejs npm shellcheck" in done.stderr
 
 
-def test_when_the_installer_fails_it_says_what_to_run(root: Path, machine: Machine) -> None:
+def test_when_the_installer_fails_it_reports_what_to_run(root: Path, machine: Machine) -> None:
     machine.double("apt-get", "echo 'E: no such package' >&2; exit 100")
     done = machine.run(".ci/machine", "tests", cwd=root)
     assert done.returncode == 1
@@ -138,7 +136,7 @@ def test_when_the_installer_fails_it_says_what_to_run(root: Path, machine: Machi
     assert "apt-get failed" in done.stderr
 
 
-def test_bootstrap_without_a_verb_says_its_usage(root: Path, machine: Machine) -> None:
+def test_bootstrap_without_a_verb_prints_its_usage(root: Path, machine: Machine) -> None:
     done = machine.run(".ci/bootstrap", cwd=root)
     assert done.returncode == 64
     assert ".ci/bootstrap demo" in done.stderr
@@ -174,7 +172,7 @@ def test_the_table_shows_every_stage_and_the_closing_line_counts_the_tests(
     assert done.stdout.splitlines()[-1] == "6 passed, 0 failed"
 
 
-def test_a_failed_stage_is_named_the_others_go_on_and_the_run_fails(
+def test_a_failed_stage_is_named_the_others_continue_and_the_run_fails(
     machine: Machine, checkout: Path
 ) -> None:
     machine.double("make", f'{_write(failed=1)}; case "$*" in *unit*) exit 2;; esac')

@@ -85,7 +85,7 @@ def test_every_page_of_the_documentation_can_be_found_from_its_index(root: Path)
     assert {page for page in pages if f"({page})" not in index} == set()
 
 
-def test_a_page_that_people_read_through_is_no_longer_than_that(root: Path) -> None:
+def test_a_page_for_reading_is_no_longer_than_that(root: Path) -> None:
     """A page of reference, written from types or codes, is looked up and not read."""
     written = ("spec", "diagnostics")
     pages = [p for p in (root / "docs").glob("*.md") if not p.name.startswith(written)]

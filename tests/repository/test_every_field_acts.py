@@ -96,7 +96,7 @@ def test_every_field_is_read_by_what_acts_on_it(type_: type[SpecModel]) -> None:
     assert unread == [], "nothing acts on them: build it, or let validate refuse it"
 
 
-def test_every_exception_is_needed_and_says_why() -> None:
+def test_every_exception_is_needed_and_reports_why() -> None:
     fields = {name for each in _types() for name in each.__struct_fields__}
 
     assert _READ_OTHERWISE.keys() <= fields

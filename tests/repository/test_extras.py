@@ -121,13 +121,13 @@ def test_what_a_cloud_imports_its_extra_brings(root: Path, cloud: str) -> None:
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_an_extra_brings_nothing_that_nobody_imports(root: Path, cloud: str) -> None:
+def test_an_extra_brings_nothing_that_is_not_imported(root: Path, cloud: str) -> None:
     used = {name for module in needed(root, cloud) for name in distribution(module)}
     assert names(OPTIONAL[cloud]) <= used | UNSEEN
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_whether_an_extra_is_there_is_asked_of_all_that_it_brings(cloud: str) -> None:
+def test_an_extra_is_present_if_all_that_it_brings_is(cloud: str) -> None:
     modules: tuple[str, ...] = import_module(f"gcluster.stacks.{cloud}").MODULES
     assert {name for module in modules for name in distribution(module)} == names(OPTIONAL[cloud])
 

@@ -41,9 +41,7 @@ def test_the_examples_of_codes_are_the_golden_cases(root: Path) -> None:
     assert link.readlink() == Path("../../tests/cases/validate")
 
 
-def test_every_python_module_says_first_what_it_is_for(
-    root: Path, tracked: tuple[Path, ...]
-) -> None:
+def test_every_python_module_begins_with_its_purpose(root: Path, tracked: tuple[Path, ...]) -> None:
     silent = [
         str(path)
         for path in tracked
@@ -66,7 +64,7 @@ def test_no_source_file_outgrows_the_limit(root: Path, tracked: tuple[Path, ...]
     assert long == {}
 
 
-def test_no_package_outgrows_what_a_reader_takes_in_at_a_look(tracked: tuple[Path, ...]) -> None:
+def test_no_package_outgrows_what_a_reader_can_survey(tracked: tuple[Path, ...]) -> None:
     children: dict[Path, set[str]] = {}
     for path in tracked:
         if path.parts[0] in {*PACKAGES, "bench", "plugins", "roles"}:

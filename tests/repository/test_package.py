@@ -233,7 +233,7 @@ def test_the_sdist_builds_the_same_wheel_again(sdist: Path, wheel: Path, tmp_pat
     }
 
 
-def test_the_installed_command_says_its_version(
+def test_the_installed_command_prints_its_version(
     root: Path, installed: Path, tmp_path: Path
 ) -> None:
     said = _run(installed / "bin/gcluster", "--version", cwd=tmp_path)

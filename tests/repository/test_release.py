@@ -45,7 +45,7 @@ def test_the_bill_names_every_pinned_distribution_with_its_hashes(
     assert all(component["externalReferences"] for component in bill["components"])
 
 
-def test_the_bill_has_the_form_that_its_schema_asks_for(bill: dict[str, Any]) -> None:
+def test_the_bill_has_the_form_that_its_schema_requests(bill: dict[str, Any]) -> None:
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert re.fullmatch(
         r"urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",

@@ -123,7 +123,7 @@ def test_the_transports_are_those_open_mpi_names_between_ranks(payload: ModuleTy
         (set(), 1, "# gcluster transport: none btl=self"),
     ],
 )
-def test_a_transport_nobody_named_is_called_unknown(
+def test_a_transport_that_was_not_named_is_called_unknown(
     payload: ModuleType, btls: set[str], ranks: int, line: str
 ) -> None:
     assert payload.transport_line(btls, ranks) == line

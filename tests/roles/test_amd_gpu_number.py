@@ -35,7 +35,7 @@ def number(folder: Path, devices: dict[str, tuple[str, str]], of: str) -> str:
 
 
 @pytest.mark.parametrize("gpu", [MI300X, MI250X])
-def test_gpus_are_counted_in_pci_order_whatever_stands_between(
+def test_gpus_are_counted_in_pci_order_whatever_is_between(
     tmp_path: Path, gpu: tuple[str, str]
 ) -> None:
     devices = {

@@ -64,7 +64,7 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     return Controller(tmp_path, monkeypatch)
 
 
-def test_nothing_is_asked_for_a_job_in_a_partition_whose_nodes_are_always_there(
+def test_a_job_in_a_partition_of_fixed_nodes_needs_no_requests(
     controller: Controller,
 ) -> None:
     controller.says("squeue", COMING)
@@ -72,7 +72,7 @@ def test_nothing_is_asked_for_a_job_in_a_partition_whose_nodes_are_always_there(
     assert controller.asked.read_text() == ""
 
 
-def test_a_job_begins_as_soon_as_its_nodes_are_there_and_the_agent_has_said_so(
+def test_a_job_begins_as_soon_as_its_nodes_are_there_and_the_agent_has_reported_it(
     controller: Controller,
 ) -> None:
     controller.says("squeue", COMING, COMING, COMING, COME)
@@ -89,7 +89,7 @@ def test_a_node_that_is_not_there_holds_the_job_back(controller: Controller, fla
     assert controller.run() == 9
 
 
-def test_nodes_that_nobody_says_have_come_are_believed_after_some_seconds(
+def test_nodes_without_an_agent_s_mark_count_as_ready_after_some_seconds(
     controller: Controller,
 ) -> None:
     controller.says("squeue", COMING)

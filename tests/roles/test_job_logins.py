@@ -97,7 +97,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Host:
     return Host(tmp_path, request.param)
 
 
-def test_jobs_are_asked_for_last_behind_those_who_need_none(host: Host) -> None:
+def test_jobs_are_requested_last_behind_those_who_need_none(host: Host) -> None:
     assert host.run("try", "60").returncode == 0
     accounts = [line for line in host.sshd.splitlines() if line.startswith("account")]
     assert [line.split()[1:3] for line in accounts[-3:]] == [

@@ -77,14 +77,14 @@ def test_programs_are_found_though_slurmd_gives_no_search_path(node: Node) -> No
     assert "PATH=/usr/local/sbin:" in (node.folder / "given").read_text()
 
 
-def test_a_report_of_the_last_minutes_is_believed(node: Node) -> None:
+def test_a_report_of_the_last_minutes_is_accepted(node: Node) -> None:
     looks(node, FIT)
     node.report.write_text(FIT)
     assert node.run("job-prolog.py").returncode == 0
     assert not (node.folder / "looked").exists()
 
 
-def test_an_old_report_is_not_believed(node: Node) -> None:
+def test_an_old_report_is_not_accepted(node: Node) -> None:
     looks(node, UNFIT)
     node.report.write_text(FIT)
     an_hour_ago = time.time() - 3600
@@ -115,7 +115,7 @@ def test_a_gpu_that_must_be_reset_keeps_jobs_away(node: Node, program: str) -> N
 @pytest.mark.parametrize(
     "answer", [WELL, "printf '0, N/A\\n1, [N/A]\\n'", "echo 'Field is not valid'; exit 2"]
 )
-def test_gpus_that_are_well_or_whose_driver_does_not_tell_stop_nothing(
+def test_gpus_that_are_well_or_whose_driver_does_not_report_block_nothing(
     node: Node, answer: str
 ) -> None:
     node.has("nvidia-smi", answer)
@@ -273,7 +273,7 @@ def test_no_job_starts_without_the_disk_that_it_is_promised(scratch: Scratch) ->
     assert (done.returncode, "is not there" in done.stderr) == (1, True)
 
 
-def test_a_link_that_somebody_else_laid_is_not_followed(scratch: Scratch) -> None:
+def test_a_link_that_was_laid_by_others_is_not_followed(scratch: Scratch) -> None:
     elsewhere = scratch.node.folder / "elsewhere"
     elsewhere.mkdir()
     (scratch.place / "gcluster-jobs").symlink_to(elsewhere)
@@ -288,7 +288,7 @@ def test_without_a_place_there_is_no_scratch(scratch: Scratch) -> None:
     assert list(scratch.place.iterdir()) == []
 
 
-def test_a_job_is_given_what_it_does_not_say_itself(tmp_path: Path) -> None:
+def test_a_job_is_given_what_it_does_not_set_itself(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     (given / "nccl").write_text("# head\nNCCL_A=1;2,3\nNCCL_B=x\nLD_LIBRARY_PATH+=/plugin\n")
@@ -309,7 +309,7 @@ def test_a_job_is_given_what_it_does_not_say_itself(tmp_path: Path) -> None:
     ]
 
 
-def test_jobs_get_the_rails_and_the_interface_that_the_node_knows_and_else_the_list(
+def test_jobs_get_the_rails_and_the_interface_that_the_node_has_and_else_the_list(
     node: Node,
 ) -> None:
     given = node.folder / "job-environment.d"

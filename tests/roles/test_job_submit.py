@@ -66,7 +66,7 @@ def answer(job: dict[str, Any], **rules: bool) -> list[str]:
 WITH_TIME = {"time_limit": 60}
 
 
-def test_a_gpu_job_that_says_nothing_is_reported_both_things_to_add() -> None:
+def test_a_gpu_job_without_requirements_is_reported_with_both_settings_to_add() -> None:
     time, gpus = answer({})
     assert time == (
         "partition gpu has GPUs: say how long the job runs at most, such as --time=4:00:00 "
@@ -89,30 +89,30 @@ def test_a_gpu_job_that_says_nothing_is_reported_both_things_to_add() -> None:
         {"shared": 0},
     ],
 )
-def test_a_job_that_says_time_and_gpus_is_taken(request_: dict[str, Any]) -> None:
+def test_a_job_that_has_time_and_gpus_is_taken(request_: dict[str, Any]) -> None:
     assert answer(WITH_TIME | request_) == []
 
 
 @pytest.mark.parametrize("request_", ["gres/gpu", "gres/gpu:h100", "gres/nic:1", "cpu=8"])
-def test_gpus_without_a_number_are_not_said(request_: str) -> None:
+def test_gpus_without_a_number_are_not_reported(request_: str) -> None:
     (gpus,) = answer(WITH_TIME | {"tres_per_node": request_})
     assert "how many" in gpus
 
 
-def test_a_job_of_a_partition_without_gpus_need_say_nothing() -> None:
+def test_a_job_of_a_partition_without_gpus_needs_no_settings() -> None:
     assert answer({"partition": "cpu"}) == []
 
 
-def test_a_job_that_could_run_in_a_gpu_partition_too_must_say_it() -> None:
+def test_a_job_that_could_run_in_a_gpu_partition_too_must_set_it() -> None:
     assert len(answer({"partition": "cpu,gpu"})) == 2
 
 
-def test_a_job_that_asks_for_gpus_elsewhere_must_say_its_time() -> None:
+def test_a_job_that_requests_gpus_elsewhere_must_set_its_time() -> None:
     (time,) = answer({"partition": "cpu", "tres_per_job": "gres/gpu:1"})
     assert time.startswith("the job asks for GPUs: say how long")
 
 
-def test_each_rule_holds_only_where_it_is_asked_for() -> None:
+def test_each_rule_holds_only_where_it_is_requested() -> None:
     (time,) = answer({}, require_gpus=False)
     assert "--time" in time
     (gpus,) = answer({}, require_time=False)

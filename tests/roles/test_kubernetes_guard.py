@@ -135,7 +135,7 @@ def test_other_nodes_are_left_alone(tmp_path: Path, left: dict[str, Any]) -> Non
     assert guarded(tmp_path, [node("x", **left)]) == []
 
 
-def test_what_never_ends_is_moved_away_and_jobs_go_on(tmp_path: Path) -> None:
+def test_what_never_ends_is_moved_away_and_jobs_continue(tmp_path: Path) -> None:
     pods = [
         pod("web", "ReplicaSet"),
         pod("train", "Job"),

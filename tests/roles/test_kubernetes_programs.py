@@ -51,7 +51,7 @@ def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node:
 
 
 @pytest.mark.parametrize("turn", ["controller", "node"])
-def test_another_host_follows_and_says_why_it_could_not(node: Node, turn: str) -> None:
+def test_another_host_follows_and_reports_why_it_could_not(node: Node, turn: str) -> None:
     _running(node, "1.34.4")
     program = str(node.bin / "kubeadm")
     assert node.run("kubernetes-upgrade.py", "1.35.4", turn, program)[0] == 0

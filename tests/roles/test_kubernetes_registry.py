@@ -140,13 +140,13 @@ def test_an_archive_that_is_damaged_hides_no_other(address: str, store: Path) ->
     assert json.loads(content)["layers"]
 
 
-def test_who_asks_for_the_head_gets_no_body(address: str) -> None:
+def test_who_requests_the_head_gets_no_body(address: str) -> None:
     url = f"{address}/v2/k8s/coredns/manifests/v1?ns=gcluster.local"
     body, kind, reported = get(url, "HEAD")
     assert (body, kind) == (b"", MANIFEST)
     assert reported == digest(get(url)[0])
 
 
-def test_containerd_asks_where_the_role_serves() -> None:
+def test_containerd_queries_where_the_role_serves() -> None:
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text(encoding="utf-8"))
     assert defaults["kubernetes_registry_port"] == IMAGES_PORT

@@ -93,7 +93,7 @@ def test_other_taints_are_left_and_another_control_plane_may_have_been_first(loo
     assert len(calls) == 1
 
 
-def test_it_watches_and_looks_again_while_a_node_waits(tmp_path: Path) -> None:
+def test_it_watches_and_checks_again_while_a_node_waits(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.write("etc/kubernetes/admin.conf")
     waits, has = line(CLAIMS), line(GPU, offers={"nvidia.com/gpu": "8"}).replace("001", "002")

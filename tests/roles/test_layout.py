@@ -106,7 +106,7 @@ def test_what_the_scenarios_tests_import_is_there_when_molecule_runs_them(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_program_of_a_role_has_an_ending_by_which_linters_know_it() -> None:
+def test_every_program_of_a_role_has_an_ending_by_which_linters_recognise_it() -> None:
     programs = (ROOT / "roles").glob("*/files/libexec/*")
     assert {
         path.name for path in programs if path.suffix not in {".py", ".sh"} and path.is_file()

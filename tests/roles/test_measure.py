@@ -25,7 +25,7 @@ def measure() -> ModuleType:
 
 @given(players=st.integers(2, 40))
 @settings(max_examples=40)
-def test_each_meets_each_other_once_and_nobody_two_at_a_time(
+def test_each_meets_each_other_once_and_none_two_at_a_time(
     measure: ModuleType, players: int
 ) -> None:
     met: Counter[frozenset[int]] = Counter()
@@ -54,7 +54,7 @@ def test_a_message_is_another_one_from_each_rank_and_none_of_it_repeats_by_block
     assert first[:1024] != first[1024:2048]
 
 
-def test_storage_tells_its_figures_and_leaves_nothing(
+def test_storage_shows_its_figures_and_leaves_nothing(
     measure: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert measure.storage(Namespace(path=str(tmp_path), mib=2, files=20)) == 0
@@ -66,7 +66,7 @@ def test_storage_tells_its_figures_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_not_there_is_said_and_no_traceback(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_there_is_reported_and_no_traceback(tmp_path: Path) -> None:
     import subprocess  # noqa: PLC0415  # only here
 
     words = [sys.executable, str(FILE), "storage", "--path", str(tmp_path / "nowhere")]
@@ -88,7 +88,7 @@ def test_rails_are_those_that_nccl_is_given_else_the_active_ports(
     assert measure.rails(tmp_path) == ["mlx5_0", "mlx5_4"]
 
 
-def test_a_client_waits_for_its_server_and_hands_on_what_it_printed(
+def test_a_client_waits_for_its_server_and_passes_on_what_it_printed(
     measure: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program of perftest is a double: it fails until its server is there."""

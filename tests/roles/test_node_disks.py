@@ -167,7 +167,7 @@ def test_after_a_restart_it_is_mounted_again_with_what_is_on_it(node: Node) -> N
     assert not node.called("mkfs.xfs")
 
 
-def test_after_a_stop_the_empty_disks_are_made_again(node: Node) -> None:
+def test_after_a_stop_the_empty_disks_are_recreated(node: Node) -> None:
     node.run("up")
     node.starts(empty=True)
     assert node.run("verify").returncode == 1
@@ -175,7 +175,7 @@ def test_after_a_stop_the_empty_disks_are_made_again(node: Node) -> None:
     assert node.called("mkfs.xfs")
 
 
-def test_an_array_that_lost_a_disk_is_made_again(node: Node) -> None:
+def test_an_array_that_lost_a_disk_is_recreated(node: Node) -> None:
     node.run("up")
     node.starts(empty=False)
     state = node.disks

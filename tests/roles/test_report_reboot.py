@@ -126,7 +126,7 @@ def test_a_node_that_comes_and_goes_is_left_alone(controller: Controller) -> Non
     assert controller.run() == (0, "", [])
 
 
-def test_before_slurmctld_has_heard_of_the_start_nothing_is_reported(
+def test_before_slurmctld_has_registered_the_start_nothing_is_reported(
     controller: Controller,
 ) -> None:
     """What it has is of the machine's last life."""
@@ -144,7 +144,7 @@ def test_a_change_that_slurmctld_refuses_is_tried_again_by_the_unit(controller: 
     assert (code, "not reported" in said) == (1, True)
 
 
-def test_without_slurm_s_programs_it_ends_with_words(controller: Controller) -> None:
+def test_without_slurm_s_programs_it_ends_with_a_message(controller: Controller) -> None:
     (controller.folder / "scontrol").unlink()
     code, said, _ = controller.run()
     assert code == 1

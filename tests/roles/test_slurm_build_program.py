@@ -61,7 +61,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[l
     return out, [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def test_all_that_the_build_asks_for_is_installed_before_it(
+def test_all_that_the_build_requests_is_installed_before_it(
     built: tuple[Path, list[list[str]]],
 ) -> None:
     _, calls = built

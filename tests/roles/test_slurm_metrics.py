@@ -60,7 +60,7 @@ def every_line_is_one_series(text: str) -> bool:
     return all(SERIES.fullmatch(line) for line in lines)
 
 
-def test_a_cluster_s_nodes_and_scheduler_are_said_by_the_plugin_s_names(
+def test_a_cluster_s_nodes_and_scheduler_are_reported_by_the_plugin_s_names(
     metrics: ModuleType,
 ) -> None:
     page = metrics.Page()
@@ -97,7 +97,7 @@ def test_jobs_of_squeue_are_counted_by_account_user_qos_and_partition(metrics: M
         assert f"{line}\n" in text
 
 
-def test_every_figure_of_slurm_that_rules_ask_is_written(metrics: ModuleType) -> None:
+def test_every_figure_of_slurm_that_rules_use_is_written(metrics: ModuleType) -> None:
     node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
     page = metrics.Page()
     node |= {"state": ["DOWN", "DRAIN", "COMPLETING"], "reason": "broken"}
@@ -117,7 +117,7 @@ def test_every_figure_of_slurm_that_rules_ask_is_written(metrics: ModuleType) ->
         (["DOWN", "NOT_RESPONDING"], 0),
     ],
 )
-def test_a_node_that_somebody_took_out_differs_from_one_that_broke(
+def test_a_node_that_was_taken_out_by_hand_differs_from_one_that_broke(
     metrics: ModuleType, states: list[str], drained: int
 ) -> None:
     node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
@@ -158,7 +158,7 @@ def test_five_thousand_jobs_of_as_many_users_are_a_page_of_bounded_size(
     assert len(text) < 1_000_000
 
 
-def test_each_job_that_holds_gpus_is_said_with_its_owner_start_and_wait(
+def test_each_job_that_holds_gpus_is_reported_with_its_owner_start_and_wait(
     metrics: ModuleType,
 ) -> None:
     said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
@@ -187,7 +187,7 @@ def test_a_job_whose_name_has_lines_and_separators_hides_and_makes_up_nothing(
     assert every_line_is_one_series(page_of(metrics, rows))
 
 
-def test_nodes_of_a_reservation_that_no_job_uses_are_said(metrics: ModuleType) -> None:
+def test_nodes_of_a_reservation_that_no_job_uses_are_reported(metrics: ModuleType) -> None:
     node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
     page = metrics.Page()
     metrics.of_nodes(page, [node | {"state": ["IDLE", "RESERVED"]}])
@@ -196,7 +196,7 @@ def test_nodes_of_a_reservation_that_no_job_uses_are_said(metrics: ModuleType) -
     assert page.values["gcluster_slurm_node_unclaimed"] == {(("node", "gpu001"),): 1}
 
 
-def test_two_thousand_nodes_are_all_said(metrics: ModuleType) -> None:
+def test_two_thousand_nodes_are_all_reported(metrics: ModuleType) -> None:
     node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
     page = metrics.Page()
     metrics.of_nodes(page, [node | {"name": f"gpu{number:04}"} for number in range(2000)])

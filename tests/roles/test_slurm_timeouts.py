@@ -17,7 +17,7 @@ def written_default(name: str, conf: str) -> int:
     return int(value)
 
 
-def test_a_dead_node_is_noticed_within_four_minutes() -> None:
+def test_a_failed_node_is_noticed_within_four_minutes() -> None:
     """It looks each third of SlurmdTimeout, and counts a node as down at the second after that.
 
     (`ping_nodes` of slurmctld, Slurm 24.11.) A message to the node has a timeout of its own.
@@ -30,7 +30,7 @@ def test_a_dead_node_is_noticed_within_four_minutes() -> None:
     assert "within four minutes" in (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 
 
-def test_a_job_has_the_time_to_die_that_slurm_asks_for() -> None:
+def test_a_job_has_the_time_to_exit_that_slurm_requests() -> None:
     """At least five times MessageTimeout, or nodes drain that are well (slurm.conf(5))."""
     conf = (ROOT / "roles/slurm/templates/slurm.conf.j2").read_text(encoding="utf-8")
     message = written_default("MessageTimeout", conf)

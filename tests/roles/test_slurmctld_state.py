@@ -121,7 +121,7 @@ def test_a_queue_that_is_there_already_stays(controller: Controller) -> None:
     assert controller.log() == []
 
 
-def test_a_copy_that_was_cut_off_is_made_again(controller: Controller) -> None:
+def test_a_copy_that_was_cut_off_is_recreated(controller: Controller) -> None:
     (controller.shared / "hash.1").mkdir()
     (controller.shared / "hash.1/job.11").write_text("scr")
     assert controller.run("move", controller.shared).returncode == 0
@@ -187,7 +187,7 @@ def test_a_controller_begins_alone_where_it_is_the_first_or_that_one_never_comes
     assert ("head01 has not named the cluster" in alone.stderr) == (first == "head01")
 
 
-def test_what_another_version_would_write_anew_is_kept_before_its_first_start(
+def test_what_another_version_would_write_again_is_kept_before_its_first_start(
     controller: Controller,
 ) -> None:
     kept = controller.kept

@@ -35,7 +35,7 @@ def test_the_base_role_leaves_root_as_closed_as_the_node_was_started() -> None:
     assert effective(started | base_role())["permitrootlogin"] == "no"
 
 
-def test_the_base_role_says_nothing_of_root_where_the_image_alone_decides() -> None:
+def test_the_base_role_ignores_root_where_the_image_alone_decides() -> None:
     image = {"60-cloudimg-settings.conf": "PermitRootLogin no\nPasswordAuthentication yes\n"}
     settings = effective(base_role() | image)
     assert settings["permitrootlogin"] == "no"

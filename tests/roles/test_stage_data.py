@@ -49,7 +49,7 @@ def test_a_second_run_copies_nothing(source: Path, tmp_path: Path) -> None:
     assert "copied 0, bytes 0, same 2" in stage(source, tmp_path / "hot").stdout
 
 
-def test_an_interrupted_copy_goes_on_where_it_ended(source: Path, tmp_path: Path) -> None:
+def test_an_interrupted_copy_continues_where_it_ended(source: Path, tmp_path: Path) -> None:
     part = tmp_path / "hot/train/shard 0/data.bin.gcluster-part"
     part.parent.mkdir(parents=True)
     part.write_bytes(BIG[: 1 << 20])
@@ -70,7 +70,7 @@ def test_a_beginning_of_another_version_is_copied_again(source: Path, tmp_path: 
     assert part.with_name("data.bin").read_bytes() == BIG
 
 
-def test_when_the_time_is_over_it_says_so_and_leaves_no_file_half(
+def test_when_the_time_is_over_it_reports_it_and_leaves_no_file_half(
     source: Path, tmp_path: Path
 ) -> None:
     run = stage(source, tmp_path / "hot", "--within", "0.000001")

@@ -49,12 +49,14 @@ def test_networks_that_nft_lists_as_one_hold(firewall: Firewall) -> None:
     assert firewall.holds(HALL, ROOM)
 
 
-def test_a_network_that_is_the_site_s_no_longer_does_not_go_on_passing(firewall: Firewall) -> None:
+def test_a_network_that_is_the_site_s_no_longer_does_not_continue_passing(
+    firewall: Firewall,
+) -> None:
     firewall.take("10.99.0.0/16", HALL)
     assert not firewall.holds(HALL)
 
 
-def test_rules_that_somebody_took_out_are_missed(firewall: Firewall) -> None:
+def test_rules_that_was_taken_out_by_hand_are_missed(firewall: Firewall) -> None:
     firewall.take(HALL)
     firewall.listed = re.sub(r".* saddr .*\n", "", firewall.listed)
     assert not firewall.holds(HALL)

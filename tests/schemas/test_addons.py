@@ -45,7 +45,7 @@ def test_what_has_no_digest_is_reported_with_its_images() -> None:
     assert "" not in addon("csi-driver-nfs").unfilled
 
 
-def test_the_page_says_of_which_add_ons_all_digests_are_known() -> None:
+def test_the_page_shows_which_add_ons_have_all_digests() -> None:
     known = load_catalog().addons.values()
     whole = {one.name for one in known if not one.unfilled}
     part = {one.name for one in known if one.unfilled and "" not in one.unfilled}

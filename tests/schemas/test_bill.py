@@ -105,7 +105,7 @@ def test_every_market_the_machine_is_sold_in_is_compared_priced_or_not(tmp_path:
     }  # fmt: skip
 
 
-def test_a_machine_that_does_not_say_is_sold_as_its_provider_sells(tmp_path: Path) -> None:
+def test_a_machine_without_markets_is_sold_as_its_provider_sells(tmp_path: Path) -> None:
     (pool,) = _bill(tmp_path, "site: cloud, machine: board, count: 2").pools
 
     assert {o.market: o.usd_per_hour for o in pool.markets} == {
@@ -137,7 +137,7 @@ def test_a_worst_case_that_a_option_has_as_its_own_price_is_no_bound(tmp_path: P
     assert (pool.usd_per_hour, pool.is_bound) == (180, False)
 
 
-def test_a_pool_that_costs_nothing_now_is_not_said_to_cost_at_most_nothing(tmp_path: Path) -> None:
+def test_a_pool_without_a_current_price_is_not_reported_as_free(tmp_path: Path) -> None:
     market = "market: [{reservation: r}]"
     count = "count: {min: 0, max: 2}"
     (pool,) = _bill(tmp_path, f"site: cloud, machine: node, {count}, {market}").pools
@@ -172,7 +172,7 @@ def test_own_machines_with_a_price_of_ones_own_count_and_cite_it(tmp_path: Path)
     assert pool.markets == ()
 
 
-def test_the_utilisation_asked_for_stands_before_the_budget_s(tmp_path: Path) -> None:
+def test_the_utilisation_requested_is_before_the_budget_s(tmp_path: Path) -> None:
     pool = "site: cloud, machine: node, count: {min: 2, max: 12}"
     budget = "budget: {utilisation: 0.5}"
     by_budget = _bill(tmp_path, pool, more=budget)
@@ -196,7 +196,7 @@ def test_power_is_the_node_s_times_the_pue_and_carbon_follows_the_region(tmp_pat
     assert dark.power.kg_co2_per_hour is None
 
 
-def test_where_a_node_s_power_is_not_known_its_gpus_alone_count_and_it_is_said(
+def test_where_a_node_s_power_is_not_known_its_gpus_alone_count_and_it_is_reported(
     tmp_path: Path,
 ) -> None:
     (pool,) = _bill(tmp_path, "site: cloud, machine: board, count: 2").pools
@@ -273,7 +273,7 @@ def test_a_capacity_block_of_p5_is_compared_at_a_price_of_its_own_date() -> None
     assert block.date != listed.date
 
 
-def test_a_market_without_a_price_stays_unknown_beside_bounds_of_others() -> None:
+def test_a_market_without_a_price_stays_unknown_among_bounds_of_others() -> None:
     train = _pool(_example("gcp-a3-mega-slurm"), "train")
 
     answer = {offer.market: (offer.usd_per_hour is None, offer.is_bound) for offer in train.markets}

@@ -91,7 +91,7 @@ def _at(entry: object, path: str) -> object:
 
 
 @pytest.mark.parametrize("name", _MUST_BE_THERE)
-def test_the_types_that_people_build_clusters_of_are_there(name: str) -> None:
+def test_the_types_that_users_build_clusters_of_are_there(name: str) -> None:
     assert _CATALOG.machines[name].gpu is not None
 
 
@@ -116,7 +116,7 @@ def test_a_path_to_nothing_would_be_found() -> None:
         _at(_CATALOG.machines["hgx-h100-8"], "cpu.vcpus")
 
 
-def test_every_entry_and_every_price_says_where_it_comes_from_and_when() -> None:
+def test_every_entry_and_every_price_reports_where_it_comes_from_and_when() -> None:
     for label, entry in _entries():
         assert entry.source.strip(), label
         assert entry.date >= "2024", label
@@ -173,7 +173,7 @@ def test_prices_and_zones_are_in_regions_of_the_provider() -> None:
                 assert zone in listed or begins, f"{machine.name}: {zone}"
 
 
-def test_a_machine_is_simulated_when_its_name_says_so_and_only_then_local() -> None:
+def test_a_machine_is_simulated_when_its_name_matches_and_only_then_local() -> None:
     for name, machine in _CATALOG.machines.items():
         assert machine.simulated == name.startswith("sim.")
         assert ("local" in machine.sites) == machine.simulated

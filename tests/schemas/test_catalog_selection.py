@@ -133,7 +133,7 @@ def test_simulated_machines_cost_nothing_and_still_come_last() -> None:
         (MachineFilter(region="us-eats-1"), "region", "us-east-1"),
     ],
 )
-def test_an_unknown_word_gets_the_nearest(
+def test_an_unknown_name_gets_the_nearest(
     wanted: MachineFilter, option: str, near: str | None
 ) -> None:
     (unknown,) = unknown_words(load_catalog(), wanted)
@@ -172,7 +172,7 @@ def test_a_mark_on_a_part_marks_the_whole_and_the_other_way_round(catalog: Catal
     assert not is_unverified(machine, "gpu")
 
 
-def test_every_machine_of_the_catalog_tells_its_figures() -> None:
+def test_every_machine_of_the_catalog_shows_its_figures() -> None:
     for machine in load_catalog().machines.values():
         answer = figures(machine)
         assert answer

@@ -80,13 +80,13 @@ def test_a_policy_that_is_not_kept_refuses_and_the_spec_is_not_wrong(tmp_path: P
     assert (report.is_wrong, report.is_refused) == (False, True)
 
 
-def test_a_spec_with_errors_is_wrong_whatever_the_policies_say(tmp_path: Path) -> None:
+def test_a_spec_with_errors_is_invalid_whatever_the_policies(tmp_path: Path) -> None:
     _put(tmp_path / "policies.yaml", FEW, MOST="3")
     report = _check(_put(tmp_path / "a.yaml", SPEC, machine="machin"))
     assert (report.is_wrong, report.is_refused) == (True, False)
 
 
-def test_the_policies_beside_each_spec_are_held_against_it_alone(tmp_path: Path) -> None:
+def test_the_policies_of_each_spec_s_folder_are_applied_to_it_alone(tmp_path: Path) -> None:
     _put(tmp_path / "policies.yaml", FEW, MOST="3")
     _put(tmp_path / "a.yaml")
     _put(tmp_path / "sub" / "b.yaml", SPEC, demo="other")
@@ -96,7 +96,7 @@ def test_the_policies_beside_each_spec_are_held_against_it_alone(tmp_path: Path)
     assert len(report.policies) == 1
 
 
-def test_policies_that_are_named_stand_for_those_beside(tmp_path: Path) -> None:
+def test_policies_that_are_named_replace_those_of_the_folder(tmp_path: Path) -> None:
     _put(tmp_path / "policies.yaml", FEW, MOST="3")
     ours = _put(tmp_path / "ours" / "rules.yaml", FEW, MOST="4")
     assert _codes(_check(_put(tmp_path / "a.yaml"), policies=ours)) == []

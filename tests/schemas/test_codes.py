@@ -57,7 +57,7 @@ def test_every_code_of_the_register_is_explained_or_retired() -> None:
     assert all(entry.was for entry in entries() if entry.retired)
 
 
-def test_no_code_stands_in_the_register_twice_and_its_order_is_that_of_the_codes() -> None:
+def test_no_code_is_in_the_register_twice_and_its_order_is_that_of_the_codes() -> None:
     codes = [entry.code for entry in entries()]
     assert codes == sorted(set(codes), key=number_of)
 
@@ -111,7 +111,7 @@ def test_printing_the_pages_writes_nothing(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "\n".join(render().values())
 
 
-def test_writing_the_register_again_keeps_what_it_remembers() -> None:
+def test_writing_the_register_again_keeps_what_it_stores() -> None:
     text = REGISTER.read_text(encoding="utf-8")
     assert with_new([], since="9.9.9") == text
     added = with_new(["GC899", "GC001"], since="9.9.9")
@@ -121,7 +121,7 @@ def test_writing_the_register_again_keeps_what_it_remembers() -> None:
     assert before.splitlines()[-1] < new < after
 
 
-def test_a_retired_code_is_remembered_with_what_it_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retired_code_is_stored_with_its_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Entry(code="GC899", since="0.1.0", retired=True, was="A moon is missing.")
     known = [*entries(), gone]
     monkeypatch.setattr("gcluster.schemas.codes.registered.entries", lambda: known)

@@ -43,7 +43,7 @@ def test_nodes_on_this_machine_cost_nothing() -> None:
     assert (cost.pools["head"].count, cost.pools["gpu"].count) == (1, 4)
 
 
-def test_an_unknown_price_is_said_and_never_zero() -> None:
+def test_an_unknown_price_is_reported_and_never_zero() -> None:
     cost = _cost(_BARE_METAL.replace("machine: MACHINE, ", ""))
 
     assert cost.usd_per_hour is None

@@ -55,7 +55,7 @@ def spec(**storage: object) -> ClusterSpec:
     return loaded.spec
 
 
-def test_a_copy_at_the_folder_that_jobs_know_comes_first_even_if_it_must_be_staged() -> None:
+def test_a_copy_at_the_jobs_folder_comes_first_even_if_it_must_be_staged() -> None:
     said = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
     assert data_locations(said, "burst") == {
         "data": DataLocation(storage="warm", stage_within=3600.0),

@@ -59,7 +59,7 @@ def test_no_floor_fails_a_cluster_that_was_measured(fabric: Fabric, seen: Calibr
     assert figure.gbytes_per_s <= seen.busbw_gbytes_per_s
 
 
-def test_a_class_says_that_it_has_no_floor_exactly_when_it_has_none() -> None:
+def test_a_class_reports_that_it_has_no_floor_exactly_when_it_has_none() -> None:
     for fabric in FABRICS.values():
         assert (fabric.floor is None) == ("no floor" in " ".join((fabric.note or "").split()))
 

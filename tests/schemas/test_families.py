@@ -64,7 +64,7 @@ def test_every_size_of_a_family_is_found_by_its_name(name: str) -> None:
         assert found.memory_gib is not None, f"{each}: neither the rule nor an exception says it"
 
 
-def test_the_rule_says_what_the_machines_with_entries_of_their_own_say() -> None:
+def test_the_rule_has_what_the_machines_with_own_entries_have() -> None:
     compared = 0
     for name, machine in _CATALOG.machines.items():
         family = _CATALOG.families.get(family_of(name) or "")
@@ -88,7 +88,7 @@ def test_the_rule_says_what_the_machines_with_entries_of_their_own_say() -> None
     [("m7g.large", "aarch64"), ("c4a-standard-4", "aarch64"), ("Standard_D4ps_v5", "aarch64"),
      ("VM.Standard.A1.Flex-2-12", "aarch64"), ("m7i.large", "x86_64")],
 )  # fmt: skip
-def test_the_family_says_the_architecture(name: str, architecture: str) -> None:
+def test_the_family_has_the_architecture(name: str, architecture: str) -> None:
     assert _CATALOG.machines[name].cpu.architecture == architecture
 
 

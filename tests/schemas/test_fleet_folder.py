@@ -42,13 +42,13 @@ def test_every_yaml_file_below_is_taken_in_the_order_of_its_path(tmp_path: Path)
     assert folder.notes == ()
 
 
-def test_hidden_files_and_folders_are_left_out_without_a_word(tmp_path: Path) -> None:
+def test_hidden_files_and_folders_are_left_out_without_output(tmp_path: Path) -> None:
     _put(tmp_path, "a.yaml", ".gcluster/demo/spec.yaml", ".ci.yaml", ".git/x.yml")
     folder = load_folder(tmp_path)
     assert (_specs(folder, tmp_path), folder.notes) == (["a.yaml"], ())
 
 
-def test_policies_and_catalogs_are_left_out_without_a_word(tmp_path: Path) -> None:
+def test_policies_and_catalogs_are_left_out_without_output(tmp_path: Path) -> None:
     _put(tmp_path, "a.yaml")
     _put(tmp_path, "policies.yaml", text="apiVersion: gcluster/policies/v1\npolicies: []\n")
     _put(tmp_path, "machines.yaml", text="apiVersion: gcluster/catalog/v1\nmachines: []\n")

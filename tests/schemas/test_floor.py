@@ -93,7 +93,7 @@ def test_on_one_node_only_nvlink_counts(speed: float, busbw: float) -> None:
     assert value(machine(speed, busbw=busbw), 1) == pytest.approx(FACTOR * busbw)
 
 
-def test_three_nodes_and_more_of_400_gb_s_stand_at_400_and_two_at_750() -> None:
+def test_three_nodes_and_more_of_400_gb_s_reach_400_and_two_reach_750() -> None:
     assert nic_ceiling_gbytes_per_s(400, 2, 8) == pytest.approx(750)
     assert {nic_ceiling_gbytes_per_s(400, nodes, 8) for nodes in (3, 4, 64)} == {400}
 
@@ -108,7 +108,7 @@ def test_three_nodes_and_more_of_400_gb_s_stand_at_400_and_two_at_750() -> None:
         ("a3-ultragpu-8g", "ethernet", 4, 7.5, "0.3 of 25 GB/s (one NIC, derived from links"),
     ],
 )
-def test_where_no_all_reduce_is_published_the_links_give_the_floor_and_it_says_so(
+def test_where_no_all_reduce_is_published_the_links_give_the_floor_and_it_is_reported(
     of: str, on: str, nodes: int, floor: float, reason: str
 ) -> None:
     figure = floor_gbytes_per_s(CATALOG.machines[of], CATALOG.fabrics[on], nodes)
@@ -145,7 +145,7 @@ def test_one_gpu_a_node_is_limited_by_its_nics_alone(speed: float, nodes: int) -
         (machine(), CATALOG.fabrics["nvlink"], 2, "16 GPUs are more than one NVLink domain of m"),
     ],
 )
-def test_without_a_figure_there_is_no_floor_and_it_says_why(
+def test_without_a_figure_there_is_no_floor_and_it_reports_why(
     of: Machine, on: Fabric, nodes: int, reason: str
 ) -> None:
     figure = floor_gbytes_per_s(of, on, nodes)
@@ -222,7 +222,7 @@ def test_an_automatic_floor_is_the_class_s_for_all_nodes_that_take_part(
         ),
     ],
 )
-def test_an_automatic_floor_that_can_t_be_known_is_none_and_says_why(
+def test_an_unknown_automatic_floor_is_none_with_a_reason(
     written: ClusterSpec, pools: dict[str, int], reason: str
 ) -> None:
     figure = allreduce_floor(written, CATALOG, pools)
@@ -231,7 +231,7 @@ def test_an_automatic_floor_that_can_t_be_known_is_none_and_says_why(
     assert figure.reason.startswith(f"no floor: {reason}")
 
 
-def test_a_machine_without_a_fabric_class_asks_the_pool_for_one() -> None:
+def test_a_machine_without_a_fabric_class_uses_the_pool_for_one() -> None:
     bare = Catalog(machines={"dgx-h100": machine()}, fabrics=CATALOG.fabrics)
 
     figure = allreduce_floor(spec("dgx-h100"), bare, {"b": 2})
@@ -261,7 +261,7 @@ def test_of_several_machines_the_smallest_memory_counts_and_what_is_written_hold
     assert message_sizes("1KiB..1GiB", machines) == (1024, GIB)
 
 
-def test_real_gpus_are_judged_unless_the_spec_says_none() -> None:
+def test_real_gpus_are_judged_unless_the_spec_has_none() -> None:
     text, written = msgspec.structs.replace, spec("dgx-h100")
     allreduce = text(written.smoke.allreduce, floor=None, sizes=None)
     default = text(written, smoke=text(written.smoke, allreduce=allreduce))

@@ -54,7 +54,7 @@ def test_a_line_gives_address_user_port_and_name(line: str, expected: dict[str, 
         ("192.0.2.11 -x", '"-x" is no user'),
     ],
 )
-def test_a_line_that_is_not_understood_says_why(line: str, why: str) -> None:
+def test_a_line_that_is_not_understood_reports_why(line: str, why: str) -> None:
     said = read_line(line)
     assert isinstance(said, str)
     assert why in said
@@ -102,7 +102,7 @@ def test_a_file_without_hosts_is_reported_with_its_place(content: str, tmp_path:
     assert found.span is not None
 
 
-def test_the_text_that_is_kept_needs_no_file_and_says_the_same(tmp_path: Path) -> None:
+def test_the_text_that_is_kept_needs_no_file_and_has_the_same(tmp_path: Path) -> None:
     (tmp_path / "hosts.txt").write_text(
         "192.0.2.10 name=head\n192.0.2.11 ops 2222\n192.0.2.12\n", encoding="utf-8"
     )

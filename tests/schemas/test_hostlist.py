@@ -36,7 +36,7 @@ _NAMES = st.lists(
         ("r[1-2]n[1,3]", ["r1n1", "r1n3", "r2n1", "r2n3"]),
     ],
 )
-def test_a_range_stands_for_its_names_in_order(text: str, names: list[str]) -> None:
+def test_a_range_expands_to_its_names_in_order(text: str, names: list[str]) -> None:
     assert expand(text) == names
 
 
@@ -68,7 +68,7 @@ def test_a_range_stands_for_its_names_in_order(text: str, names: list[str]) -> N
         (f"gpu[{'9' * 5000}]", "more than 18 digits"),
     ],
 )
-def test_a_malformed_range_says_what_is_wrong(text: str, reason: str) -> None:
+def test_a_malformed_range_reports_what_is_wrong(text: str, reason: str) -> None:
     with pytest.raises(HostlistError, match=reason):
         expand(text)
 
@@ -99,7 +99,7 @@ def test_folding_and_expanding_gives_the_sorted_names_back(names: list[str]) -> 
 
 
 @given(st.text(alphabet="gr[]-,.019 ", max_size=30))
-def test_any_text_is_a_range_or_says_why_not(text: str) -> None:
+def test_any_text_is_a_range_or_reports_why_not(text: str) -> None:
     try:
         names = expand(text)
     except HostlistError as error:

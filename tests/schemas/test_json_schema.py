@@ -17,7 +17,7 @@ def test_the_committed_schema_is_not_stale() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == render()
 
 
-def test_the_schema_is_valid_and_says_what_it_is() -> None:
+def test_the_schema_is_valid_and_reports_what_it_is() -> None:
     schema = cluster_schema()
     Draft202012Validator.check_schema(schema)
 

@@ -30,7 +30,7 @@ _FRAGMENTS = [
 
 
 @pytest.mark.parametrize("path", _EXAMPLES, ids=lambda path: path.name)
-def test_an_example_has_a_spec_and_nothing_to_say(path: Path) -> None:
+def test_an_example_has_a_spec_and_nothing_to_report(path: Path) -> None:
     loaded = load(path)
 
     assert loaded.diagnostics == ()
@@ -188,7 +188,7 @@ def test_a_right_spec_imports_nothing_heavy() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_a_thousand_mistakes_are_listed_and_more_are_said_to_be_there() -> None:
+def test_a_thousand_mistakes_are_listed_and_more_are_counted() -> None:
     extra = "".join(f"k{number}: 1\n" for number in range(3000))
     codes = [found.code for found in load_text(_SMALL + extra).diagnostics]
 

@@ -56,7 +56,7 @@ def test_another_storage_at_the_place_is_found_where_nodes_mount_both(
     assert found in shared or (found is None and not shared)
 
 
-def test_a_storage_stands_where_it_says_or_where_its_server_stands() -> None:
+def test_a_storage_is_where_it_has_or_where_its_server_is() -> None:
     storage = {
         "said": NfsStorage(mount="/a", site="here", server="c"),
         "served": NfsStorage(mount="/b", server="c"),

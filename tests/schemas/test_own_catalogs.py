@@ -48,7 +48,7 @@ def _spec(folder: Path, machine: str, catalog: str | None) -> Path:
     return path
 
 
-def test_a_machine_of_ones_own_is_taken_from_the_file_beside_the_spec(tmp_path: Path) -> None:
+def test_a_machine_of_ones_own_is_taken_from_the_file_next_to_the_spec(tmp_path: Path) -> None:
     loaded = load(_spec(tmp_path, "ours", _MACHINES.replace("NAME", "ours")))
 
     assert loaded.diagnostics == ()
@@ -56,7 +56,7 @@ def test_a_machine_of_ones_own_is_taken_from_the_file_beside_the_spec(tmp_path: 
     assert loaded.catalogs == (tmp_path / "machines.yaml",)
 
 
-def test_an_entry_with_the_name_of_gcluster_s_own_stands_in_its_place(tmp_path: Path) -> None:
+def test_an_entry_with_the_name_of_gcluster_s_own_is_in_its_place(tmp_path: Path) -> None:
 
     loaded = load(_spec(tmp_path, "hgx-h100-8", _MACHINES.replace("NAME", "hgx-h100-8")))
     catalog = load_catalog(loaded.catalogs)

@@ -49,7 +49,7 @@ def _need(tested: TestedSet) -> Need:
 
 
 @pytest.mark.parametrize("name", sorted(SETS))
-def test_a_set_names_known_components_and_says_where_each_part_comes_from(name: str) -> None:
+def test_a_set_names_known_components_and_reports_where_each_part_comes_from(name: str) -> None:
     tested = SETS[name]
     assert set(tested.versions) <= {component.key for component in LOCK.components}
     assert {*tested.sources, *tested.unverified} <= set(tested.versions)
@@ -108,7 +108,7 @@ def test_the_local_set_has_the_slurm_of_its_distribution() -> None:
     assert SETS["local-debian-13"].versions["slurm"] == LOCK.slurm_package("debian-13") == "24.11.5"
 
 
-def test_a_lock_with_a_mistake_says_where_it_is() -> None:
+def test_a_lock_with_a_mistake_reports_where_it_is() -> None:
     with pytest.raises(CatalogError) as caught:
         read_lock("apiVersion: gcluster/stack/v1\nsets: [{nam: x}]\n", file="own.yaml")
     assert any('"nam"' in found.summary for found in caught.value.diagnostics)
@@ -140,7 +140,7 @@ def test_the_package_of_the_fabric_manager_depends_on_the_branch(branch: str, na
     assert package_name(LOCK, "fabric_manager", branch) == f"nvidia-fabricmanager{name}"
 
 
-def test_nothing_is_said_of_packages_without_a_rule() -> None:
+def test_nothing_is_reported_of_packages_without_a_rule() -> None:
     assert package_name(LOCK, "nccl", "2.30.4") is None
 
 

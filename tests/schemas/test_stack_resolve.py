@@ -130,7 +130,7 @@ def test_simulated_gpus_get_no_gpu_software() -> None:
     assert found.distribution == "debian-13"
 
 
-def test_what_an_image_brings_is_not_asked_of_hosts_that_exist() -> None:
+def test_what_an_image_brings_is_not_queried_on_existing_hosts() -> None:
     assert _resolved("hgx-h100-8", "infiniband-ndr").version("kernel") is None
     assert _resolved("hgx-h100-8", "infiniband-ndr", kernel="6.8.0").version("kernel") == "6.8.0"
 
@@ -156,7 +156,7 @@ def test_the_controller_runs_the_slurm_of_the_nodes() -> None:
     assert [c.origin for c in pools["head"].components if c.key == "slurm"] == ["cluster"]
 
 
-def test_the_newest_slurm_that_any_pool_asks_for_is_the_controllers() -> None:
+def test_the_newest_slurm_that_any_pool_requests_is_the_controllers() -> None:
     text = _BARE.replace("hosts: old01,", 'hosts: old01, software: {slurm: "24.05"},')
     text = text.replace("hosts: gpu01,", 'hosts: gpu01, software: {slurm: "24.11"},')
     pools = resolved_pools(_spec(text), CATALOG)

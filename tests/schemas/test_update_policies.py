@@ -71,5 +71,5 @@ def test_each_field_inherited_ones_too_is_reported_with_a_policy(noun: type[Spec
         assert policy_of(noun, field) in get_args(UpdatePolicy)
 
 
-def test_the_whole_language_was_looked_at() -> None:
+def test_the_whole_language_was_checked() -> None:
     assert len(_ALL) > 70

@@ -49,7 +49,7 @@ def told(cloud: str, site: CloudSite) -> set[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp", "oci"])
-def test_the_owner_is_told_at_the_same_shares_of_the_month(cloud: str) -> None:
+def test_the_owner_is_reported_at_the_same_shares_of_the_month(cloud: str) -> None:
     assert told(cloud, with_budget(ONE_OF_EACH[cloud], MONTH)) == ALARMS
 
 

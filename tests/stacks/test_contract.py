@@ -151,7 +151,7 @@ def test_no_node_is_made_when_its_intent_cannot_be_stored(kind: str, samples: Sa
 
 
 @every_provider
-def test_apply_goes_on_after_being_killed_at_its_first_event(
+def test_apply_continues_after_being_killed_at_its_first_event(
     kind: str, samples: SampleSites
 ) -> None:
     sample = samples.new(kind)

@@ -98,7 +98,7 @@ def context_of(service: str, how: str, folder: Path) -> SiteContext:
         ("oci-file-storage", "${MountTarget/demo-here-home.ipAddress}:/home"),
     ],
 )
-def test_a_program_says_what_is_mounted(service: str, device: str) -> None:
+def test_a_program_reports_what_is_mounted(service: str, device: str) -> None:
     assert graph_of(service).recorded.outputs["file-systems"] == {"home": device}
 
 
@@ -121,7 +121,7 @@ def test_the_same_spec_gives_the_same_program(service: str) -> None:
     assert first.to_json() == again.to_json()
 
 
-def test_efs_is_encrypted_and_only_the_nodes_group_gets_in_over_nfs() -> None:
+def test_efs_is_encrypted_and_only_the_nodes_group_can_log_in_over_nfs() -> None:
     graph = graph_of("efs", site=", kms_key: alias/data")
     made = graph.only("FileSystem").inputs
     assert (made["encrypted"], made["kmsKeyId"]) == (True, "alias/data")
@@ -322,7 +322,7 @@ def test_of_openzfs_a_volume_is_mounted_or_the_root_volume(
     assert found == {"home": f"{system['DNSName']}:/fsx/home"}
 
 
-def test_google_is_asked_for_an_instance_that_exists(google: Google, tmp_path: Path) -> None:
+def test_google_is_queried_for_an_existing_instance(google: Google, tmp_path: Path) -> None:
     name = "projects/acme-ml/locations/us-central1-a/instances/home"
     google.fixed[f"/filestore/{name}"] = (
         200,
@@ -333,7 +333,7 @@ def test_google_is_asked_for_an_instance_that_exists(google: Google, tmp_path: P
     assert found.file_systems == {"home": "10.90.0.2:/nfsshare"}
 
 
-def test_a_share_that_exists_is_mounted_where_it_speaks_nfs(tmp_path: Path) -> None:
+def test_a_share_that_exists_is_mounted_where_it_supports_nfs(tmp_path: Path) -> None:
     azure = AzureDouble()
     azure.answers[SHARE] = {"name": "home", "properties": {"enabledProtocols": "NFS"}}
     session: Callable[[], AzureSession] = lambda: AzureSession(  # noqa: E731
@@ -347,7 +347,7 @@ def test_a_share_that_exists_is_mounted_where_it_speaks_nfs(tmp_path: Path) -> N
         session().outputs()
 
 
-def test_oci_is_asked_which_mount_target_exports_a_file_system(
+def test_oci_is_queried_which_mount_target_exports_a_file_system(
     oracle: Oracle, tmp_path: Path
 ) -> None:
     id_ = "ocid1.filesystem.oc1.iad.home"

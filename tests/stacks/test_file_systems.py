@@ -109,7 +109,7 @@ def context_of(cloud: str, how: str, folder: Path) -> SiteContext:
         ),
     ],
 )
-def test_a_program_tells_what_is_mounted_of_the_file_systems_it_makes(
+def test_a_program_shows_what_is_mounted_of_the_file_systems_it_makes(
     cloud: str, device: str, tmp_path: Path
 ) -> None:
     recorded = provider(cloud).record(context_of(cloud, CLOUDS[cloud][2], tmp_path).spec, "here")
@@ -143,7 +143,7 @@ def oracle() -> Iterator[Oracle]:
     double.close()
 
 
-def test_aws_is_asked_for_a_file_system_that_exists(api: Recorded, tmp_path: Path) -> None:  # noqa: F811  # the fixture
+def test_aws_is_queried_for_an_existing_file_system(api: Recorded, tmp_path: Path) -> None:  # noqa: F811  # the fixture
     says = Recorded(api)
     found = {"DNSName": MOUNTED["aws"].partition("@")[0]}
     found["LustreConfiguration"] = {"MountName": "xyzabcdb"}
@@ -152,14 +152,14 @@ def test_aws_is_asked_for_a_file_system_that_exists(api: Recorded, tmp_path: Pat
     assert AwsSession(context, CATALOG, api).outputs().file_systems == {"fast": MOUNTED["aws"]}
 
 
-def test_google_is_asked_for_a_file_system_that_exists(google: Google, tmp_path: Path) -> None:
+def test_google_is_queried_for_an_existing_file_system(google: Google, tmp_path: Path) -> None:
     google.fixed[f"/lustre/{IDS['gcp']}"] = (200, {"mountPoint": MOUNTED["gcp"]})
     context = context_of("gcp", f"existing: {IDS['gcp']}", tmp_path)
     found = GcpSession(context, CATALOG, google.api()).outputs()
     assert found.file_systems == {"fast": MOUNTED["gcp"]}
 
 
-def test_azure_is_asked_for_a_file_system_that_exists(tmp_path: Path) -> None:
+def test_azure_is_queried_for_an_existing_file_system(tmp_path: Path) -> None:
     azure = AzureDouble()
     azure.answers[IDS["azure"]] = {"properties": {"clientInfo": {"mgsAddress": "10.60.2.4"}}}
     context = context_of("azure", f"existing: {IDS['azure']}", tmp_path)
@@ -167,7 +167,7 @@ def test_azure_is_asked_for_a_file_system_that_exists(tmp_path: Path) -> None:
     assert found.file_systems == {"fast": MOUNTED["azure"]}
 
 
-def test_oci_is_asked_for_a_file_system_that_exists(oracle: Oracle, tmp_path: Path) -> None:
+def test_oci_is_queried_for_an_existing_file_system(oracle: Oracle, tmp_path: Path) -> None:
     oracle.fixed[f"GET lustre/lustreFileSystems/{IDS['oci']}"] = {
         "managementServiceAddress": "10.70.0.4",
         "lnet": "tcp",

@@ -42,7 +42,7 @@ def test_one_silent_machine_takes_no_other_with_it(tmp_path: Path) -> None:
     assert found.silent == {"b": SHORT.patience_s}
 
 
-def test_a_silent_machine_is_looked_at_again_and_not_waited_for_again(tmp_path: Path) -> None:
+def test_a_silent_machine_is_checked_again_and_not_waited_for_again(tmp_path: Path) -> None:
     cache = tmp_path / "k.json"
     await_host_keys("b", Cloud(b=0).read, cache=cache, waiting=SHORT)
     later = Cloud(b=0)

@@ -105,7 +105,7 @@ def test_its_spec_is_valid_and_its_schema_is_written(verbs: Verbs) -> None:
     assert '"acme"' in verbs.run("schema").stdout
 
 
-def test_checks_know_its_regions_zones_machines_and_ids_by_its_data(verbs: Verbs) -> None:
+def test_checks_have_its_regions_zones_machines_and_ids_from_its_data(verbs: Verbs) -> None:
     verbs.say("region: north", "region: nort")
     assert "GC122" in verbs.codes()
     verbs.say("region: nort", "region: north")

@@ -82,7 +82,7 @@ def test_every_call_to_aws_is_allowed() -> None:
     assert asked - {"secretsmanager:GetSecretValue"} <= granted
 
 
-def test_what_preflight_asks_for_is_granted() -> None:
+def test_what_preflight_requests_is_granted() -> None:
     from gcluster.stacks.gcp.plan.facts import facts  # noqa: PLC0415  # data of one cloud
 
     assert set(facts().up_permissions) <= set(needed("gcp"))

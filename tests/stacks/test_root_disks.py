@@ -46,13 +46,13 @@ def booted(site: CloudSite, **pool: object) -> list[int]:
 
 
 @every_cloud
-def test_where_the_spec_says_nothing_the_boot_disk_is_larger_than_the_image(cloud: str) -> None:
+def test_by_default_the_boot_disk_is_larger_than_the_image(cloud: str) -> None:
     found = booted(SITES[cloud], disk=None)
     assert found
     assert min(found) >= ENOUGH
 
 
 @every_cloud
-def test_a_size_that_the_spec_says_is_the_boot_disk_of_every_machine(cloud: str) -> None:
+def test_a_size_that_the_spec_has_is_the_boot_disk_of_every_machine(cloud: str) -> None:
     assert DISK is not None
     assert set(booted(SITES[cloud], disk=DISK)) == {math.ceil(DISK.value / 2**30)}

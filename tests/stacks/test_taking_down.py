@@ -146,7 +146,7 @@ def test_up_reads_back_what_is_there_first(opened: Open, engines: Engines) -> No
     assert engines.passphrases == {"a secret"}
 
 
-def test_down_takes_the_nodes_and_leaves_data_with_what_it_stands_in(
+def test_down_takes_the_nodes_and_leaves_data_with_what_it_is_in(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     opened().bring_up(0)
@@ -211,7 +211,7 @@ def test_a_control_plane_is_reported_no_more_once_only_data_is_left(
     assert opened(plane=True, passphrase="").control_plane("here") is None
 
 
-def test_without_a_stack_no_engine_is_asked(opened: Open, engines: Engines) -> None:
+def test_without_a_stack_no_engine_is_queried(opened: Open, engines: Engines) -> None:
     session = opened(passphrase="")
     assert session.take_down() is True
     assert session.cancel() is False
@@ -247,7 +247,7 @@ def test_what_was_found_is_reported_apart_by_what_the_stack_protects(
     assert opened().mark_protected(strange) == strange, "what the stack doesn't know stays as found"
 
 
-def test_what_stands_in_the_stack_is_booked_and_nothing_else_is(
+def test_what_is_in_the_stack_is_booked_and_nothing_else_is(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     opened().bring_up(0)

@@ -51,7 +51,7 @@ print(json.dumps([broken, happened]))
 """
 
 
-def test_whatever_two_things_go_wrong_what_the_messages_say_leads_back() -> None:
+def test_whatever_two_faults_occur_the_messages_lead_back() -> None:
     broken, happened = _apart(_PLAY)
     assert broken == []
     assert happened["commands"] > RUNS * 6
@@ -75,7 +75,7 @@ print(json.dumps([len({{verb for _, verb in some}}), give(some)]))
 """
 
 
-def test_forty_bad_inputs_end_every_verb_with_words() -> None:
+def test_forty_bad_inputs_end_every_verb_with_a_message() -> None:
     assert len(TEXTS) + len(PLACES) >= 40
     verbs, broken = _apart(_INPUTS)
     assert broken == []
@@ -116,7 +116,7 @@ print(json.dumps(found))
 """
 
 
-def test_the_harness_notices_when_hashes_are_not_looked_at() -> None:
+def test_the_harness_notices_when_hashes_are_not_checked() -> None:
     assert _apart(_NOTICES) == [False, True]
 
 

@@ -48,7 +48,7 @@ def test_alertmanager_runs_now_and_after_a_reboot(host: Host) -> None:
     assert service.is_enabled
 
 
-def test_an_alert_is_taken_and_shown_to_who_logs_in_and_to_nobody_else(host: Host) -> None:
+def test_an_alert_is_taken_and_shown_to_authenticated_users_and_to_no_others(host: Host) -> None:
     alert = '[{"labels": {"alertname": "Molecule"}}]'
     assert asked(host, "stranger", alert) == (1, "status 401\n")
     code, said = asked(host, "login", alert)

@@ -65,7 +65,7 @@ def test_one_corrupted_element_is_counted_on_every_rank_and_fails(host: Host) ->
     assert result.rc == WRONG_NUMBERS
 
 
-def test_ranks_that_slurm_started_but_mpi_does_not_know_are_a_failure(host: Host) -> None:
+def test_ranks_that_slurm_started_but_mpi_does_not_have_are_a_failure(host: Host) -> None:
     result = run(host, SLURM_STEP_NUM_TASKS="4")
     assert result.rc == 1
     assert "MPI has 3 of the 4 ranks that were started" in result.stderr

@@ -17,7 +17,7 @@ def test_everything_is_of_one_release_though_the_repositories_have_two(host: Hos
     assert {"amdgpu-dkms", "rccl"} <= set(host.check_output("apt-mark showhold").split())
 
 
-def test_people_and_devices_meet_in_the_group(host: Host) -> None:
+def test_users_and_devices_meet_in_the_group(host: Host) -> None:
     assert {"render", "video"} <= set(host.user("nobody").groups)
     assert host.file("/etc/udev/rules.d/70-gcluster-amdgpu.rules").contains('GROUP="render"')
 
@@ -33,7 +33,7 @@ def test_people_and_devices_meet_in_the_group(host: Host) -> None:
         ("no-driver", "Unable to detect any GPU devices"),
     ],
 )
-def test_verify_fails_on_a_machine_that_is_not_as_asked(
+def test_verify_fails_on_a_machine_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
@@ -41,9 +41,7 @@ def test_verify_fails_on_a_machine_that_is_not_as_asked(
     assert answer in run.said
 
 
-def test_a_driver_that_can_not_be_loaded_asks_for_a_reboot(
-    converge: Play, recorded: Recorded
-) -> None:
+def test_a_driver_that_can_not_be_loaded_needs_a_reboot(converge: Play, recorded: Recorded) -> None:
     with recorded("old-driver"):
         run = converge(phases=["join"])
     assert run.returncode != 0

@@ -7,7 +7,7 @@ from conftest import Knows
 from testinfra.host import Host
 
 
-def test_a_user_has_the_ids_groups_and_shell_asked_for(host: Host) -> None:
+def test_a_user_has_the_ids_groups_and_shell_requested(host: Host) -> None:
     grace = host.user("grace")
     assert (grace.uid, grace.gid, grace.group, grace.shell) == (2002, 2100, "grace", "/bin/sh")
     assert "users" in grace.groups

@@ -68,7 +68,7 @@ def test_settings_of_docker_that_are_no_json_are_reported_and_others_are_kept(
     assert "nvidia" in settings["runtimes"]
 
 
-def test_a_version_that_nobody_has_is_reported_with_those_that_are(
+def test_a_version_that_is_unknown_is_reported_with_those_that_are(
     host: Host, converge: Play
 ) -> None:
     run = converge(toolkit="1.99.0", phases=["install"])

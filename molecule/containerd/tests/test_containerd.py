@@ -23,12 +23,12 @@ def test_pods_may_pin_memory_as_rdma_does(host: Host) -> None:
     assert shown == "infinity"
 
 
-def test_a_registry_is_asked_at_its_mirror(host: Host) -> None:
+def test_a_registry_is_queried_at_its_mirror(host: Host) -> None:
     hosts = host.file("/etc/containerd/certs.d/registry.example.com/hosts.toml").content_string
     assert '[host."https://mirror.example.com"]' in hosts
 
 
-def test_the_running_daemon_has_the_runtime_that_was_asked_for(host: Host) -> None:
+def test_the_running_daemon_has_the_runtime_that_was_requested(host: Host) -> None:
     merged = host.check_output("containerd config dump")
     at = merged.index(".containerd.runtimes.plain]")
     assert 'runtime_type = "io.containerd.runc.v2"' in merged[at : at + 900]

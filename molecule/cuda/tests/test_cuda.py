@@ -18,7 +18,7 @@ def test_nothing_can_bring_a_driver(host: Host) -> None:
     assert host.run("apt-get --simulate install cuda-13-0").rc != 0
 
 
-def test_everybody_compiles_with_it(host: Host) -> None:
+def test_all_users_compiles_with_it(host: Host) -> None:
     assert host.check_output("bash -lc 'readlink -f $(dirname $(command -v nvcc))/..'") == (
         "/usr/local/cuda-13.0"
     )
@@ -31,7 +31,7 @@ def test_everybody_compiles_with_it(host: Host) -> None:
         ("old-compiler", "nvcc is of release 12.9, not 13.0.2"),
     ],
 )
-def test_verify_fails_on_a_node_that_is_not_as_asked(
+def test_verify_fails_on_a_node_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
@@ -39,7 +39,7 @@ def test_verify_fails_on_a_node_that_is_not_as_asked(
     assert answer in run.said
 
 
-def test_a_version_that_nobody_has_is_reported_and_changes_nothing(
+def test_a_version_that_is_unknown_is_reported_and_changes_nothing(
     host: Host, converge: Play
 ) -> None:
     run = converge(toolkit="13.0.9")
@@ -49,7 +49,7 @@ def test_a_version_that_nobody_has_is_reported_and_changes_nothing(
     assert host.package("cuda-toolkit-13-0").version == "13.0.2-1"
 
 
-def test_another_toolkit_stands_beside_it_and_is_the_chosen_one(
+def test_another_toolkit_is_installed_next_to_it_and_is_the_chosen_one(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     with recorded("newer"):

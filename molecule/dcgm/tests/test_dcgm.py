@@ -32,7 +32,7 @@ def test_it_stops_and_starts_with_the_driver_s_daemon(host: Host) -> None:
         ("no-engine", "the host engine doesn't answer"),
     ],
 )
-def test_verify_fails_on_a_node_that_is_not_as_asked(
+def test_verify_fails_on_a_node_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)

@@ -6,7 +6,7 @@ from conftest import Play
 from testinfra.host import Host
 
 
-def test_both_are_mounted_and_everybody_may_write_to_scratch(host: Host) -> None:
+def test_both_are_mounted_and_all_users_may_write_to_scratch(host: Host) -> None:
     for path, label in (("/scratch", "gc-scratch"), ("/export/home", "gc-home")):
         mount = host.mount_point(path)
         assert mount.exists
@@ -26,7 +26,7 @@ def test_a_start_of_the_node_mounts_them_again_with_what_is_on_them(host: Host) 
     assert host.file("/scratch/mine").exists
 
 
-def test_local_disks_that_came_back_empty_are_made_again(host: Host) -> None:
+def test_local_disks_that_came_back_empty_are_recreated(host: Host) -> None:
     host.check_output("umount /scratch && wipefs --all --quiet /dev/loop6")
     host.check_output("systemctl restart gcluster-disks.service")
     assert host.mount_point("/scratch").exists
@@ -40,7 +40,7 @@ def test_data_follows_a_disk_that_has_grown(host: Host, converge: Play) -> None:
     assert int(host.check_output("stat -f -c %b /export/home")) > before
 
 
-def test_a_disk_with_somebody_s_data_is_never_formatted(host: Host, converge: Play) -> None:
+def test_a_disk_with_foreign_data_is_never_formatted(host: Host, converge: Play) -> None:
     host.check_output("umount /scratch")
     run = converge(phases=["configure", "join"], scratch="/dev/loop7")
     assert run.returncode != 0

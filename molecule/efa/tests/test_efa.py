@@ -30,7 +30,7 @@ def test_jobs_may_pin_memory_and_read_their_neighbours(host: Host) -> None:
         ("old-module", "the kernel runs module efa none, 3.4.0g is installed"),
     ],
 )
-def test_verify_fails_on_a_machine_that_is_not_as_asked(
+def test_verify_fails_on_a_machine_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
@@ -47,7 +47,7 @@ def test_verify_fails_on_a_machine_that_is_not_as_asked(
         ({"source": "nowhere"}, "can't be read"),
     ],
 )
-def test_an_installer_that_nobody_vouches_for_is_not_run(
+def test_an_installer_without_a_trusted_key_or_checksum_is_not_run(
     host: Host, converge: Play, variables: dict[str, str], answer: str
 ) -> None:
     host.check_output(f"mv {LIST} {LIST}.kept")

@@ -29,7 +29,7 @@ def test_containers_get_devices_by_mounts_and_the_rest_by_a_hook(host: Host) -> 
     assert host.file("/etc/enroot/hooks.d/90-gcluster.sh").mode == EXECUTABLE
 
 
-def test_every_user_may_keep_containers_and_nobody_may_remove_anothers(host: Host) -> None:
+def test_every_user_may_keep_containers_and_none_may_remove_anothers(host: Host) -> None:
     for folder in ("/run/enroot", "/var/lib/enroot/cache", "/var/lib/enroot/data"):
         assert host.file(folder).mode == SHARED
 
@@ -44,7 +44,9 @@ def test_a_file_with_another_checksum_is_not_installed(host: Host, converge: Pla
     assert converge().returncode == 0
 
 
-def test_files_that_nobody_vouches_for_are_refused_with_the_line_to_write(converge: Play) -> None:
+def test_files_without_a_trusted_key_or_checksum_are_refused_with_the_line_to_write(
+    converge: Play,
+) -> None:
     run = converge(phases=["preflight"], checksum="")
     assert run.returncode != 0
     assert "software.sources.enroot.checksums" in run.stdout

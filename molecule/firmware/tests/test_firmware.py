@@ -36,7 +36,7 @@ def report(host: Host) -> dict[str, object]:
     return json.loads(host.file("/run/gcluster-firmware.json").content_string)
 
 
-def test_the_report_says_what_the_bmc_lists_and_what_differs(host: Host) -> None:
+def test_the_report_reports_what_the_bmc_lists_and_what_differs(host: Host) -> None:
     said = report(host)
     assert said["bmc"]["NIC_0"] == "28.39.1002"
     assert said["differs"][0] == "HGX_FW_BMC_0: has HGX-22.10-1-rc67, wanted HGX-23.11-1-rc1"
@@ -71,7 +71,7 @@ def test_an_update_that_can_not_be_right_is_refused_and_leaves_what_was_there(
     assert report(host)["bmc"][BASEBOARD] == "HGX-22.10-1-rc67"
 
 
-def test_a_part_that_nobody_may_update_is_refused(update: Callable[..., str]) -> None:
+def test_a_part_that_must_not_be_updated_is_refused(update: Callable[..., str]) -> None:
     assert "no version is wanted for Root_of_Trust" in update("Root_of_Trust")
 
 
@@ -100,6 +100,6 @@ def test_named_targets_are_updated_pushed_and_fetched_and_the_second_time_change
     assert report(host)["differs"] == []
 
 
-def test_no_password_stands_on_the_node(host: Host) -> None:
+def test_no_password_is_on_the_node(host: Host) -> None:
     found = host.run("grep -rl only-for-the-double /etc /run /var /usr/libexec /root 2>/dev/null")
     assert found.stdout == ""

@@ -7,7 +7,7 @@ from conftest import Answered, Play, Recorded
 from testinfra.host import Host
 
 
-def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> None:
+def test_the_wanted_version_is_held_though_a_newer_one_exists(host: Host) -> None:
     shown = host.check_output(
         "dpkg-query --show --showformat '${Package} ${Version}\\n' 'gpfs.*' | grep -v gskit"
     )
@@ -28,7 +28,7 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
         ("small-pagepool", "GPFS runs with pagepool 1073741824, not 17179869184"),
     ],
 )
-def test_verify_fails_on_a_node_that_is_not_as_asked(
+def test_verify_fails_on_a_node_that_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
@@ -55,7 +55,7 @@ def test_where_every_host_refuses_the_commands_for_its_administrator_are_reporte
     assert converge().returncode == 0
 
 
-def test_headers_that_are_missing_are_reported_and_the_next_converge_goes_on(
+def test_headers_that_are_missing_are_reported_and_the_next_converge_continues(
     converge: Play, recorded: Recorded
 ) -> None:
     with recorded("no-module"):
@@ -65,7 +65,7 @@ def test_headers_that_are_missing_are_reported_and_the_next_converge_goes_on(
     assert converge().returncode == 0
 
 
-def test_a_licence_that_nobody_accepted_stops_it_before_anything_is_installed(
+def test_a_licence_that_was_not_accepted_stops_it_before_anything_is_installed(
     converge: Play,
 ) -> None:
     run = converge(accepted=False, phases=["preflight"])

@@ -32,7 +32,7 @@ def test_the_module_is_held_and_loaded_at_boot(host: Host) -> None:
         ("no-daemon", "no receive daemon runs"),
     ],
 )
-def test_verify_fails_on_a_machine_that_is_not_as_asked(
+def test_verify_fails_on_a_machine_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)

@@ -33,7 +33,7 @@ def test_nothing_changes_packages_by_itself(host: Host) -> None:
         assert host.run(f"systemctl is-enabled {timer}").stdout.strip() == "masked"
 
 
-def test_rules_that_would_lock_everybody_out_are_put_back(host: Host, converge: Play) -> None:
+def test_rules_that_would_lock_all_users_out_are_put_back(host: Host, converge: Play) -> None:
     before = host.check_output("nft list chain inet gcluster input")
     refused = converge(management=["198.51.100.0/24"], trial=15)
     assert refused.returncode != 0

@@ -19,7 +19,7 @@ def test_prologs_run_in_their_order_and_the_first_that_fails_ends_it(host: Host)
     assert host.file("/run/prologs").content_string == "one\ntwo\none\n"
 
 
-def test_every_epilog_runs_though_one_fails_and_slurm_hears_of_it(host: Host) -> None:
+def test_every_epilog_runs_though_one_fails_and_slurm_is_notified(host: Host) -> None:
     host.run("rm -f /run/epilogs")
     assert host.run(f"env -i {PROGRAMS}/run-epilogs.sh").rc == FAILED
     assert host.file("/run/epilogs").content_string == "two\n"

@@ -37,7 +37,7 @@ def test_without_opensm_no_manager_stays(host: Host, converge: Play) -> None:
     assert converge().returncode == 0
 
 
-def test_nothing_stays_of_what_the_spec_no_longer_asks_for(host: Host, converge: Play) -> None:
+def test_nothing_stays_of_what_the_spec_no_longer_requests(host: Host, converge: Play) -> None:
     assert converge(phases=["remove"]).returncode == 0
     assert not host.file("/opt/hpcx").exists
     assert not host.service("sharp_am").is_running

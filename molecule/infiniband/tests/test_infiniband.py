@@ -13,7 +13,7 @@ def test_ipoib_has_the_host_part_of_the_nodes_own_address(host: Host) -> None:
     assert host.file("/sys/class/net/ibp24s0/mtu").content_string.strip() == "4092"
 
 
-def test_opensm_runs_and_knows_the_partition(host: Host) -> None:
+def test_opensm_runs_and_has_the_partition(host: Host) -> None:
     assert host.service("opensm").is_running
     assert host.service("opensm").is_enabled
     partitions = host.file("/etc/opensm/partitions.conf").content_string
@@ -39,7 +39,9 @@ def test_verify_names_a_rail_on_another_leaf_and_a_partition_that_ports_are_not_
     assert "mlx5_0: the port isn't in partition 0x8002" in run.said
 
 
-def test_a_device_that_is_not_there_is_named_and_the_next_converge_goes_on(converge: Play) -> None:
+def test_a_device_that_is_not_there_is_named_and_the_next_converge_continues(
+    converge: Play,
+) -> None:
     run = converge(phases=["configure"], devices=["mlx5_77"])
     assert run.returncode != 0
     assert "there is no device mlx5_77" in run.said

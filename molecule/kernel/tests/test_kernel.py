@@ -36,7 +36,7 @@ def test_a_kernel_that_does_not_run_makes_a_reboot_due_and_nothing_restarts(
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
-def test_a_kernel_that_nobody_packages_is_refused_by_name(converge: Play) -> None:
+def test_a_kernel_without_packages_is_refused_by_name(converge: Play) -> None:
     run = converge(release="7.99")
     assert run.returncode != 0
     assert "no package of a kernel 7.99 here" in run.said

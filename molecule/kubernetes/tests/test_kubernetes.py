@@ -66,7 +66,7 @@ def test_pods_of_both_nodes_are_reached_and_reach_services() -> None:
     host.check_output(f"{KUBECTL} delete daemonset/probe configmap/probe --wait=false")
 
 
-def test_secrets_are_stored_encrypted_and_not_told_to_the_audit_log() -> None:
+def test_secrets_are_stored_encrypted_and_not_in_the_audit_log() -> None:
     host = control_plane()
     made = f"{KUBECTL} create secret generic probe --from-literal=word=unmistakable"
     host.check_output(f"{made} --dry-run=client --output=yaml | {KUBECTL} apply --filename=-")

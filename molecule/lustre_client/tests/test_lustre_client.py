@@ -15,7 +15,7 @@ def version(host: Host, package: str) -> str:
     return str(host.package(package).version)
 
 
-def test_modules_for_the_running_kernel_and_programs_have_the_asked_version(host: Host) -> None:
+def test_modules_for_the_running_kernel_and_programs_have_the_wanted_version(host: Host) -> None:
     assert {version(host, MODULES), version(host, PROGRAMS)} == {"2.15.6-1"}
 
 
@@ -53,7 +53,7 @@ def test_systemd_mounts_it_after_the_network_and_before_jobs(host: Host) -> None
         ("ost-missing", "1 OSTs, not 2"),
     ],
 )
-def test_verify_fails_where_the_file_system_is_not_as_asked(
+def test_verify_fails_where_the_file_system_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
@@ -72,7 +72,7 @@ def test_a_kernel_without_modules_is_refused_with_those_that_have_some(
     assert version(host, PROGRAMS) == "2.15.6-1"
 
 
-def test_a_mount_that_fails_says_why_and_comes_with_the_next_converge(
+def test_a_mount_that_fails_reports_why_and_comes_with_the_next_converge(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     host.check_output(f"touch /srv/mgs-is-away; systemctl stop '{UNIT}'")
@@ -86,7 +86,7 @@ def test_a_mount_that_fails_says_why_and_comes_with_the_next_converge(
     assert host.mount_point(PATH).exists
 
 
-def test_a_newer_lustre_comes_whole_and_the_way_back_needs_a_word(
+def test_a_newer_lustre_comes_whole_and_the_way_back_needs_a_setting(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     with recorded("upgraded"):

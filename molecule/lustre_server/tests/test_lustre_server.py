@@ -72,7 +72,7 @@ def test_a_disk_that_holds_anything_else_is_refused_and_stays_as_it_is(
     assert host.check_output("sha256sum /srv/disks/new") == before
 
 
-def test_a_blank_disk_needs_the_word_and_a_name_that_lasts(host: Host, converge: Play) -> None:
+def test_a_blank_disk_needs_a_permission_and_a_name_that_lasts(host: Host, converge: Play) -> None:
     new_disk(host, "true")
     run = converge(phases=["join"], osts=[f"{BY_ID}ost0", NEW], format=False)
     assert run.returncode != 0

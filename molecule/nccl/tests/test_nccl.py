@@ -16,7 +16,7 @@ def test_the_library_has_its_build_though_others_are_there(host: Host) -> None:
     assert "libnccl" not in host.check_output("apt-get --simulate dist-upgrade")
 
 
-def test_the_tests_were_built_for_these_gpus_where_the_smoke_test_looks(host: Host) -> None:
+def test_the_tests_were_built_for_these_gpus_where_the_smoke_test_searches(host: Host) -> None:
     made = host.file("/opt/nccl-tests/bin/made_with_perf").content_string
     assert "-gencode=arch=compute_90,code=sm_90" in made
     assert "MPI=1 /usr/lib/x86_64-linux-gnu/openmpi /usr/local/cuda-13.0 /usr" in made
@@ -29,7 +29,7 @@ def test_nccl_s_own_file_holds_its_own_settings(host: Host) -> None:
     assert "LD_LIBRARY_PATH" not in settings
 
 
-def test_a_job_is_given_what_it_does_not_say_itself(host: Host) -> None:
+def test_a_job_is_given_what_it_does_not_set_itself(host: Host) -> None:
     given = host.check_output(f"env -i NCCL_SOCKET_IFNAME=eth9 LD_LIBRARY_PATH=/mine sh {GIVEN}")
     assert "NCCL_SOCKET_IFNAME" not in given
     assert "export LD_LIBRARY_PATH=/var/lib/tcpx/lib64:/mine" in given
@@ -37,7 +37,7 @@ def test_a_job_is_given_what_it_does_not_say_itself(host: Host) -> None:
     assert "BINDINGS=enp6s0:8-21,112-125;enp12s0:8-21,112-125" in given
 
 
-def test_people_s_shells_have_it_too(host: Host) -> None:
+def test_users_s_shells_have_it_too(host: Host) -> None:
     shell = "echo $NCCL_GPUDIRECTTCPX_TX_BINDINGS $NCCL_SOCKET_IFNAME"
     assert host.check_output(f"bash -lc '{shell}'") == (
         "enp6s0:8-21,112-125;enp12s0:8-21,112-125 enp0s12"
@@ -53,7 +53,7 @@ def test_people_s_shells_have_it_too(host: Host) -> None:
         ("aborted", "an AllReduce in the node fails"),
     ],
 )
-def test_verify_fails_on_a_node_that_is_not_as_asked(
+def test_verify_fails_on_a_node_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
@@ -61,7 +61,7 @@ def test_verify_fails_on_a_node_that_is_not_as_asked(
     assert answer in run.said
 
 
-def test_a_tarball_that_nobody_vouches_for_is_refused(host: Host, converge: Play) -> None:
+def test_a_tarball_without_a_trusted_key_or_checksum_is_refused(host: Host, converge: Play) -> None:
     unknown = converge(checksum="")
     assert unknown.returncode != 0
     assert "software.sources.nccl-tests.checksums" in unknown.said

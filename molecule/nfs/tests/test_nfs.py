@@ -38,7 +38,7 @@ def test_a_mount_waits_for_its_server_and_is_there_before_jobs(host: Host) -> No
     assert host.service("scratch.mount").is_enabled
 
 
-def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None:
+def test_the_server_mounts_its_own_folder_through_a_bind_mount(host: Host) -> None:
     host.check_output("echo hello > /srv/shared/file")
     assert host.check_output("cat /shared/file") == "hello"
 
@@ -53,7 +53,7 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
         ("not-mounted", "/scratch is not mounted"),
     ],
 )
-def test_verify_fails_on_a_mount_that_is_not_as_asked(
+def test_verify_fails_on_a_mount_that_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
     said = answered(case)
@@ -77,7 +77,7 @@ def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -
     assert converge().returncode == 0
 
 
-def test_what_is_no_longer_asked_for_is_unmounted(host: Host, converge: Play) -> None:
+def test_what_is_no_longer_requested_is_unmounted(host: Host, converge: Play) -> None:
     assert converge(mounts=[SCRATCH, SHARED, DATA], phases=["join"]).returncode == 0
     assert host.mount_point("/data").exists
     assert converge().returncode == 0

@@ -41,7 +41,7 @@ def play(host: Host) -> Iterator[Callable[[str], None]]:
     host.check_output("node-health acknowledge errors")
 
 
-def test_the_node_is_fit_and_says_so_to_programs(host: Host) -> None:
+def test_the_node_is_fit_and_reports_it_to_programs(host: Host) -> None:
     assert host.check_output("node-health check") == "fit"
     report = json.loads(host.check_output("node-health check --json"))
     assert (report["verdict"], report["state"]["name"]) == ("fit", "in-service")

@@ -40,7 +40,7 @@ def test_nouveau_is_kept_away(host: Host) -> None:
         ("old-driver", "runs driver 580.126.16, not 595.58.03"),
     ],
 )
-def test_verify_fails_on_a_machine_that_is_not_as_asked(
+def test_verify_fails_on_a_machine_that_is_not_as_wanted(
     verified: Verified, case: str, answer: str
 ) -> None:
     run = verified(case)
@@ -79,7 +79,7 @@ def test_a_driver_is_exchanged_on_a_node_where_gdrdrv_holds_it(
     assert host.service("nvidia-fabricmanager").is_running
 
 
-def test_a_driver_that_stays_needs_a_restart_and_the_spec_s_word(
+def test_a_driver_that_stays_needs_a_restart_and_the_spec_s_permission(
     host: Host, converge: Play, recorded: Recorded
 ) -> None:
     host.check_output("touch /srv/node/sys/module/nvidia/holders/unknown")

@@ -15,7 +15,7 @@ def test_the_tools_have_their_versions_and_stay(host: Host) -> None:
     assert host.file("/opt/gcluster/mountpoint-s3-1.24.0/bin/mount-s3").mode == PROGRAM_MODE
 
 
-def test_each_bucket_is_mounted_as_asked(host: Host) -> None:
+def test_each_bucket_is_mounted_as_wanted(host: Host) -> None:
     assert "ro" in host.mount_point("/data").options
     assert "rw" in host.mount_point("/runs").options
     for unit in ("object-data", "object-runs"):
@@ -42,7 +42,7 @@ def test_a_tarball_that_is_another_one_is_not_taken(host: Host, converge: Play) 
     assert converge(phases=["install"]).returncode == 0
 
 
-def test_a_tarball_that_nobody_vouches_for_is_refused(converge: Play) -> None:
+def test_a_tarball_without_a_trusted_key_or_checksum_is_refused(converge: Play) -> None:
     run = converge(phases=["install"], checksum="")
     assert run.returncode != 0
     assert "no checksum is known for http" in run.stdout

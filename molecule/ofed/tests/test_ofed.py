@@ -11,7 +11,9 @@ def version_of(host: Host, package: str) -> str:
     return host.check_output(f"dpkg-query --show --showformat '${{Version}}' {package}")
 
 
-def test_the_asked_version_is_there_though_a_newer_one_is_and_nothing_moves_it(host: Host) -> None:
+def test_the_wanted_version_is_installed_though_a_newer_one_exists_and_nothing_changes_it(
+    host: Host,
+) -> None:
     assert version_of(host, "doca-ofed") == "3.2.0-125000"
     held = set(host.check_output("apt-mark showhold").split())
     assert {"doca-ofed", "mlnx-ofed-kernel-dkms", "libibverbs1", "opensm"} <= held

@@ -65,7 +65,7 @@ def refusal(host: Host, converge: Play) -> tuple[str, Played]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_repository_that_can_not_be_trusted_or_reached_is_not_added_and_says_why(
+def test_a_repository_that_can_not_be_trusted_or_reached_is_not_added_and_reports_why(
     host: Host, refusal: tuple[str, Played], name: str
 ) -> None:
     _, run = refusal
@@ -85,7 +85,7 @@ def test_what_was_there_before_is_used_on_and_the_node_can_be_fixed(
     assert "changed=0" in again.said
 
 
-def test_only_these_repositories_count_where_that_is_asked_and_all_again_where_it_is_not(
+def test_only_these_repositories_count_where_that_is_queried_and_all_again_where_it_is_not(
     host: Host, converge: Play
 ) -> None:
     used = "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u"
@@ -105,6 +105,6 @@ def test_only_these_repositories_count_where_that_is_asked_and_all_again_where_i
     assert host.check_output(used) == everyone
 
 
-def test_the_key_is_the_only_one_that_the_source_trusts(host: Host) -> None:
+def test_the_key_is_the_only_one_that_the_source_accepts(host: Host) -> None:
     shown = host.check_output("gpg --show-keys --with-colons /etc/apt/keyrings/gcluster-vendor.gpg")
     assert shown.count("pub:") == 1

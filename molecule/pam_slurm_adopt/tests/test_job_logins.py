@@ -56,7 +56,9 @@ def job_of(host: Host, user: str) -> Iterator[str]:
         host.check_output(f"timeout 60 sh -c 'while {gone}; do sleep 0.2; done'")
 
 
-def test_who_has_a_job_on_the_node_gets_in_and_others_are_shown_why(host: Host, node: Node) -> None:
+def test_who_has_a_job_on_the_node_can_log_in_and_others_are_shown_why(
+    host: Host, node: Node
+) -> None:
     with job_of(host, "ada"):
         assert login(host, node, "ada") == (0, "2001")
         refused, said = login(host, node, "bob")
@@ -86,7 +88,7 @@ def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: Node) -> 
     assert login(host, node, "root", look.replace("'", '"'))[0] == 0
 
 
-def test_without_the_module_administrators_still_get_in_and_it_is_said(
+def test_without_the_module_administrators_still_log_in_and_it_is_reported(
     host: Host, node: Node, converge: Play
 ) -> None:
     assert login(host, node, "root", "apt-get remove --yes --quiet libpam-slurm-adopt")[0] == 0
@@ -97,7 +99,9 @@ def test_without_the_module_administrators_still_get_in_and_it_is_said(
     assert converge().returncode == 0, "the node can be repaired"
 
 
-def test_anybody_gets_in_where_the_spec_says_so(host: Host, node: Node, converge: Play) -> None:
+def test_any_user_can_log_in_where_the_spec_allows_it(
+    host: Host, node: Node, converge: Play
+) -> None:
     assert converge(phases=["configure", "verify"], jobs_only=False).returncode == 0
     assert login(host, node, "bob") == (0, "2002")
     assert converge().returncode == 0, "the node can be repaired"

@@ -82,7 +82,7 @@ def test_who_has_no_password_or_another_one_gets_nothing(head: Host) -> None:
     assert asked(head, "/metrics", word="wrong") == (1, "status 401\n")
 
 
-def test_a_client_that_trusts_another_authority_refuses_the_server(head: Host) -> None:
+def test_a_client_that_accepts_another_authority_refuses_the_server(head: Host) -> None:
     folder = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
     other = (folder / "other-authority.pem").read_text()
     head.check_output(f"cat > {SETTINGS}/other.pem <<'END'\n{other}END")
@@ -116,7 +116,7 @@ def test_it_listens_on_its_own_host_alone(head: Host) -> None:
     assert [line.split()[4] for line in lines if f"pid={pid}," in line] == ["127.0.0.1:9090"]
 
 
-def test_metrics_are_kept_as_long_as_the_spec_says(head: Host) -> None:
+def test_metrics_are_kept_as_long_as_in_the_spec(head: Host) -> None:
     code, said = asked(head, "/api/v1/status/flags")
     assert code == 0
     assert json.loads(said)["data"]["storage.tsdb.retention.time"] == "30d"

@@ -24,7 +24,7 @@ def test_apt_takes_it_but_for_the_hosts_that_are_near(host: Host) -> None:
     assert 'Acquire::http::Proxy::127.0.0.1 "DIRECT";' in answer
 
 
-def test_nothing_stays_where_the_spec_asks_for_no_proxy(host: Host, converge: Play) -> None:
+def test_nothing_stays_where_the_spec_requests_no_proxy(host: Host, converge: Play) -> None:
     run = converge(phases=["remove"])
     assert run.returncode == 0, run.said
     assert "proxy" not in host.file("/etc/environment").content_string

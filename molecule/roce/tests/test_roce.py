@@ -52,13 +52,13 @@ def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded
     assert "rail1 has rings of 8192" in answer
 
 
-def test_verify_fails_on_a_rail_that_is_not_as_asked(verified: Verified) -> None:
+def test_verify_fails_on_a_rail_that_is_not_as_wanted(verified: Verified) -> None:
     run = verified("pfc-lost")
     assert run.returncode != 0
     assert "not rail3 keeps priority 3 lossless" in run.said
 
 
-def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_asked(
+def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_queried(
     converge: Play, recorded: Recorded
 ) -> None:
     with recorded("pfc-lost"):
@@ -66,7 +66,7 @@ def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_asked(
     assert run.returncode == 0, run.stdout
 
 
-def test_adapters_that_nobody_can_tell_apart_are_not_touched(converge: Play) -> None:
+def test_adapters_that_are_ambiguous_are_not_touched(converge: Play) -> None:
     run = converge(phases=["join"], gbps=0)
     assert run.returncode != 0
     assert "which adapters carry RoCE isn't known: write devices under rdma" in run.said

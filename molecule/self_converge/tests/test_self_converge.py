@@ -58,7 +58,7 @@ def look(host: Host) -> dict[str, Any]:
     return dict(json.loads(answer))
 
 
-def test_it_does_what_a_signed_bundle_says_and_tells_the_collector(host: Host) -> None:
+def test_it_runs_the_steps_of_a_signed_bundle_and_reports_to_the_collector(host: Host) -> None:
     publish(host, 1, "ada")
     answer = look(host)
     assert (answer["state"], answer["serial"], answer["reason"]) == ("converged", 1, "")
@@ -66,7 +66,7 @@ def test_it_does_what_a_signed_bundle_says_and_tells_the_collector(host: Host) -
     assert "base.configure" in answer["stamps"]
 
 
-def test_a_second_look_does_nothing(host: Host) -> None:
+def test_a_second_run_does_nothing(host: Host) -> None:
     before = host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log")
     assert look(host)["state"] == "converged"
     assert host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log") == before
@@ -83,7 +83,7 @@ def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind:
     assert not host.user("eve").exists
 
 
-def test_a_package_mirror_that_is_away_is_reported_and_the_next_look_goes_on(host: Host) -> None:
+def test_a_package_mirror_that_is_away_is_reported_and_the_next_pass_continues(host: Host) -> None:
     host.check_output("mv %s %s.away", PACKAGE_MIRROR, PACKAGE_MIRROR)
     try:
         assert look(host)["state"] == "away"

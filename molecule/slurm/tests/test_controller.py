@@ -15,7 +15,7 @@ def test_the_node_is_idle_with_the_cpus_and_gpus_claimed_for_it(host: Host) -> N
     assert gpus.removesuffix("(S:0-1)") == "gpu:h100:8"
 
 
-def test_a_job_sees_exactly_the_gpus_it_asked_for(host: Host) -> None:
+def test_a_job_has_exactly_the_gpus_it_requested(host: Host) -> None:
     seen = host.check_output(
         "srun --chdir=/ --gres=gpu:h100:3 sh -c 'hostname; echo $CUDA_VISIBLE_DEVICES'"
     )

@@ -48,14 +48,14 @@ def test_they_are_written_again_by_themselves(host: Host) -> None:
         time.sleep(1)
 
 
-def test_a_controller_that_is_away_is_said_so(host: Host, case: Callable[[str], None]) -> None:
+def test_a_controller_that_is_away_is_reported(host: Host, case: Callable[[str], None]) -> None:
     case("away")
     assert "gcluster_slurm_up 0\n" in written(host, "nodes")
     assert "gcluster_slurm_dbd_up 0\n" in written(host, "nodes")
     assert written(host, "jobs") == ""
 
 
-def test_where_another_controller_works_nothing_is_said(
+def test_where_another_controller_works_nothing_is_reported(
     host: Host, case: Callable[[str], None]
 ) -> None:
     case("other")

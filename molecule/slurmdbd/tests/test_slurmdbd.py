@@ -25,7 +25,7 @@ def test_the_daemons_run_now_and_after_a_reboot(host: Host, unit: str) -> None:
     assert service.is_enabled
 
 
-def test_the_database_knows_the_cluster(host: Host) -> None:
+def test_the_database_has_the_cluster(host: Host) -> None:
     assert host.check_output(f"{SACCTMGR} show cluster format=Cluster") == "molecule"
 
 
@@ -39,7 +39,7 @@ def test_an_account_that_is_added_is_there_after_a_restart(host: Host) -> None:
         host.run(f"{SACCTMGR} --immediate remove account lab")
 
 
-def test_the_password_stands_in_one_file_that_slurm_alone_reads(host: Host) -> None:
+def test_the_password_is_in_one_file_that_slurm_alone_reads(host: Host) -> None:
     conf = host.file("/etc/slurm/slurmdbd.conf")
     assert (conf.user, conf.group, conf.mode) == ("slurm", "slurm", 0o600)
     found = host.run(f"grep -rlF '{password()}' /etc /var/log /run --exclude-dir=mariadb")
@@ -53,7 +53,7 @@ def test_no_process_shows_the_password(host: Host) -> None:
     )
 
 
-def test_the_database_runs_with_what_schedmd_asks_for(host: Host) -> None:
+def test_the_database_runs_with_what_schedmd_requests(host: Host) -> None:
     sizes = ("max_allowed_packet", "innodb_buffer_pool_size")
     mib = ", ".join(f"@@{name} DIV 1048576" for name in sizes)
     ask = f"SELECT @@innodb_lock_wait_timeout, {mib}"

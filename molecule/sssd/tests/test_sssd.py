@@ -58,7 +58,7 @@ def test_an_admin_of_the_directory_becomes_root_without_a_password(ssh: Ssh) -> 
     assert ssh("ada", "sudo -n id --user") == (0, "0\n")
 
 
-def test_root_still_gets_in_when_the_directory_is_away(host: Host, key: str, ssh: Ssh) -> None:
+def test_root_still_can_log_in_when_the_directory_is_away(host: Host, key: str, ssh: Ssh) -> None:
     host.check_output(f"ssh-keygen -y -f {key} >> /root/.ssh/authorized_keys")
     host.check_output("systemctl stop sssd")
     try:
@@ -67,7 +67,7 @@ def test_root_still_gets_in_when_the_directory_is_away(host: Host, key: str, ssh
         host.check_output("systemctl start sssd")
 
 
-def test_the_password_stands_in_one_file_that_others_can_t_read(host: Host) -> None:
+def test_the_password_is_in_one_file_that_others_can_t_read(host: Host) -> None:
     password = (FOLDER / "directory.password").read_text().strip()
     conf = host.file("/etc/sssd/sssd.conf")
     assert conf.mode & 0o007 == 0
@@ -76,7 +76,7 @@ def test_the_password_stands_in_one_file_that_others_can_t_read(host: Host) -> N
     assert found.stdout.split() == ["/etc/sssd/sssd.conf"]
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_changes(
+def test_a_certificate_without_a_trusted_key_or_checksum_is_refused_before_anything_changes(
     host: Host, converge: Play
 ) -> None:
     before = host.file("/etc/sssd/gcluster-ca.pem").sha256sum

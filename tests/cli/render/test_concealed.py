@@ -76,7 +76,7 @@ def test_a_very_long_line_is_done_at_once() -> None:
         ("{password: word, ", "{password: ****, "),
     ],
 )
-def test_each_of_a_hundred_thousand_keys_in_one_line_is_looked_at(entry: str, shown: str) -> None:
+def test_each_of_a_hundred_thousand_keys_in_one_line_is_checked(entry: str, shown: str) -> None:
     """Two megabytes: the test wouldn't end if each value were read to the end of the line."""
     assert concealed(entry * 100_000) == shown * 100_000
 

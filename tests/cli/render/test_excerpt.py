@@ -41,7 +41,7 @@ words = st.text(st.sampled_from("abc: {}日é-"), min_size=0, max_size=120)
 
 
 @given(words, words, consoles.filter(lambda console: console.unicode))
-def test_the_caret_stands_under_the_start_of_its_mark(
+def test_the_caret_is_under_the_start_of_its_mark(
     before: str, after: str, console: Console
 ) -> None:
     line = f"{before}X{after}"
@@ -58,7 +58,7 @@ def test_the_caret_stands_under_the_start_of_its_mark(
     assert under == "X"
 
 
-def test_a_line_of_megabytes_is_looked_at_near_its_caret_only() -> None:
+def test_a_line_of_megabytes_is_checked_near_its_caret_only() -> None:
     line = "a" * 8_000_000
     span = Span(line=1, column=4_000_000, end_line=1, end_column=4_000_001)
     for _ in range(300):

@@ -46,13 +46,13 @@ def test_a_pipe_gets_a_line_at_the_start_each_tenth_and_the_end() -> None:
     assert len(lines) == 1 + 9 + 2
 
 
-def test_json_tells_every_event_on_a_line_of_its_own() -> None:
+def test_json_shows_every_event_on_a_line_of_its_own() -> None:
     events = [json.loads(line) for line in _written(JsonProgress)]
     kinds = [event["type"] for event in events]
     assert kinds == ["StageStarted", *["StageProgress"] * 41, "Finding", "StageFinished"]
 
 
-def test_progress_without_a_total_is_a_line_each_time_that_it_says_something_else() -> None:
+def test_progress_without_a_total_is_a_line_each_time_that_it_has_something_else() -> None:
     stream = io.StringIO()
     write = LineProgress(stream)
     for detail in ("", "waiting for gpu001", "waiting for gpu001", "waiting for gpu002"):

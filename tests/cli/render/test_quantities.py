@@ -28,7 +28,7 @@ def test_a_duration_has_at_most_two_units(seconds: float, says: str) -> None:
 
 
 @given(st.floats(min_value=0, max_value=1e9))
-def test_every_duration_can_be_said(seconds: float) -> None:
+def test_every_duration_can_be_expressed(seconds: float) -> None:
     assert duration(seconds)[0].isdigit()
 
 

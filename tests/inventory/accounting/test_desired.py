@@ -74,7 +74,7 @@ def test_normal_is_there_whether_the_spec_names_it_or_not() -> None:
     assert desired_accounting(named).qos_by_name["normal"].priority == 7
 
 
-def test_an_account_without_a_list_may_ask_for_what_its_parent_s_may() -> None:
+def test_an_account_without_a_list_may_request_what_its_parent_s_may() -> None:
     made = accounts(_ALL)
     assert made["open"].qos == ("low", "normal", "urgent")
     assert made["nlp"].qos == made["lab"].qos == ("low", "urgent")
@@ -87,7 +87,7 @@ def test_the_qos_of_the_allreduce_has_no_limit_and_is_root_s_alone() -> None:
     assert [one.account for one in made.accounts.values() if SMOKE_QOS in one.qos] == [ROOT]
 
 
-def test_a_job_that_asks_for_no_qos_gets_one_that_it_may_ask_for() -> None:
+def test_a_job_that_requests_no_qos_gets_one_that_it_may_request() -> None:
     made = accounts(_ALL)
     assert {name: one.default_qos for name, one in made.items()} == {
         "root": "normal",

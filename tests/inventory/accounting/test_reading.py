@@ -75,5 +75,5 @@ def test_jobs_are_read_with_their_owners() -> None:
     assert read_jobs("ada|nlp|low\n") == (JobOwner(user="ada", account="nlp", qos="low"),)
 
 
-def test_only_one_cluster_of_the_database_is_asked_for() -> None:
+def test_only_one_cluster_of_the_database_is_requested() -> None:
     assert "cluster=demo" in association_query("demo")

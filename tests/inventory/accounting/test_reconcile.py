@@ -51,7 +51,7 @@ def test_the_commands_make_any_database_what_is_desired(
 
 @given(desired=records.databases(), before=records.databases(), jobs=records.jobs)
 @settings(max_examples=150, deadline=None)
-def test_with_jobs_the_result_is_what_was_said_and_a_second_run_changes_nothing(
+def test_with_jobs_the_result_is_what_was_reported_and_a_second_run_changes_nothing(
     desired: Accounting, before: Accounting, jobs: list[JobOwner]
 ) -> None:
     database = filled(before)
@@ -93,7 +93,7 @@ def _with(*associations: Association, default: str = "nlp") -> Accounting:
 _NLP = Association(account="nlp", parent="root", qos=("normal",), default_qos="normal")
 
 
-def test_a_plan_says_each_change_in_words() -> None:
+def test_a_plan_has_each_change_as_text() -> None:
     account = Association(
         account="nlp",
         parent="root",
@@ -111,7 +111,7 @@ def test_a_plan_says_each_change_in_words() -> None:
     assert joined.words == "add user ada to account nlp"
 
 
-def test_a_command_is_words_and_no_shell_line() -> None:
+def test_a_command_is_a_list_and_no_shell_line() -> None:
     plan = reconcile(_with(_NLP, Association(account="nlp", user="ada")), _with(_NLP), "demo")
     assert [change.command for change in plan.changes] == [
         (
@@ -121,7 +121,7 @@ def test_a_command_is_words_and_no_shell_line() -> None:
     ]  # fmt: skip
 
 
-def test_a_user_with_jobs_stays_and_the_plan_says_why() -> None:
+def test_a_user_with_jobs_stays_and_the_plan_reports_why() -> None:
     member = Association(account="nlp", user="ada")
     jobs = [JobOwner(user="ada", account="nlp", qos="normal")] * 2
     plan = reconcile(_with(), _with(_NLP, member), "demo", jobs)

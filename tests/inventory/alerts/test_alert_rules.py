@@ -92,7 +92,7 @@ def test_every_alert_has_cases_and_some_in_which_it_is_quiet() -> None:
     assert [name for name, case in KNOWN.items() if not case["quiet"]] == []
 
 
-def test_rules_ask_what_is_exported_and_nothing_is_listed_in_vain() -> None:
+def test_rules_use_what_is_exported_and_nothing_is_listed_in_vain() -> None:
     listed = {metric for metrics in exported_metrics().values() for metric in metrics}
     asked = {name: metrics_of(rule.expression) for name, rule in alert_rules().items()}
 
@@ -105,7 +105,7 @@ def test_words_in_strings_and_functions_are_no_metrics() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.5.0", "1.9.0"])
-def test_what_node_exporter_is_said_to_export_it_did(version: str) -> None:
+def test_node_exporter_exported_the_expected_metrics(version: str) -> None:
     recorded = (CASES / f"metrics/node-{version}.txt").read_text(encoding="utf-8").splitlines()
     # 1.5.0 was recorded where neither systemd nor a file of figures was.
     absent = {"node_systemd_unit_state", "node_textfile_mtime_seconds"}
@@ -115,7 +115,7 @@ def test_what_node_exporter_is_said_to_export_it_did(version: str) -> None:
     )
 
 
-def test_the_exporter_of_gpus_switches_on_what_rules_ask(root: Path) -> None:
+def test_the_exporter_of_gpus_switches_on_what_rules_use(root: Path) -> None:
     text = (root / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
     rows = [line.split(",") for line in text.splitlines() if not line.startswith("#")]
 

@@ -251,7 +251,7 @@ def test_mail_goes_to_no_server_that_can_t_prove_itself(sort: str, tmp_path: Pat
 
 
 @pytest.mark.monitoring
-def test_alerts_go_by_severity_and_only_what_tells_why(tmp_path: Path) -> None:
+def test_alerts_go_by_severity_and_only_what_shows_why(tmp_path: Path) -> None:
     sink = WebhookSink()
     config = configuration(
         tmp_path,

@@ -175,7 +175,7 @@ def test_variables_are_those_that_the_role_s_phase_declares(case: str) -> None:
             assert required <= given_, step.key
 
 
-def test_an_account_s_group_is_its_uid_unless_said_otherwise() -> None:
+def test_an_account_s_group_is_its_uid_by_default() -> None:
     users = [{"name": "ada", "uid": 2001}, {"name": "bob", "uid": 2002, "gid": 3000}]
     compiled = golden.compiled(local(1, users=users))
     verify = next(step for step in compiled.groups[0].steps if step.key == "base.verify")

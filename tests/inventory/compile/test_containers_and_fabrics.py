@@ -102,7 +102,7 @@ def test_tcpxo_runs_images_by_the_digests_that_are_known() -> None:
     assert steps["container_toolkit.install"].variables["container_toolkit_docker"] is True
 
 
-def test_a_digest_that_nobody_knows_comes_from_the_spec() -> None:
+def test_a_digest_that_is_unknown_comes_from_the_spec() -> None:
     path = "gpudirect-tcpx/tcpgpudmarxd-dev:v2.0.12"
     sources = {"google-gpudirect": {"checksums": {path: DIGEST}}}
     answer = steps_of(GCP, "a3-highgpu-8g", sources=sources)["gpudirect_tcpx.preflight"].variables
@@ -127,7 +127,7 @@ def test_without_containers_there_are_no_tools_for_them(site: dict[str, Any], ma
     assert not roles & {"container_toolkit", "enroot_pyxis"}
 
 
-def test_containers_bring_enroot_to_nodes_and_pyxis_to_whoever_submits_jobs() -> None:
+def test_containers_bring_enroot_to_nodes_and_pyxis_to_submit_hosts() -> None:
     node = steps_of(ROOM, "hgx-h100-8", containers="pyxis")
     head = steps_of(ROOM, "hgx-h100-8", pool="head", containers="pyxis")
     files = node["enroot_pyxis.install"].variables["enroot_pyxis_enroot_files"]["Debian"]

@@ -57,7 +57,7 @@ def sources_of(steps: dict[str, Step]) -> set[str]:
     return {repository["name"] for repository in answer}
 
 
-def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_asked_at_their_rate() -> None:
+def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_queried_at_their_rate() -> None:
     steps = steps_of(dgx(drivers="doca"), {"ofed": "3.2.0", "distribution": "ubuntu-24.04"})
 
     assert steps["ofed.install"].variables == {"ofed_drivers": "doca", "ofed_version": "3.2.0"}
@@ -95,7 +95,7 @@ def test_named_rails_are_those_that_count_with_their_leaves_and_partitions() -> 
 SHARP = {"hpcx": "https://example.org/v2/hpcx-v2.tbz", "checksum": f"sha256:{0:064}"}
 
 
-def test_sharp_brings_hpcx_its_manager_beside_opensm_and_the_word_to_nccl() -> None:
+def test_sharp_installs_hpcx_its_manager_with_opensm_and_the_setting_of_nccl() -> None:
     opensm = {"drivers": "doca", "subnet_manager": ["sm02"], "sharp": SHARP}
     two = {"site": "here", "role": "login", "fabric": "infiniband-ndr", "hosts": "sm[01-02]"}
     versions = {"ofed": "3.2.0", "distribution": "ubuntu-24.04", "containers": "pyxis"}
@@ -157,7 +157,7 @@ def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> 
     assert left["tuning.join"].variables["tuning_transparent_hugepages"] == "never"
 
 
-def test_imex_on_a_rack_of_nvl72_knows_its_rack_by_its_blocks() -> None:
+def test_imex_on_a_rack_of_nvl72_finds_its_rack_by_its_blocks() -> None:
     loaded = load_text(
         yaml.safe_dump(
             {
@@ -219,7 +219,7 @@ def test_every_step_that_touches_a_fabric_drains_a_node_that_is_in_service() -> 
     ("example", "role", "drivers"),
     [("azure-ndv5-slurm", "infiniband", "image"), ("oci-h100-slurm", "roce", "inbox")],
 )
-def test_a_clouds_image_and_network_are_looked_at_and_left_as_they_are(
+def test_a_clouds_image_and_network_are_checked_and_left_as_they_are(
     example: str, role: str, drivers: str
 ) -> None:
     spec = load(EXAMPLES / f"{example}.yaml").spec

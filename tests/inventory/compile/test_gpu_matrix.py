@@ -311,7 +311,7 @@ def test_nothing_is_installed_over_what_azure_s_image_brings(machine: str) -> No
     assert all(row.by and row.source and row.date for row in brought)
 
 
-def test_an_image_that_a_pool_names_brings_what_the_catalog_says() -> None:
+def test_an_image_that_a_pool_names_brings_what_the_catalog_has() -> None:
     project = "projects/ubuntu-os-accelerator-images/global/images"
     image = f"{project}/family/ubuntu-accelerator-2404-amd64-with-nvidia-580"
     node = _node("a4-highgpu-8g", site="gcp", software="{}", more=f", image: {image}")
@@ -325,7 +325,7 @@ def test_an_image_for_other_gpus_is_no_driver_and_the_fitting_one_is_named() -> 
     assert [piece.image for piece in _node("v100", site="azure", catalog=catalog).software.missing]
 
 
-def test_what_the_spec_says_is_preinstalled_is_looked_at_and_not_installed() -> None:
+def test_what_the_spec_has_is_preinstalled_is_checked_and_not_installed() -> None:
     node = _node(
         "dgx-h100", site="bare-metal", software="{driver: preinstalled, cuda: preinstalled}"
     )

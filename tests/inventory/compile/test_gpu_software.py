@@ -81,7 +81,7 @@ def test_amd_s_driver_has_a_number_of_its_own_from_rocm_7_on() -> None:
     assert "https://repo.radeon.com/rocm/apt/7.1.1" in urls
 
 
-def test_mi300x_machines_start_their_kernel_as_amd_asks() -> None:
+def test_mi300x_machines_start_their_kernel_as_amd_queries() -> None:
     amd = steps_of("mi300x-8")["kernel.configure"].variables["kernel_boot_parameters"]
     nvidia = steps_of("hgx-h100-8")["kernel.configure"].variables["kernel_boot_parameters"]
     assert {"pci=realloc=off", "numa_balancing=disable"} <= set(amd) - set(nvidia)
@@ -100,12 +100,12 @@ def test_jobs_get_their_fabric_class_s_settings_and_the_machine_s_over_them() ->
 @pytest.mark.parametrize(
     "name", [n for n, f in load_catalog().fabrics.items() if f.plugin is not None]
 )
-def test_every_class_between_nodes_says_what_jobs_need_and_where_that_is_from(name: str) -> None:
+def test_every_class_between_nodes_reports_what_jobs_need_and_where_that_is_from(name: str) -> None:
     fabric = load_catalog().fabrics[name]
     assert fabric.environment
     assert "environment" in fabric.sources
 
 
-def test_no_class_sets_what_its_vendor_says_to_leave_alone() -> None:
+def test_no_class_sets_what_its_vendor_has_to_leave_alone() -> None:
     efa = [f.environment for n, f in load_catalog().fabrics.items() if n.startswith("efa")]
     assert {"FI_PROVIDER", "NCCL_PROTO"} & {name for given in efa for name in given} == set()

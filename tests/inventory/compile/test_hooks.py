@@ -65,7 +65,7 @@ def steps_of(spec: ClusterSpec) -> dict[str, dict[str, Step]]:
     return {group.name: {step.key: step for step in group.steps} for group in groups}
 
 
-def test_a_hook_stands_before_or_after_all_of_its_stage(folder: Path) -> None:
+def test_a_hook_is_before_or_after_all_of_its_stage(folder: Path) -> None:
     steps = list(steps_of(spec_of(folder))["gpu"].values())
     order = [step.key for step in steps]
     of = {stage: [s.key for s in steps if s.stage == stage] for stage in Stage}
@@ -82,7 +82,7 @@ def test_only_the_pools_that_a_hook_names_run_it(folder: Path) -> None:
     assert "hook_site_prep.configure" in steps["head"]
 
 
-def test_jobs_are_drained_for_a_hook_that_does_not_say_it_spares_them(folder: Path) -> None:
+def test_jobs_are_drained_for_a_hook_that_is_not_marked_as_harmless(folder: Path) -> None:
     steps = steps_of(spec_of(folder))["gpu"]
     assert steps["hook_usual.configure"].needs_drain
     assert not steps["hook_first.configure"].needs_drain

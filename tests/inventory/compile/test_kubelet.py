@@ -55,7 +55,7 @@ def test_machines_with_gpus_keep_something_for_themselves_and_align_the_rest() -
     assert head["kubeReserved"] == {"cpu": "1", "memory": "1024Mi"}
 
 
-def test_a_pool_says_otherwise() -> None:
+def test_a_pool_has_otherwise() -> None:
     asked = (
         "alignment: none, pin_memory: true, reserved_cpus: 6, reserved_memory: 8 GiB, max_pods: 60"
     )

@@ -45,7 +45,7 @@ def phases(of: list[Step]) -> dict[str, Any]:
     return {step.phase: step.variables for step in of if step.role == "pam_slurm_adopt"}
 
 
-def test_compute_machines_ask_for_jobs_and_controllers_don_t() -> None:
+def test_compute_machines_request_jobs_and_controllers_don_t() -> None:
     found = steps()
     assert phases(found["gpu"]) == {
         "install": {"pam_slurm_adopt_slurm_version": "25.11.8"},
@@ -55,7 +55,7 @@ def test_compute_machines_ask_for_jobs_and_controllers_don_t() -> None:
     assert phases(found["head"]) == {}
 
 
-def test_containers_ask_for_none() -> None:
+def test_containers_request_none() -> None:
     assert phases(steps(spec=_LOCAL)["gpu"]) == {}
 
 
@@ -68,7 +68,7 @@ def test_administrators_of_the_list_and_of_a_directory_need_no_job() -> None:
     }
 
 
-def test_logins_of_anybody_take_back_what_asked_for_jobs() -> None:
+def test_removing_the_rule_of_logins_restores_the_stack() -> None:
     nobody = {"pam_slurm_adopt_jobs_only": False}
     found = phases(steps(", node_logins: any")["gpu"])
     assert found == {"configure": nobody, "verify": nobody}
@@ -79,7 +79,7 @@ def slurm(of: list[Step]) -> dict[str, Any]:
     return found
 
 
-def test_nodes_know_the_scratch_and_controllers_its_task_prolog() -> None:
+def test_nodes_have_the_scratch_and_controllers_its_task_prolog() -> None:
     found = steps(", job_scratch: /local")
     assert slurm(found["gpu"])["slurm_scratch"] == "/local"
     assert slurm(found["head"])["slurm_task_prolog"].endswith("/task-prolog.sh")

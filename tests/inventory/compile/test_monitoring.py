@@ -72,7 +72,7 @@ def test_every_node_has_an_exporter_and_the_first_controller_the_servers() -> No
     assert hosts == {"head"}
 
 
-def test_the_servers_run_where_the_spec_says() -> None:
+def test_the_servers_run_where_the_spec_has() -> None:
     cluster = compiled("{prometheus: true, pool: login}")
     assert {step.role for step in steps(cluster, "head").values()} == {"node_exporter"}
     given = steps(cluster, "login")["alertmanager.configure"].variables
@@ -130,7 +130,7 @@ def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:
     }
 
 
-def test_hosts_without_an_address_or_with_nothing_on_them_are_not_asked() -> None:
+def test_hosts_without_an_address_or_with_nothing_on_them_are_not_queried() -> None:
     loaded = load_text(_SPEC.replace("COUNT", "2") + "monitoring: {prometheus: true}\n")
     assert loaded.spec is not None
     known = golden.inventory_of(loaded.spec)

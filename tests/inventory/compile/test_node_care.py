@@ -42,7 +42,7 @@ def steps(pool: str, *, gpu: dict[str, Any] | None = None, **more: Any) -> dict[
     return {step.key: step for step in groups[pool].steps}
 
 
-def test_a_dgx_must_have_what_the_catalog_says_and_what_the_spec_mounts() -> None:
+def test_a_dgx_must_have_what_the_catalog_has_and_what_the_spec_mounts() -> None:
     storage = {
         "scratch": {"type": "nfs", "server": "10.0.0.9", "mount": "/scratch", "pools": ["gpu"]},
         "home": {"type": "nfs", "server": "10.0.0.9", "mount": "/home", "pools": ["head"]},
@@ -73,13 +73,13 @@ def test_the_controller_is_reported_the_program_that_every_node_has() -> None:
     assert "node_health.install" in steps("gpu")
 
 
-def test_the_program_is_there_before_slurm_and_asked_when_all_is_done() -> None:
+def test_the_program_is_there_before_slurm_and_queried_when_all_is_done() -> None:
     order = list(steps("gpu"))
     assert order.index("node_health.configure") < order.index("slurm.configure")
     assert order.index("node_health.verify") > order.index("allreduce.verify")
 
 
-def test_nothing_is_hardened_and_no_firmware_changed_without_the_spec_s_word() -> None:
+def test_nothing_is_hardened_and_no_firmware_changed_without_the_spec_s_permission() -> None:
     roles = {key for key in steps("gpu") if key.startswith(("hardening", "firmware"))}
     assert roles == {"firmware.install", "firmware.verify"}
 
@@ -105,7 +105,7 @@ def test_hardening_without_management_sets_up_no_firewall() -> None:
     assert configure["hardening_planes"] == []
 
 
-def test_an_update_is_a_step_of_its_own_that_drains_and_stands_where_it_is_named() -> None:
+def test_an_update_is_a_step_of_its_own_that_drains_and_is_where_it_is_named() -> None:
     firmware = {
         "bmc": "https://{host}-bmc.example.edu",
         "credentials": "~/bmc",

@@ -69,7 +69,7 @@ def test_gpus_of_amd_get_no_driver_of_nvidia() -> None:
     assert not [key for key in steps_of("mi300x-8") if key.startswith("nvidia_driver")]
 
 
-def test_a_mirror_stands_for_the_vendor_with_the_same_paths_below_it() -> None:
+def test_a_mirror_replaces_the_vendor_with_the_same_paths_below_it() -> None:
     steps = steps_of("hgx-h100-8", sources={"nvidia-cuda": MIRROR})
 
     repositories = steps["package_sources.install"].variables["package_sources_repositories"]
@@ -85,7 +85,7 @@ def test_every_source_of_a_role_is_in_the_catalog() -> None:
     assert named - set(CATALOG.sources) == set()
 
 
-def test_every_source_says_its_key_or_that_it_does_not_know_it() -> None:
+def test_every_source_has_its_key_or_a_mark_that_it_is_unknown() -> None:
     silent = [
         name
         for name, source in CATALOG.sources.items()

@@ -107,7 +107,7 @@ def test_servers_get_servers_packages_and_targets_and_mount_nothing() -> None:
     assert join["lustre_server_format"] is True
 
 
-def test_nothing_is_formatted_unless_the_spec_says_the_word() -> None:
+def test_nothing_is_formatted_unless_the_spec_has_the_word() -> None:
     servers = {key: value for key, value in SERVED["servers"].items() if key != "format"}  # type: ignore[attr-defined]  # a dict
     oss = steps({"scratch": {**SERVED, "servers": servers}})["oss"]
     assert oss["lustre_server.join"].variables["lustre_server_format"] is False

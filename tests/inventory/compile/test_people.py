@@ -42,7 +42,7 @@ def answer(text: str = _SPEC) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_who_may_not_log_in_is_denied_where_that_is_said() -> None:
+def test_who_may_not_log_in_is_denied_where_that_is_reported() -> None:
     denied = {pool: said.get("base_denied_users") for pool, said in answer().items()}
     assert denied == {"head": ["ada", "eve"], "door": ["eve"], "gpu": ["ada", "eve"]}
 
@@ -58,7 +58,7 @@ def test_an_authority_is_trusted_on_every_node() -> None:
     assert {str(one["base_ssh_authorities"]) for one in said.values()} == {str([_AUTHORITY])}
 
 
-def test_without_rules_nothing_is_said_of_them() -> None:
+def test_without_rules_nothing_is_reported_of_them() -> None:
     said = answer(_SPEC.replace(", login: [login]", "").replace(", login: []", ""))
     for one in said.values():
         assert not {"base_denied_users", "base_ssh_authorities"} & one.keys()

@@ -41,7 +41,7 @@ def _compiled(scheduler: str = "slurm", text: str = _SPEC) -> CompiledCluster:
 
 
 @pytest.mark.parametrize("pool", ["head", "gpu"])
-def test_the_proxy_is_the_first_thing_that_a_node_gets(pool: str) -> None:
+def test_the_proxy_is_the_first_item_that_a_node_gets(pool: str) -> None:
     [group] = [group for group in _compiled().groups if group.name == pool]
     first = group.steps[0]
 

@@ -169,7 +169,7 @@ def test_no_node_is_given_the_compute_nodes() -> None:
     assert [host["name"] for host in asked] == ["head01"]
 
 
-def test_a_link_that_exists_is_asked_first_and_nothing_is_built() -> None:
+def test_a_link_that_exists_is_queried_first_and_nothing_is_built() -> None:
     of = spec({"between": ["hall", "east"], "via": "vpn"})
     found = steps("train", of)
     [asked] = found["site_routes.preflight"].variables["site_routes_given"]

@@ -82,7 +82,7 @@ def test_jobs_get_95_percent_of_the_nominal_memory() -> None:
     assert answer()["slurm_nodes"][0]["memory_mib"] == 1000 * 1024 * 95 // 100
 
 
-def test_what_the_catalog_doesn_t_know_is_0_and_no_gpu_has_no_files() -> None:
+def test_what_the_catalog_doesn_t_have_is_0_and_no_gpu_has_no_files() -> None:
     line = answer(machine="bare")["slurm_nodes"][0]
     assert (line["sockets"], line["memory_mib"], line["gpu_count"], line["gpu_files"]) == (
         0,
@@ -107,18 +107,18 @@ def test_without_partitions_one_holds_every_compute_pool() -> None:
     assert (main["name"], main["nodes"], main["default"]) == ("main", "a1,b1", True)
 
 
-def test_a_job_that_says_nothing_gets_its_share_of_the_node() -> None:
+def test_a_job_without_requirements_gets_its_share_of_the_node() -> None:
     (main,) = answer()["slurm_partitions"]
     assert main["cpus_per_gpu"] == 224 // 8
     assert main["mem_per_cpu_mib"] == 1000 * 1024 * 95 // 100 // 224
 
 
-def test_no_share_is_claimed_of_what_the_catalog_doesn_t_know() -> None:
+def test_no_share_is_claimed_of_what_the_catalog_doesn_t_have() -> None:
     (main,) = answer(machine="bare")["slurm_partitions"]
     assert (main["cpus_per_gpu"], main["mem_per_cpu_mib"]) == (0, 0)
 
 
-def test_a_partition_says_itself_what_a_job_gets_that_says_nothing() -> None:
+def test_a_partition_sets_the_defaults_of_its_jobs() -> None:
     """By CPU, by GPU or by node: Slurm takes one of the three (slurm.conf(5))."""
     size = ByteSize.parse("200 GiB")
     by_gpu = answer({"only": Partition(pools=["a"], memory_per_gpu=size)})["slurm_partitions"][0]
@@ -127,7 +127,7 @@ def test_a_partition_says_itself_what_a_job_gets_that_says_nothing() -> None:
     assert by_cpu["mem_per_cpu_mib"] == 204_800
 
 
-def test_what_is_said_for_all_partitions_is_not_hidden_by_the_share() -> None:
+def test_what_is_reported_for_all_partitions_is_not_hidden_by_the_share() -> None:
     settings = SlurmSettings(slurm={"DefMemPerGPU": 65_536})
     (main,) = answer(settings=settings)["slurm_partitions"]
     assert main["mem_per_cpu_mib"] == 0
@@ -145,7 +145,7 @@ def test_a_lone_partition_is_the_default_one() -> None:
     assert answer({"only": Partition(pools=["a"])})["slurm_partitions"][0]["default"] is True
 
 
-def test_of_several_partitions_none_is_the_default_unless_said() -> None:
+def test_of_several_partitions_none_is_the_default_unless_set() -> None:
     several = {"x": Partition(pools=["a"]), "y": Partition(pools=["b"])}
     assert [p["default"] for p in answer(several)["slurm_partitions"]] == [False, False]
 

@@ -66,18 +66,18 @@ def test_nothing_is_reported_that_is_not_known() -> None:
     assert gpu_devices(msgspec.structs.replace(known, gpu=None)) == []
 
 
-def test_sockets_of_another_number_of_gpus_are_not_believed() -> None:
+def test_sockets_of_another_number_of_gpus_are_not_accepted() -> None:
     assert gpu_devices(machine([0, 1])) == []
 
 
-def test_a_gb200_tray_has_two_gpus_beside_each_processor() -> None:
+def test_a_gb200_tray_has_two_gpus_at_each_processor() -> None:
     assert gpu_devices(_CATALOG.machines["gb200-nvl72"]) == [
         {"files": "/dev/nvidia[0-1]", "cores": "0-71"},
         {"files": "/dev/nvidia[2-3]", "cores": "72-143"},
     ]
 
 
-def test_what_a_pool_says_of_its_processors_says_where_its_gpus_hang() -> None:
+def test_a_pool_s_processors_decide_its_gpus_affinity() -> None:
     loaded = load_text("""\
 apiVersion: gcluster/v1
 name: demo
@@ -100,7 +100,7 @@ scheduler: {type: slurm}
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=16), st.none() | st.integers(1, 18))
-def test_every_gpu_stands_on_exactly_one_line(sockets: list[int], links: int | None) -> None:
+def test_every_gpu_is_on_exactly_one_line(sockets: list[int], links: int | None) -> None:
     lines = gpu_devices(machine(sockets, count=len(sockets), links=links))
     text = ",".join(str(line["files"]).removeprefix("/dev/nvidia") for line in lines)
     numbers: list[int] = []
@@ -111,7 +111,7 @@ def test_every_gpu_stands_on_exactly_one_line(sockets: list[int], links: int | N
     assert all(after == before + 1 for before, after in pairwise(numbers))
 
 
-def test_the_catalog_says_a_socket_for_each_gpu() -> None:
+def test_the_catalog_has_a_socket_for_each_gpu() -> None:
     catalog: Catalog = _CATALOG
     for known in catalog.machines.values():
         if known.gpu is not None and known.gpu.sockets is not None:

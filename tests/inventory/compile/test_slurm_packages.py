@@ -88,7 +88,7 @@ def test_the_distribution_s_own_package_needs_no_mirror() -> None:
     assert step_of(cluster, "gpu", "slurm.install").variables == {"slurm_version": "24.11"}
 
 
-def test_a_pool_gets_the_older_slurm_that_it_asks_for() -> None:
+def test_a_pool_gets_the_older_slurm_that_it_requests() -> None:
     cluster = compiled("25.11.8", old="25.05")
     old = step_of(cluster, "old", "slurm_packages.install").variables
     assert old["slurm_packages_version"] == "25.05.8"
@@ -96,7 +96,7 @@ def test_a_pool_gets_the_older_slurm_that_it_asks_for() -> None:
     assert step_of(cluster, "gpu", "slurm.install").variables["slurm_version"] == "25.11.8"
 
 
-def test_a_pool_may_keep_the_distribution_s_beside_a_controller_that_is_newer() -> None:
+def test_a_pool_may_keep_the_distribution_s_with_a_newer_controller() -> None:
     cluster = compiled("25.11.8", old="distribution")
     assert step_of(cluster, "old", "slurm.install").variables == {}
     assert "slurm_packages" not in {

@@ -63,7 +63,7 @@ def answer(scheduler: str, *, elastic: bool = False) -> dict[str, Any]:
     )
 
 
-def test_without_qos_and_accounts_nothing_is_said_of_a_database() -> None:
+def test_without_qos_and_accounts_nothing_is_reported_of_a_database() -> None:
     assert not {"slurm_accounting", "slurm_preemption", "slurm_priority"} & answer("").keys()
 
 
@@ -113,7 +113,7 @@ def test_a_partition_of_an_account_is_for_its_parts_and_for_root() -> None:
     assert not {"accounts", "qos"} & free.keys()
 
 
-def test_a_database_of_one_s_own_is_reached_where_the_spec_says() -> None:
+def test_a_database_of_one_s_own_is_reached_where_the_spec_has() -> None:
     said = "  accounting: {database: 'db.example.edu:3307', password: env:DB, purge_after: 90d}\n"
     spec = spec_of(said)
     variables = slurmdbd_variables(spec, accounting_hosts(spec, golden.inventory_of(spec).hosts))
@@ -132,7 +132,7 @@ def test_no_variable_of_the_database_holds_a_password_or_where_it_is() -> None:
     assert {name for name in variables if "password" in name} == set()
 
 
-def test_a_database_that_is_made_runs_beside_slurmdbd() -> None:
+def test_a_database_that_is_created_runs_with_slurmdbd() -> None:
     spec = spec_of("  accounting: {}\n")
     hosts = golden.inventory_of(spec).hosts
     variables = slurmdbd_variables(spec, accounting_hosts(spec, hosts))

@@ -76,7 +76,7 @@ def test_a_slurm_that_reads_yaml_gets_it(
     golden.check_case(CASE_FILE, case, "yaml", written(answer(case)))
 
 
-def test_the_yaml_says_what_the_other_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_yaml_reports_what_the_other_file_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
     (said,) = yaml.safe_load(written(answer("nvl72-racks")))
     assert said["cluster_default"] is True

@@ -52,20 +52,20 @@ def answer(cluster: CompiledCluster, phase: str) -> dict[str, Any]:
     return variables
 
 
-def test_every_node_asks_the_directory_before_slurm_needs_its_people() -> None:
+def test_every_node_queries_the_directory_before_slurm_needs_its_users() -> None:
     for group in compiled().groups:
         roles = [step.role for step in group.steps]
         assert roles.index("base") < roles.index("sssd") < roles.index("slurm"), group.name
 
 
-def test_a_list_of_users_asks_no_directory() -> None:
+def test_a_list_of_users_queries_no_directory() -> None:
     loaded = load_text(_SPEC[: _SPEC.index("users:")])
     assert loaded.spec is not None
     roles = {step.role for group in golden.compiled(loaded.spec).groups for step in group.steps}
     assert "sssd" not in roles
 
 
-def test_the_base_is_the_domain_of_the_host_where_nobody_says_it() -> None:
+def test_the_base_is_the_domain_of_the_host_by_default() -> None:
     assert answer(compiled(), "configure")["sssd_base"] == "dc=hpc,dc=example,dc=edu"
     said = answer(compiled("  base: ou=people,dc=org\n"), "configure")
     assert said["sssd_base"] == "ou=people,dc=org"
@@ -87,12 +87,12 @@ def test_the_password_is_a_secret_and_its_reference_is_never_printed() -> None:
     assert provided_secrets(spec) == {DIRECTORY_SECRET: "env:LDAP_PASSWORD"}
 
 
-def test_who_asks_anonymously_needs_no_secret() -> None:
+def test_who_queries_anonymously_needs_no_secret() -> None:
     steps = [step for group in compiled().groups for step in group.steps if step.role == "sssd"]
     assert not any(step.secrets for step in steps)
 
 
-def test_ids_and_probe_are_what_verify_asks_for() -> None:
+def test_ids_and_probe_are_what_verify_requests() -> None:
     cluster = compiled("  ids: {min: 2000, max: 60000}\n  probe: ada\n")
     assert answer(cluster, "verify") == {
         "sssd_min_id": 2000,

@@ -73,7 +73,7 @@ def test_the_pool_that_serves_exports_to_the_sites_networks_and_the_others_mount
     assert mounting["nfs.join"].variables["nfs_exports"] == []
 
 
-def test_a_server_that_exists_is_mounted_by_its_address_and_nobody_exports() -> None:
+def test_a_server_that_exists_is_mounted_by_its_address_and_has_no_exporter() -> None:
     storage = {
         "data": {"type": "nfs", "server": "10.9.0.9", "mount": "/data", "options": ["actimeo=5"]}
     }
@@ -121,7 +121,7 @@ def test_gpfs_of_the_image_needs_no_repository() -> None:
     assert "storage-scale" not in named
 
 
-def test_gpfs_speaks_rdma_over_the_rails_that_are_named() -> None:
+def test_gpfs_uses_rdma_over_the_rails_that_are_named() -> None:
     storage = {"scale": {**GPFS, "pools": ["gpu"]}}
     document: dict[str, Any] = {
         "pools": {

@@ -66,7 +66,7 @@ def test_pod_networks_of_machines_need_no_route_to_another_rack_and_no_other_rul
     assert network["ipPools"][0]["encapsulation"] == "VXLANCrossSubnet"
 
 
-def test_what_comes_after_an_add_on_stands_after_it_in_the_order() -> None:
+def test_what_comes_after_an_add_on_is_after_it_in_the_order() -> None:
     for addon in load_catalog().addons.values():
         for first in addon.after:
             assert ORDER.index(first) < ORDER.index(addon.name)
@@ -202,13 +202,13 @@ def test_claimed_gpus_are_queued_without_a_topology() -> None:
 
 
 @pytest.mark.parametrize("driver", ["host", "container"])
-def test_a_driver_beside_claims_comes_by_a_resource_of_its_own(driver: str) -> None:
+def test_a_driver_with_claims_is_a_separate_resource(driver: str) -> None:
     values: dict[str, Any] = nvidia_values(with_gpu("campus", driver=driver, resource_claims=True))
     assert values["gpuCluster"] == {"enabled": True}
     assert ("nvidiaDriverCRD" in values["driver"]) == (driver == "container")
 
 
-def test_a_new_lustre_of_azure_stands_in_the_zone_of_its_site() -> None:
+def test_a_new_lustre_of_azure_is_in_the_zone_of_its_site() -> None:
     (made,) = [
         one for one in of_kind("amd", "StorageClass") if one["metadata"]["name"] == "warm-new"
     ]

@@ -118,7 +118,7 @@ def _job(pod: dict[str, Any]) -> Object:
     }
 
 
-def test_a_member_of_an_account_becomes_nobody_else(api: Any) -> None:
+def test_a_member_of_an_account_keeps_its_identity(api: Any) -> None:
     objects = [made for name, made in objects_of("campus") if name.startswith(("namesp", "accou"))]
     built_in = [made for made in objects if _built_in(made)]
     answer = api.apply([made for made in built_in if made["kind"] == "Namespace"])

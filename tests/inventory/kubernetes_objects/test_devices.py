@@ -125,7 +125,7 @@ scheduler: {type: kubernetes, cni: cilium}
 """
 
 
-def test_each_pool_cuts_and_shares_its_gpus_as_it_says() -> None:
+def test_each_pool_cuts_and_shares_its_gpus_as_it_has() -> None:
     spec = load_text(POOLS).spec
     assert spec is not None
     hosts = ClusterInventory(cluster="demo", hosts=bare_metal_hosts(spec, "hall"))
@@ -153,7 +153,7 @@ MARKED = POOLS.replace(
 )
 
 
-def test_a_pool_has_the_taints_that_it_says_and_its_jobs_tolerate_them() -> None:
+def test_a_pool_has_the_taints_that_it_has_and_its_jobs_tolerate_them() -> None:
     spec = load_text(MARKED).spec
     assert spec is not None
     hosts = ClusterInventory(cluster="demo", hosts=bare_metal_hosts(spec, "hall"))
@@ -288,7 +288,7 @@ def test_pods_networks_are_those_that_the_stack_made() -> None:
     assert google_networks("gib", 8) == ("gvnic-1", *(f"rdma-{number}" for number in range(8)))
 
 
-def test_tcpxos_daemon_runs_beside_the_ranks_that_gke_runs_none_for() -> None:
+def test_tcpxos_daemon_runs_with_the_ranks_that_gke_runs_none_for() -> None:
     (daemon,) = ranks("google")["initContainers"]
     assert daemon["restartPolicy"] == "Always"
     assert re.search(r"/gpudirect-tcpxo/tcpgpudmarxd-dev:v[0-9.]+$", daemon["image"])
@@ -407,7 +407,7 @@ def test_every_claim_is_bound_to_its_volume_and_every_volume_to_its_claim() -> N
         assert claims == bound
 
 
-def test_simulated_gpus_are_offered_by_a_plugin_that_says_so() -> None:
+def test_simulated_gpus_are_offered_by_a_plugin_that_reports_it() -> None:
     (plugin,) = of_kind("local", "DaemonSet")
     container = plugin["spec"]["template"]["spec"]["containers"][0]
     assert container["args"] == ["-count=8", "-resource=nvidia.com/gpu"]

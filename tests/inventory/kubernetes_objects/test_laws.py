@@ -142,7 +142,7 @@ def test_every_queue_leads_to_what_exists(scheduler: dict[str, Any]) -> None:
 
 @given(schedulers())
 @settings(max_examples=40)
-def test_everybody_can_submit_in_the_namespaces_of_their_accounts(
+def test_all_users_can_submit_in_the_namespaces_of_their_accounts(
     scheduler: dict[str, Any],
 ) -> None:
     facts = _facts(scheduler)

@@ -90,11 +90,11 @@ def _job(queue: str | None = None, qos: str | None = None, seconds: int | None =
     return {"metadata": labels, "spec": {"template": {"spec": pod}, **limit}}
 
 
-def test_a_pod_may_ask_for_the_qos_of_its_account() -> None:
+def test_a_pod_may_request_the_qos_of_its_account() -> None:
     assert refusals("campus", "gcluster-qos", "nlp", _pod(priorityClassName="high")) == []
 
 
-def test_a_pod_may_not_ask_for_another_qos() -> None:
+def test_a_pod_may_not_request_another_qos() -> None:
     (said,) = refusals("campus", "gcluster-qos", "vision", _pod(priorityClassName="high"))
     assert said == "priorityClassName of this account: one of low"
 
@@ -301,7 +301,9 @@ def test_a_partition_takes_only_its_qualities_of_service() -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 7 * 86_400 + 1])
-def test_a_job_says_how_long_it_runs_and_no_longer_than_its_partition(seconds: int | None) -> None:
+def test_a_job_reports_how_long_it_runs_and_no_longer_than_its_partition(
+    seconds: int | None,
+) -> None:
     (said,) = refusals("campus", "gcluster-job-limits", "nlp", _job("train", "high", seconds))
     assert said == (
         "set spec.activeDeadlineSeconds: partition train runs jobs for at most 604800 s"
@@ -357,7 +359,7 @@ def _mpijob(seconds: int | None, qos: str = "low") -> dict[str, Any]:
         ("MPIJob", _mpijob, "spec.runPolicy.activeDeadlineSeconds"),
     ],
 )
-def test_jobs_of_other_kinds_say_how_long_they_run_too(kind: str, make: Any, field: str) -> None:
+def test_jobs_of_other_kinds_have_a_time_limit_too(kind: str, make: Any, field: str) -> None:
     def said(made: dict[str, Any]) -> list[str]:
         return refusals("campus", "gcluster-job-limits", "vision", made, kind=kind)
 

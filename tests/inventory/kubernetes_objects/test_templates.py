@@ -87,7 +87,7 @@ def test_templates_of_built_in_kinds_fit_the_schema(case: str) -> None:
     assert [wrong for wrong in found if wrong] == []
 
 
-def test_torchrun_knows_its_rank_and_finds_the_first_pod() -> None:
+def test_torchrun_has_its_rank_and_finds_the_first_pod() -> None:
     (job,) = [made for _, made in templates_of("cloud") if made["kind"] == "Job"]
     pod = job["spec"]["template"]["spec"]
     command = pod["containers"][0]["command"]

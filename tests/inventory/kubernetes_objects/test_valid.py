@@ -75,7 +75,7 @@ def test_policies_that_fill_in_defaults_come_only_with_the_release_that_has_them
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_object_says_which_cluster_owns_it(case: str) -> None:
+def test_every_object_reports_which_cluster_owns_it(case: str) -> None:
     for file, made in objects_of(case):
         labels = made["metadata"]["labels"]
         found = (labels[CLUSTER_LABEL], labels[MANAGED_BY])

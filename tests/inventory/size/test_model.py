@@ -82,7 +82,7 @@ def test_the_405b_model_has_the_parameters_that_its_training_flops_follow_from()
     assert 6 * model.parameters * 15.6e12 == pytest.approx(3.8e25, rel=0.005)
 
 
-def test_a_token_of_deepseek_v3_passes_the_parameters_that_its_readme_says() -> None:
+def test_a_token_of_deepseek_v3_passes_the_parameters_that_its_readme_has() -> None:
     assert presets()["deepseek-v3"].active_parameters == pytest.approx(36.6e9, rel=0.001)
 
 

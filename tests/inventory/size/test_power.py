@@ -44,7 +44,7 @@ def test_a_clouds_machine_is_taken_for_the_vendors_node_with_its_gpus() -> None:
     assert found.rated_kw == 10.2
 
 
-def test_the_hall_and_the_grid_are_the_users_to_say() -> None:
+def test_the_hall_and_the_grid_are_the_users_to_report() -> None:
     found = _power("dgx-h100", 8, Hall(pue=1.2, rack_kw=22, kg_co2_per_kwh=0.4), days=10)
     assert found.hall_kw == pytest.approx(8 * 10.2 * 1.2)
     assert (found.racks, found.nodes_a_rack, found.cooling) == (4, 2, "air")
@@ -62,7 +62,7 @@ def test_a_cloud_has_its_own_pue_and_a_hall_of_ones_own_the_average() -> None:
     assert (cloud.pue, own.pue) == (facts.pue, 1.56)
 
 
-def test_of_a_machine_of_which_nothing_is_known_nothing_is_said() -> None:
+def test_of_a_machine_of_which_nothing_is_known_nothing_is_reported() -> None:
     machine = load_catalog().machines["dgx-h100"]
     assert machine.gpu is not None
     other = msgspec.structs.replace(machine.gpu, model="X1", power_w=None)

@@ -47,7 +47,7 @@ def test_the_figures_of_a_machine_are_those_of_the_catalog() -> None:
         ("mi300x-8", "MI300X"),
     ],
 )
-def test_what_is_not_known_of_a_machine_is_said(machine: str, why: str) -> None:
+def test_what_is_not_known_of_a_machine_is_reported(machine: str, why: str) -> None:
     found = accelerator(load_catalog().machines[machine])
     assert isinstance(found, str)
     assert why in found

@@ -37,7 +37,7 @@ def test_every_layout_uses_all_gpus_and_keeps_tp_inside_the_domain() -> None:
     assert all(512 * 0.5 <= each.sequences <= 512 * 1.25 for each in found)
 
 
-def test_70b_does_not_fit_on_one_node_and_what_it_lacks_is_said() -> None:
+def test_70b_does_not_fit_on_one_node_and_what_it_lacks_is_reported() -> None:
     found = _plan(_work("llama-3-70b"), nodes=1)
     assert found.best is None
     assert found.closest is not None

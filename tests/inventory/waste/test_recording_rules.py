@@ -94,7 +94,7 @@ def test_each_rule_is_held_by_a_case_itself_or_by_one_made_of_it() -> None:
     assert asked <= rules.keys()
 
 
-def test_a_rule_asks_only_what_is_recorded_before_it() -> None:
+def test_a_rule_uses_only_what_is_recorded_before_it() -> None:
     recorded = {"gcluster:pool_node_usd_per_hour"}
     for rule in recording_rules():
         recorded.add(rule.record)

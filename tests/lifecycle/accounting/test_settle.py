@@ -111,7 +111,7 @@ def head(tmp_path: Path) -> Controller:
     return Controller(tmp_path / "head")
 
 
-def test_a_first_plan_says_each_change_and_settling_leaves_none(head: Controller) -> None:
+def test_a_first_plan_has_each_change_and_settling_leaves_none(head: Controller) -> None:
     before = head.plan(_TWO)
     assert before is not None
     assert [words.partition(":")[0] for words in before.changes][:4] == [
@@ -138,7 +138,7 @@ def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_databas
     assert accounting_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
 
 
-def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
+def test_a_database_on_a_host_of_its_own_is_queried_too(head: Controller) -> None:
     head.settle(_TWO)
     apart = seen({"slurm.configure": "x"}, accounting={"slurmdbd.configure": "x"})
     spec = cluster_of(_TWO, head.folder).spec
@@ -146,7 +146,7 @@ def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
 
 
 @pytest.mark.parametrize("silent", ["head", "books"])
-def test_accounts_that_nobody_can_be_asked_for_are_unknown_and_not_new(
+def test_accounts_that_can_not_be_queried_are_unknown_and_not_new(
     head: Controller, silent: str
 ) -> None:
     apart = _TWO + "  accounting: {pool: books}\n"
@@ -179,7 +179,7 @@ def test_accounts_are_unknown_while_the_controller_is_new_and_the_database_is_no
 
 
 @pytest.mark.parametrize("unit", ["slurmctld", "slurmdbd", "mariadb"])
-def test_accounts_are_unknown_while_a_daemon_is_stopped_and_nobody_waits_for_it(
+def test_accounts_are_unknown_while_a_daemon_is_stopped_and_it_is_not_waited_for(
     head: Controller, unit: str
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
@@ -190,7 +190,7 @@ def test_accounts_are_unknown_while_a_daemon_is_stopped_and_nobody_waits_for_it(
     assert accounting_plan(spec, seen(still), head.session, NOW) != plan
 
 
-def test_the_second_controller_is_asked_while_the_first_is_off(head: Controller) -> None:
+def test_the_second_controller_is_queried_while_the_first_is_off(head: Controller) -> None:
     asked: set[str] = set()
 
     class Watched(LocalShell):
@@ -259,7 +259,7 @@ def test_a_user_with_a_job_stays_until_it_has_ended(head: Controller) -> None:
     assert head.plan(_ONE) == AccountingPlan()
 
 
-def test_after_being_killed_at_any_change_it_goes_on(tmp_path: Path) -> None:
+def test_after_being_killed_at_any_change_it_continues(tmp_path: Path) -> None:
     whole = Controller(tmp_path / "whole").plan(_TWO)
     assert whole is not None
     for number in (0, len(whole.changes) // 2, len(whole.changes) - 1):
@@ -272,7 +272,7 @@ def test_after_being_killed_at_any_change_it_goes_on(tmp_path: Path) -> None:
         assert head.plan(_TWO) == AccountingPlan()
 
 
-def test_a_database_that_does_not_answer_is_said_in_its_words(head: Controller) -> None:
+def test_a_database_that_does_not_answer_is_reported_with_its_message(head: Controller) -> None:
     (head.folder / "fails").write_text("sacctmgr")
     (said,) = head.settle(_TWO)
     assert said.code == "GC925"
@@ -296,7 +296,7 @@ def test_a_window_is_reserved_once_and_goes_with_the_spec(head: Controller) -> N
     assert (head.folder / "windows").read_text() == ""
 
 
-def test_somebody_else_s_reservation_is_left_alone(head: Controller) -> None:
+def test_others_s_reservation_is_left_alone(head: Controller) -> None:
     theirs = (
         "ReservationName=class StartTime=2027-01-02T06:00:00 EndTime=2027-01-02T07:00:00 "
         "Nodes=gpu001 "

@@ -81,7 +81,7 @@ def addon(publisher: Publisher, **said: object) -> Addon:
 
 
 @pytest.mark.usefixtures("renders")
-def test_a_chart_of_a_repository_is_taken_as_its_index_says(
+def test_a_chart_of_a_repository_is_taken_as_in_its_index(
     publisher: Publisher, tmp_path: Path
 ) -> None:
     chart = b"a chart"
@@ -127,7 +127,7 @@ def test_what_is_pinned_and_differs_is_refused_and_all_failures_are_named(
     assert not (tmp_path / CATALOG).exists()
 
 
-def test_what_up_leaves_out_on_local_nodes_is_not_asked_for() -> None:
+def test_what_up_leaves_out_on_local_nodes_is_not_requested() -> None:
     text = """\
 apiVersion: gcluster/v1
 name: demo
@@ -162,7 +162,7 @@ def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
     assert filled.unfilled == []
 
 
-def test_what_a_chart_starts_is_pinned_beside_what_the_catalog_names(
+def test_what_a_chart_starts_is_pinned_in_addition_to_what_the_catalog_names(
     publisher: Publisher, renders: Path, tmp_path: Path
 ) -> None:
     named, more = f"{publisher.host}/queue/queue:v1", f"{publisher.host}/queue/init:v2"

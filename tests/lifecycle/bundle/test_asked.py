@@ -32,7 +32,7 @@ def with_own_slurm(example: str) -> ClusterSpec:
     return msgspec.structs.replace(spec, software=software)
 
 
-def test_the_controller_asks_for_the_package_mirror_s_server_and_nodes_do_not() -> None:
+def test_the_controller_requests_the_package_mirror_s_server_and_nodes_do_not() -> None:
     found = needs("local.yaml")
     nginx = RoleNeed(role="package_mirror", what="nginx")
     assert nginx in found["head"].packages
@@ -41,7 +41,7 @@ def test_the_controller_asks_for_the_package_mirror_s_server_and_nodes_do_not() 
     assert found["gpu"].distribution == "debian-13"
 
 
-def test_a_pinned_driver_is_asked_for_in_its_version_and_from_its_vendor() -> None:
+def test_a_pinned_driver_is_installed_in_its_version_and_from_its_vendor() -> None:
     train = needs("bare-metal.yaml")["train"]
     versions = [a.what for a in train.packages if a.what.startswith("nvidia-driver-cuda=")]
     assert len(versions) == 1
@@ -65,7 +65,7 @@ def test_slurm_alone_of_a_spec_without_accounts_has_no_database() -> None:
     assert roles == {"slurm", "munge", "mpi"}
 
 
-def test_nothing_of_the_examples_is_left_for_a_node_to_tell() -> None:
+def test_nothing_of_the_examples_is_left_for_a_node_to_report() -> None:
     for example in ("local.yaml", "bare-metal.yaml"):
         for pool in needs(example).values():
             assert pool.unclear == ()

@@ -75,7 +75,7 @@ def test_what_is_there_is_not_fetched_twice(mirror: Mirror, tmp_path: Path) -> N
     assert (tmp_path / "pool/a.deb").read_bytes() == CONTENT
 
 
-def test_an_interrupted_file_goes_on_where_it_was(mirror: Mirror, tmp_path: Path) -> None:
+def test_an_interrupted_file_continues_where_it_was(mirror: Mirror, tmp_path: Path) -> None:
     file = mirror.wanted()
     (tmp_path / INCOMING).mkdir()
     incoming(file, tmp_path).write_bytes(CONTENT[:1000])

@@ -43,7 +43,7 @@ def send(folder: Path, *paths: str) -> subprocess.CompletedProcess[bytes]:
     return receiver("receive", folder, stream)
 
 
-def test_what_arrived_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_what_arrived_is_not_requested_again(tmp_path: Path) -> None:
     assert missing(tmp_path) == list(FILES)
     assert send(tmp_path, "apt/a.deb").returncode == 0
     assert missing(tmp_path) == ["files/b", "manifest.json"]
@@ -51,7 +51,7 @@ def test_what_arrived_is_not_asked_for_again(tmp_path: Path) -> None:
     assert missing(tmp_path) == []
 
 
-def test_a_file_that_was_changed_there_is_asked_for_again(tmp_path: Path) -> None:
+def test_a_file_that_was_changed_there_is_requested_again(tmp_path: Path) -> None:
     send(tmp_path, *FILES)
     assert missing(tmp_path) == []
     (tmp_path / "apt/a.deb").write_bytes(b"x" * 3000)

@@ -72,7 +72,7 @@ def test_jobs_go_back_that_could_start_at_home_now_the_oldest_first() -> None:
     assert going_back(moved, Home(free_nodes=3, oldest_waiting=None)) == ("2", "3")
 
 
-def test_a_job_goes_back_past_nobody_who_waits_at_home() -> None:
+def test_a_job_goes_back_overtaking_no_job_that_waits_at_home() -> None:
     moved = [_job("1", since=30.0), _job("2", since=10.0)]
     assert going_back(moved, Home(free_nodes=3, oldest_waiting=20.0)) == ("2",)
 

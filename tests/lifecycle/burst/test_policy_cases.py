@@ -40,14 +40,12 @@ def _all(tried: Tried) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", case_names(CASE_FILE))
-def test_the_policy_decides_as_the_case_says(
-    case: str, golden: GoldenFiles, tmp_path: Path
-) -> None:
+def test_the_policy_decides_as_the_case_has(case: str, golden: GoldenFiles, tmp_path: Path) -> None:
     spec, queue = case_files(case, tmp_path)
     golden.check_case(CASE_FILE, case, "decides", _all(try_out(spec, read_queue(queue), None)))
 
 
-def test_every_word_speaks_against_some_job_of_the_cases() -> None:
+def test_every_word_is_a_reason_against_some_job_of_the_cases() -> None:
     decided = [case["decides"] for case in read_cases(CASE_FILE).values()]
     words = {
         word for each in decided for job in each["jobs"].values() for word in job.get("stays", ())
@@ -56,7 +54,7 @@ def test_every_word_speaks_against_some_job_of_the_cases() -> None:
     assert words == set(WORDS) - elsewhere
 
 
-def test_the_page_on_hybrid_clusters_tells_every_word_in_order_and_the_example_as_it_is(
+def test_the_page_on_hybrid_clusters_shows_every_word_in_order_and_the_example_as_it_is(
     root: Path,
 ) -> None:
     page = (root / "docs" / "hybrid.md").read_text("utf-8")

@@ -79,7 +79,7 @@ def test_a_small_job_fills_a_hole_that_it_leaves_in_time_and_no_other() -> None:
     assert _starts(answer, 4) == [0.0, 100.0, 2.0, 150.0]
 
 
-def test_a_long_job_starts_beside_the_oldest_on_nodes_that_it_leaves_over() -> None:
+def test_a_long_job_starts_with_the_oldest_on_nodes_that_it_leaves_over() -> None:
     answer = [(0.0, 100.0, 100.0, 3), (1.0, 50.0, 50.0, 3), (2.0, 999.0, 999.0, 1)]
     assert _starts(answer, 4) == [0.0, 100.0, 2.0]
 

@@ -48,7 +48,7 @@ def test_a_bad_trace_is_refused_with_the_line_of_each_mistake(
     assert refused.value.exit_code == Exit.SPEC
 
 
-def test_jobs_are_read_by_submit_time_with_what_the_trace_knows(tmp_path: Path) -> None:
+def test_jobs_are_read_by_submit_time_with_what_the_trace_has(tmp_path: Path) -> None:
     path = tmp_path / "trace.swf"
     path.write_text(TRACE, encoding="utf-8")
     trace = read_swf(path)
@@ -84,7 +84,7 @@ def test_an_archive_is_read_as_it_was_downloaded(tmp_path: Path) -> None:
     ],
     ids=["half-an-archive", "no-archive", "nul", "endless-line", "no-utf8"],
 )
-def test_what_is_no_trace_at_all_is_said_to_be_none(
+def test_what_is_no_trace_at_all_is_reported_none(
     tmp_path: Path, content: bytes, said: str
 ) -> None:
     path = tmp_path / "trace.swf"

@@ -91,7 +91,7 @@ def test_the_controller_is_configured_before_the_nodes() -> None:
     assert order.index(("slurm.configure", "head")) < order.index(("slurm.configure", "gpu"))
 
 
-def test_slurm_s_daemons_change_in_the_order_that_slurm_asks_for() -> None:
+def test_slurm_s_daemons_change_in_the_order_that_slurm_requests() -> None:
     """slurmdbd, slurmctld, slurmd (slurm.schedmd.com/upgrades.html), also with slurmdbd apart."""
     cluster = compiled(spec_of("two-controllers"))
     order = [(i.step.key, i.pool) for i in pending_steps(cluster, {}, {}).steps]
@@ -149,7 +149,7 @@ def test_routes_and_tunnels_that_a_spec_drops_end_before_all_else() -> None:
     assert first.hosts == second.hosts == {"gpu1": NOT_ASKED_FOR}
 
 
-def test_what_is_asked_for_stays() -> None:
+def test_what_is_requested_stays() -> None:
     configure = msgspec.structs.replace(step("base", "configure"), role="wireguard")
     asked = cluster(group("gpu", 1, configure))
     pending = pending_steps(asked, {"gpu1": {"wireguard.configure": "old"}}, {})

@@ -70,7 +70,7 @@ def test_a_secret_is_a_path_and_without_one_a_placeholder() -> None:
 
 
 @given(any_cluster())
-def test_the_yaml_says_what_the_plays_say_and_is_the_same_every_time(
+def test_the_yaml_has_the_plays_content_and_is_the_same_every_time(
     compiled: CompiledCluster,
 ) -> None:
     pending = pending_steps(compiled, {}, {})

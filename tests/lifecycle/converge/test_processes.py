@@ -58,7 +58,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def test_a_run_ends_with_its_children_and_another_goes_on(tmp_path: Path) -> None:
+def test_a_run_ends_with_its_children_and_another_continues(tmp_path: Path) -> None:
     ours, our_child = start(tmp_path / "ours")
     other, other_child = start(tmp_path / "other")
     try:

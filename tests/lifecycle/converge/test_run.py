@@ -162,7 +162,7 @@ def test_every_step_runs_and_is_stamped_and_counted(nodes: Nodes) -> None:
 
 
 @pytest.mark.local
-def test_a_host_that_fails_stops_there_is_named_and_the_other_goes_on(nodes: Nodes) -> None:
+def test_a_host_that_fails_stops_there_is_named_and_the_other_continues(nodes: Nodes) -> None:
     result = nodes.converge(gpu001=3)
     (failure,) = result.failures
     assert (failure.host, failure.step) == ("gpu001", "probe.configure")
@@ -173,7 +173,7 @@ def test_a_host_that_fails_stops_there_is_named_and_the_other_goes_on(nodes: Nod
 
 
 @pytest.mark.local
-def test_a_host_that_is_gone_is_named_and_the_other_goes_on(nodes: Nodes) -> None:
+def test_a_host_that_is_gone_is_named_and_the_other_continues(nodes: Nodes) -> None:
     head, gpu = nodes.inventory.hosts
     gone = msgspec.structs.replace(gpu, ssh=msgspec.structs.replace(gpu.ssh, port=2222))
     nodes.inventory = ClusterInventory(cluster="probe", hosts=(head, gone))

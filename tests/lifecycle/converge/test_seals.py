@@ -31,7 +31,7 @@ def _run(command: str) -> dict[tuple[str, str], str]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_role_says_what_it_leaves_in_phases_that_it_has(role: str) -> None:
+def test_every_role_reports_what_it_leaves_in_phases_that_it_has(role: str) -> None:
     said = phase_traces(role)
     assert set(said) <= set(PHASES)
     assert all((role_path(role) / "tasks" / f"{phase}.yml").exists() for phase in said)
@@ -61,7 +61,7 @@ NOT_LOOKED_AT = {
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_file_that_a_role_writes_is_looked_at(role: str) -> None:
+def test_every_file_that_a_role_writes_is_checked(role: str) -> None:
     """At a fixed path, or a copy of the role's own."""
     written: set[str] = set()
     for folder in ("tasks", "vars"):
@@ -78,13 +78,13 @@ def test_every_file_that_a_role_writes_is_looked_at(role: str) -> None:
     assert {path for path in written if not path.endswith("/")} - looked_at == set()
 
 
-def test_what_a_role_copies_is_looked_at_where_it_puts_it() -> None:
+def test_what_a_role_copies_is_checked_where_it_puts_it() -> None:
     copied = traces_of(Step(stage=Stage.BASE, role="slurm", phase="install", variables={})).files
     assert "/usr/local/libexec/gcluster/slurmctld-state.py" in copied
     assert "/etc/systemd/system/slurmctld.service.d/gcluster.conf" in copied
 
 
-def test_people_are_looked_at_by_their_accounts_and_their_keys() -> None:
+def test_users_are_checked_by_their_accounts_and_their_keys() -> None:
     step = Step(stage=Stage.BASE, role="base", phase="configure",
                 variables={"base_users": [{"name": "root"}, {"name": "nobody-here"}]})  # fmt: skip
     traces = traces_of(step)
@@ -140,7 +140,7 @@ def test_mounts_packages_settings_and_links_are_reported() -> None:
     assert not [name for kind, name in found if kind == "link" and name == "lo"]
 
 
-def test_each_setting_of_a_file_is_asked_of_the_kernel(tmp_path: Path) -> None:
+def test_each_setting_of_a_file_is_read_from_the_kernel(tmp_path: Path) -> None:
     settings = tmp_path / "90.conf"
     settings.write_text("# why\nkernel.ostype = Other\n")
     found = _run(read_seals_command(Traces(sysctl_files=(str(settings),))))
@@ -153,7 +153,7 @@ def test_a_step_that_leaves_nothing_has_no_seal() -> None:
     assert seal_command(step, "0" * 64) == ""
 
 
-def test_a_step_that_is_done_again_does_not_seal_what_a_hand_changed_meanwhile(
+def test_a_step_that_is_done_again_does_not_seal_manual_changes_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seals, "DIRECTORY", str(tmp_path))
@@ -218,7 +218,7 @@ def test_a_role_that_ends_takes_its_seals_with_it(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_seal_looks_like_a_template_of_ansible(role: str) -> None:
+def test_no_seal_resembles_a_template_of_ansible(role: str) -> None:
     for phase in phase_traces(role):
         step = Step(stage=Stage.BASE, role=role, phase=phase, variables={})  # type: ignore[arg-type]  # a phase
         command = seal_command(step, "0" * 64)
@@ -232,12 +232,12 @@ def test_mounts_come_from_the_variables_of_the_step() -> None:
     assert traces_of(step).mounts == ("/data", "/home")
 
 
-def test_many_steps_are_asked_as_one() -> None:
+def test_many_steps_are_queried_as_one() -> None:
     every = merged([Traces(files=("/b",), links=True), Traces(files=("/a", "/b"))])
     assert (every.files, every.links, every.kernel) == (("/a", "/b"), True, False)
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_a_role_says_is_plain_data(role: str) -> None:
+def test_what_a_role_has_is_plain_data(role: str) -> None:
     text = (role_path(role) / "meta" / "traces.yml").read_text(encoding="utf-8")
     assert isinstance(yaml.safe_load(text), dict)

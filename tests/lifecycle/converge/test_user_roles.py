@@ -157,7 +157,7 @@ def test_a_collection_is_brought_once_in_its_version(galaxy: Path) -> None:
 
 
 @pytest.mark.usefixtures("galaxy")
-def test_a_version_that_is_not_there_is_named_with_what_galaxy_said() -> None:
+def test_a_version_that_is_not_there_is_named_with_what_galaxy_reported() -> None:
     wanted = step("metrics", UserRole(name="acme.hpc.metrics", collections={"acme.hpc": "9.9.9"}))
     with pytest.raises(LifecycleError) as caught:
         collection_folders([wanted])

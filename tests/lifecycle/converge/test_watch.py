@@ -54,7 +54,7 @@ def test_a_failure_names_host_step_task_and_the_last_lines(watch: Watch) -> None
     assert failure.lines == ("first", "last")
 
 
-def test_the_failing_item_of_a_loop_speaks_for_the_task(watch: Watch) -> None:
+def test_the_failing_item_of_a_loop_uses_for_the_task(watch: Watch) -> None:
     results = [{"msg": "fine"}, {"failed": True, "msg": "bad\nbecause"}]
     failed(watch, msg="One or more items failed", results=results)
     assert watch.failures["gpu1"].message == "bad"

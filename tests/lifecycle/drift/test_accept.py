@@ -32,7 +32,7 @@ def test_what_is_no_stranger_there_is_not_accepted(
     assert hint in {"", "there are: gpu001:/etc/sudoers.d/site"}
 
 
-def test_the_seals_that_know_such_things_have_it_as_it_is_now(tmp_path: Path) -> None:
+def test_the_seals_that_have_such_items_have_it_as_it_is_now(tmp_path: Path) -> None:
     entry, seals = tmp_path / "with a space", tmp_path / "seals"
     entry.write_text("mine", encoding="utf-8")
     seals.mkdir()

@@ -119,7 +119,7 @@ def test_a_node_whose_object_was_deleted_is_reported() -> None:
     assert (drift.where, drift.now) == ("gpu002", "the scheduler does not know it")
 
 
-def test_an_object_that_somebody_deleted_is_reported() -> None:
+def test_an_object_that_was_deleted_is_reported() -> None:
     (drift,) = judged(printed(without=[QUOTA])).drifts
     assert (drift.where, drift.name, drift.now) == ("ResourceQuota", "physics/gpus", "not there")
 
@@ -143,7 +143,7 @@ def test_labels_of_ours_that_are_gone_or_foreign_are_reported() -> None:
     )
 
 
-def test_what_was_deleted_changed_or_unlabelled_is_put_back_and_the_plan_says_so() -> None:
+def test_what_was_deleted_changed_or_unlabelled_is_put_back_and_the_plan_reports_it() -> None:
     changed = {"partition.gcluster.local/main": "false"}
     found = judged(printed(labels=changed, writers=[OURS, PATCHED]))
     again = judged(printed(without=[QUOTA]))
@@ -164,7 +164,7 @@ def test_a_silent_api_server_is_not_known_to_be_well(text: str) -> None:
     assert judged(text).problem == "no API server answers"
 
 
-def test_the_words_run_in_a_shell_and_ask_twice(tmp_path: Path) -> None:
+def test_the_lines_run_in_a_shell_and_query_twice(tmp_path: Path) -> None:
     """Nodes, then objects with the cluster's label; the end of each is marked."""
     double = tmp_path / "kubectl"
     double.write_text('#!/bin/sh\necho "$@" >>"${0%/*}/asked"\nprintf x\n')
@@ -182,6 +182,6 @@ def test_the_words_run_in_a_shell_and_ask_twice(tmp_path: Path) -> None:
     assert failed.stdout == b""
 
 
-def test_a_cluster_of_slurm_is_asked_about_slurm() -> None:
+def test_a_cluster_of_slurm_is_queried_about_slurm() -> None:
     spec = spec_of(f"{TEXT.partition('scheduler:')[0]}scheduler: {{type: slurm}}\n")
     assert isinstance(scheduler_drift(spec, hosts_of(spec), load_catalog()), SlurmDrift)

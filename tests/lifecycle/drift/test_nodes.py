@@ -95,7 +95,7 @@ def test_a_node_that_is_as_its_steps_left_it_has_not_drifted() -> None:
         ("link", "up,1500,100000", "link eth0 up,9000,100000 -> up,1500,100000", False),
     ],
 )
-def test_each_thing_that_is_otherwise_is_reported_with_what_it_was(
+def test_each_item_that_is_otherwise_is_reported_with_what_it_was(
     kind: str, value: str | None, answer: str, fixable: bool
 ) -> None:
     (drift,) = _judge(now=_now(**{kind: value})).drifts
@@ -129,14 +129,14 @@ def test_something_new_where_a_step_left_nothing_is_drift() -> None:
     assert drift.hint == "on the node: umount /home"
 
 
-def test_of_two_seals_that_tell_of_a_thing_the_newer_counts() -> None:
+def test_of_two_seals_that_report_of_a_item_the_newer_counts() -> None:
     shared = {("package", "munge"): "0.5.16-1"}
     later = Seal(digest=A, at=2000, items={**LEFT["munge.configure"], **shared})
     seals = {**SOUND.seals, "munge.configure": later}
     assert _judge(seals=seals, now=_now(package="0.5.16-1")) == NodeFindings()
 
 
-def test_what_a_step_did_and_what_looks_at_it_is_done_again() -> None:
+def test_what_a_step_did_and_its_verification_are_repeated() -> None:
     (drift,) = _judge(now=_now(file=B)).drifts
     assert drift.steps == ("munge.configure", "munge.verify")
 
@@ -165,7 +165,7 @@ def test_a_stamp_that_was_touched_is_reported_from_a_step_that_is_not_done_yet(
     assert [item.reason for item in found.behind] == behind
 
 
-def test_without_a_seal_nothing_is_claimed_and_that_is_said() -> None:
+def test_without_a_seal_nothing_is_claimed_and_that_is_reported() -> None:
     seals = {k: v for k, v in SOUND.seals.items() if k != "munge.configure"}
     found = _judge(seals=seals, now=_now(file=B, unit="disabled,failed"))
     assert (found.drifts, found.unsealed) == ((), 1)
@@ -286,7 +286,7 @@ def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str,
         ("account sudo:eve", "member", "member"),
     ],
 )
-def test_a_stranger_who_may_get_in_is_reported_and_left_to_a_person(
+def test_a_stranger_who_may_log_in_is_reported_and_left_to_a_person(
     name: str, value: str, answer: str
 ) -> None:
     kind, _, path = name.partition(" ")
@@ -302,16 +302,16 @@ def test_a_stranger_who_may_get_in_is_reported_and_left_to_a_person(
         ("entry /etc/motd", B),
     ],
 )
-def test_what_roles_write_and_people_of_the_spec_are_no_strangers(name: str, value: str) -> None:
+def test_what_roles_write_and_users_of_the_spec_are_no_strangers(name: str, value: str) -> None:
     assert _strangers(KNOWN, **{name: value}) == []
 
 
-def test_a_seal_that_knows_no_entries_can_t_call_one_new() -> None:
+def test_a_seal_that_has_no_entries_can_t_call_one_new() -> None:
     """Of a version that did not look at them."""
     assert _strangers({}, **{"entry /etc/sudoers": A, "account root": "0,/bin/bash"}) == []
 
 
-def test_an_entry_that_is_gone_lets_nobody_in() -> None:
+def test_an_entry_that_is_gone_allows_no_login() -> None:
     known = KNOWN | {("entry", "/etc/sudoers.d/site"): A}
     report = replace(
         SOUND, stamps={"base.configure": A}, now=KNOWN, touched={},

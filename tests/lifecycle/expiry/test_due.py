@@ -33,7 +33,7 @@ def after(**time: float) -> datetime:
     return BEGAN + timedelta(**time)
 
 
-def test_nothing_ends_a_cluster_whose_spec_says_nothing() -> None:
+def test_nothing_ends_a_cluster_without_an_expiry_in_its_spec() -> None:
     assert ending(None, BEGAN, Jobs(), after(days=900)) is None
     assert ending(Budget(), BEGAN, Jobs(), after(days=900)) is None
 
@@ -63,7 +63,7 @@ def test_idleness_counts_from_the_last_job_and_never_from_before_the_cluster() -
     assert young is None
 
 
-def test_nobody_knows_is_not_idle() -> None:
+def test_unknown_is_not_idle() -> None:
     mine = budget(idle_shutdown="1h")
     assert ending(mine, BEGAN, Jobs(problem="no answer"), after(days=9)) is None
     assert ending(mine, BEGAN, Jobs(running=1), after(days=9)) is None
@@ -77,7 +77,9 @@ def test_what_comes_first_ends_it() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**7))
-def test_an_end_is_never_told_before_its_notice(expires: int, notice: int, now_s: int) -> None:
+def test_an_end_is_never_announced_after_its_notice_began(
+    expires: int, notice: int, now_s: int
+) -> None:
     mine = budget(expires=f"{expires}s", notice=f"{notice}s")
     now = after(seconds=now_s)
     end = ending(mine, BEGAN, Jobs(), now)
@@ -127,7 +129,7 @@ NODES = (
 )
 
 
-def test_the_busiest_node_says_since_when_a_cluster_is_idle() -> None:
+def test_the_busiest_node_has_since_when_a_cluster_is_idle() -> None:
     assert read_jobs(f"---\n2000\n{NODES}") == Jobs(idle_s=600)
 
 

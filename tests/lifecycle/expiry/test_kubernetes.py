@@ -115,7 +115,7 @@ def test_what_runs_for_the_cluster_itself_is_nobody_s_job(plane: Plane, namespac
     assert plane.idle_min() == 60
 
 
-def test_the_last_that_was_written_of_people_s_pods_says_since_when_it_is_idle(
+def test_the_last_that_was_written_of_users_s_pods_has_since_when_it_is_idle(
     plane: Plane,
 ) -> None:
     plane.wrote(line(90), line(40), line(3, kind="configmaps"), line(2, "kube-system"))
@@ -129,7 +129,7 @@ def test_files_before_the_newest_are_read_too(plane: Plane) -> None:
     assert plane.idle_min() == 300
 
 
-def test_it_is_idle_no_longer_than_anybody_can_know(plane: Plane) -> None:
+def test_it_is_idle_no_longer_than_can_be_known(plane: Plane) -> None:
     assert plane.idle_min() == 60
 
 
@@ -155,7 +155,7 @@ class SecondIsOff(LocalShell):
         return super().run(host, command, stdin=stdin, timeout_s=timeout_s)
 
 
-def test_each_control_plane_has_to_say_that_it_was_asked_for_nothing(plane: Plane) -> None:
+def test_each_control_plane_has_to_report_that_it_was_requested_nothing(plane: Plane) -> None:
     both = ClusterInventory(
         cluster="trial", hosts=(HEAD, msgspec.structs.replace(HEAD, name="head002"))
     )

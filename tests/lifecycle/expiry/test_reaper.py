@@ -66,7 +66,7 @@ def test_nothing_happens_long_before(kept: Kept) -> None:
     assert kept.sample.open().events.last == before
 
 
-def test_it_is_announced_then_removed_and_its_history_says_why(kept: Kept) -> None:
+def test_it_is_announced_then_removed_and_its_history_reports_why(kept: Kept) -> None:
     assert kept.look(8.05).state == "announced"
     assert (kept.look(9.9).state, kept.nodes()) == ("announced", 4)
     looked = kept.look(10.1)
@@ -87,7 +87,7 @@ def test_what_is_announced_and_withdrawn_is_in_the_audit_file(
     assert answer == ["EndAnnounced", "EndWithdrawn"]
 
 
-def test_one_that_nobody_looked_at_is_still_announced_for_its_whole_notice(kept: Kept) -> None:
+def test_one_that_was_not_checked_is_still_announced_for_its_whole_notice(kept: Kept) -> None:
     assert kept.look(30).state == "announced"
     assert (kept.look(31.9).state, kept.nodes()) == ("announced", 4)
     assert kept.look(32.1).state == "removed"
@@ -101,7 +101,7 @@ def test_it_stays_while_a_job_runs(kept: Kept) -> None:
     assert kept.look(13).state == "removed"
 
 
-def test_it_stays_while_nobody_knows_whether_jobs_run(kept: Kept) -> None:
+def test_it_stays_while_it_is_unknown_whether_jobs_run(kept: Kept) -> None:
     kept.look(9)
     looked = kept.look(12, Jobs(problem="head: no answer"))
     assert (looked.state, kept.nodes()) == ("kept", 4)
@@ -209,7 +209,7 @@ def test_no_test_is_begun_that_slurm_would_not_start_any_more(
     expiry_guard.refuse_late_test(kept.sample.open(), 15)
 
 
-def test_nothing_is_announced_when_people_can_not_be_told(
+def test_nothing_is_announced_when_the_notice_can_not_be_written(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent_nodes(cluster: Cluster) -> ClusterInventory:
@@ -247,7 +247,7 @@ class Written(LocalShell):
         return super().run_many(hosts, "true", timeout_s=timeout_s)
 
 
-def test_a_notice_is_one_word_for_the_shell_and_tells_when_and_why(tmp_path: Path) -> None:
+def test_a_notice_is_one_word_for_the_shell_and_shows_when_and_why(tmp_path: Path) -> None:
     session = Written(tmp_path)
     announce(SLURM, HOSTS, session, ANNOUNCED)
     assert len(session.ran) == 2
@@ -269,7 +269,7 @@ def test_withdrawing_twice_is_no_error(tmp_path: Path) -> None:
     assert len(session.ran) == 4
 
 
-def test_jobs_are_asked_in_one_exec_of_the_controller(tmp_path: Path) -> None:
+def test_jobs_are_queried_in_one_exec_of_the_controller(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("squeue", "echo RUNNING; echo PENDING")
     shell.has("scontrol", "echo 'NodeName=n1 LastBusyTime=5'")
@@ -278,5 +278,5 @@ def test_jobs_are_asked_in_one_exec_of_the_controller(tmp_path: Path) -> None:
     assert "slurm_load_jobs error" in jobs_on(SLURM, HOSTS, shell, CATALOG).problem
 
 
-def test_a_dead_controller_is_reported(tmp_path: Path) -> None:
+def test_a_failed_controller_is_reported(tmp_path: Path) -> None:
     assert "no route" in jobs_on(SLURM, HOSTS, DeadShell(tmp_path), CATALOG).problem

@@ -105,7 +105,7 @@ def test_no_hook_runs(server: GitServer, tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_branch_that_is_not_there_is_said_in_gits_words(
+def test_a_branch_that_is_not_there_is_reported_with_gits_message(
     server: GitServer, tmp_path: Path
 ) -> None:
     Author(server, tmp_path / "clone").merge({"specs/a.yaml": "a"})

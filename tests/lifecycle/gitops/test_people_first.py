@@ -22,7 +22,7 @@ def test_removals_count_as_changes(harness: Harness) -> None:
     assert (harness.nodes("aa"), harness.nodes("bb")) == (3, 3)
 
 
-def test_whoever_holds_the_lock_is_waited_for_and_that_is_no_failure(harness: Harness) -> None:
+def test_those_who_holds_the_lock_is_waited_for_and_that_is_no_failure(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa")})
     harness.round()
     harness.merge({"aa.yaml": harness.spec("aa", count=3)})
@@ -44,7 +44,7 @@ def test_a_deleted_spec_removes_no_cluster_and_its_price_is_reported(harness: Ha
     assert "/h" in harness.followed("bb").reason
 
 
-def test_a_cluster_goes_when_the_fleet_says_so_by_name(harness: Harness) -> None:
+def test_a_cluster_goes_when_the_fleet_names_it(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa"), "bb.yaml": harness.spec("bb")})
     harness.round()
     fleet = "apiVersion: gcluster/fleet/v1\nremove: [bb]\n"

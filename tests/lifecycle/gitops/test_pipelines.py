@@ -37,7 +37,7 @@ def test_the_published_schema_takes_the_pipelines(repo: Repo, forge: Forge) -> N
     assert done.returncode == 0, done.stdout
 
 
-def test_actions_are_pinned_and_each_job_says_what_it_may(repo: Repo) -> None:
+def test_actions_are_pinned_and_each_job_reports_what_it_may(repo: Repo) -> None:
     (repo.top / "specs" / "sky.yaml").write_text(CLOUDS)
     repo.write("github")
     assert re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d)\S+", workflow_text(repo)) == []
@@ -82,7 +82,7 @@ def test_pipelines_log_in_to_the_specs_clouds_without_a_stored_secret(repo: Repo
     }
 
 
-def test_without_clouds_nothing_may_ask_for_a_token(repo: Repo) -> None:
+def test_without_clouds_nothing_may_request_a_token(repo: Repo) -> None:
     repo.write("github")
     assert "id-token" not in workflow_text(repo)
 
@@ -97,7 +97,7 @@ def test_nothing_is_written_over_and_then_nothing_is_written(repo: Repo) -> None
     assert (mine.read_text(), (repo.top / "ci").exists()) == ("mine", False)
 
 
-def test_an_own_gitlab_file_is_kept_and_told_what_to_include(repo: Repo) -> None:
+def test_an_own_gitlab_file_is_kept_and_reported_what_to_include(repo: Repo) -> None:
     (repo.top / ".gitlab-ci.yml").write_text("stages: [build]\n")
     written = repo.write("gitlab")
     assert (repo.top / ".gitlab-ci.yml").read_text() == "stages: [build]\n"
@@ -115,7 +115,7 @@ def test_an_own_gitlab_file_is_kept_and_told_what_to_include(repo: Repo) -> None
         ("flux", {"repo": "https://a:b@git.example.org/x"}),
     ],
 )
-def test_what_can_not_stand_in_a_pipeline_is_refused(
+def test_what_is_not_supported_in_a_pipeline_is_refused(
     repo: Repo, forge: Forge, more: dict[str, str]
 ) -> None:
     with pytest.raises(LifecycleError) as error:
@@ -145,7 +145,7 @@ def test_no_command_of_the_script_reads_the_list_that_its_loop_reads(repo: Repo)
     assert [line for line in looped if "</dev/null" not in line] == []
 
 
-def test_a_nightly_look_that_hangs_is_ended(repo: Repo) -> None:
+def test_a_nightly_check_that_hangs_is_ended(repo: Repo) -> None:
     repo.write("flux", repo="https://git.example.org/ops/clusters.git")
     manifests = yaml.safe_load_all((repo.top / "flux/gcluster/gcluster.yaml").read_text())
     jobs = [each["spec"]["jobTemplate"]["spec"] for each in manifests if each["kind"] == "CronJob"]

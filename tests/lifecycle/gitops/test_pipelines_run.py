@@ -131,7 +131,7 @@ def test_on_github_drift_becomes_an_issue_and_every_line_of_the_workflows_runs(
     assert drift in repo.doubles.calls
 
 
-def test_where_a_cluster_can_not_be_asked_the_watch_fails(repo: Repo) -> None:
+def test_where_a_cluster_can_not_be_queried_the_watch_fails(repo: Repo) -> None:
     repo.write("github")
     github = GitHub(repo)
     assert github.job("watch", "drift")[-1] == int(Exit.FAILED)

@@ -34,7 +34,7 @@ def test_the_journal_names_the_commit(harness: Harness) -> None:
     assert harness.followed("aa").applied == commit
 
 
-def test_a_second_round_does_nothing_and_says_nothing(harness: Harness) -> None:
+def test_a_second_round_does_nothing_and_prints_nothing(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa")})
     harness.round()
     before = harness.cluster("aa").events.last
@@ -51,7 +51,7 @@ def test_a_changed_spec_is_applied(harness: Harness) -> None:
     assert harness.nodes("aa") == 5
 
 
-def test_the_clusters_own_state_tells_it_too(harness: Harness) -> None:
+def test_the_clusters_own_state_shows_it_too(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa")})
     harness.round()
     followed = read_followed(harness.cluster("aa").store)
@@ -59,7 +59,7 @@ def test_the_clusters_own_state_tells_it_too(harness: Harness) -> None:
     assert (followed.phase, followed.condition.status) == ("synced", "true")
 
 
-def test_a_bad_merge_changes_nothing_and_says_so(harness: Harness) -> None:
+def test_a_bad_merge_changes_nothing_and_reports_it(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa")})
     harness.round()
     harness.merge({"broken.yaml": BROKEN, "aa.yaml": harness.spec("aa", count=4)})
@@ -138,7 +138,7 @@ def test_clusters_of_a_step_do_not_wait_for_each_other(harness: Harness) -> None
     assert harness.phases() == {"aa": "locked", "bb": "synced"}
 
 
-def test_a_guard_holds_back_what_nobody_named(harness: Harness) -> None:
+def test_a_guard_holds_back_what_that_was_not_named(harness: Harness) -> None:
     harness.merge({"aa.yaml": harness.spec("aa", count=4)})
     harness.round()
     harness.merge({"aa.yaml": harness.spec("aa", count=1)})
@@ -180,7 +180,7 @@ def test_another_spec_is_tried_at_once(harness: Harness) -> None:
     assert harness.followed("aa").failures == 0
 
 
-def test_a_repository_that_is_away_changes_nothing_and_is_asked_less_and_less(
+def test_a_repository_that_is_away_changes_nothing_and_is_polled_with_backoff(
     harness: Harness,
 ) -> None:
     harness.merge({"aa.yaml": harness.spec("aa")})

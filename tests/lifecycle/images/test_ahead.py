@@ -61,7 +61,7 @@ def test_a_pools_playbook_installs_what_its_machines_need_and_starts_nothing(
     assert {step.split(".")[1] for step in steps} == BAKED_PHASES
 
 
-def test_the_playbook_leaves_the_stamps_that_up_asks_of_the_pools_nodes(
+def test_the_playbook_leaves_the_stamps_that_up_queries_of_the_pools_nodes(
     servers: Path, tmp_path: Path
 ) -> None:
     cluster = open_cluster(str(servers))

@@ -48,7 +48,7 @@ def test_the_archive_holds_the_images_that_the_manifest_names(compiled: list[str
     assert manifest.image("pause") == f"gcluster.local/k8s/pause:{recipe().pause}"
 
 
-def test_a_bundle_that_was_cut_off_is_made_again_of_the_programs_that_are_there(
+def test_a_bundle_that_was_cut_off_is_recreated_of_the_programs_that_are_there(
     compiled: list[str],
 ) -> None:
     folder, _ = build.ensure_built(silent)
@@ -61,7 +61,7 @@ def test_a_bundle_that_was_cut_off_is_made_again_of_the_programs_that_are_there(
     assert compiled == []
 
 
-def test_a_program_that_does_not_compile_leaves_no_bundle_and_says_why(
+def test_a_program_that_does_not_compile_leaves_no_bundle_and_reports_why(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works = golang.compile_program
@@ -81,7 +81,7 @@ def test_a_program_that_does_not_compile_leaves_no_bundle_and_says_why(
     assert "kube" not in compiled
 
 
-def test_a_compilation_says_how_far_it_is_and_how_long_the_rest_takes(
+def test_a_compilation_reports_how_far_it_is_and_how_long_the_rest_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = tmp_path / "go"

@@ -81,7 +81,7 @@ def test_pools_of_two_architectures_or_versions_are_refused() -> None:
     assert list(refusals(RELEASED)) == []
 
 
-def test_machines_of_which_nothing_says_the_version_are_refused() -> None:
+def test_machines_of_which_nothing_has_the_version_are_refused() -> None:
     (said,) = refusals(msgspec.structs.replace(RELEASED, versions=frozenset({""})))
     assert "software.kubernetes" in said.hint
 
@@ -98,7 +98,7 @@ def test_a_bundle_without_kubernetes_or_for_other_nodes_is_named(compiled: list[
     assert compiled == []
 
 
-def test_machines_ask_for_the_release_and_for_no_packages_of_it(root: Path) -> None:
+def test_machines_request_the_release_and_for_no_packages_of_it(root: Path) -> None:
     spec = load(root / "examples" / "kubernetes-h200.yaml").spec
     assert spec is not None
     asked = kubernetes_of(spec, load_catalog())
@@ -114,7 +114,7 @@ def test_machines_ask_for_the_release_and_for_no_packages_of_it(root: Path) -> N
         assert pool.files == ()
 
 
-def test_an_image_that_nobody_pinned_is_refused_before_anything_is_fetched(root: Path) -> None:
+def test_an_image_that_was_not_pinned_is_refused_before_anything_is_fetched(root: Path) -> None:
     spec = load(root / "examples" / "kubernetes-h200.yaml").spec
     assert spec is not None
     asked = kubernetes_of(spec, load_catalog())
@@ -141,7 +141,7 @@ def test_nodes_take_it_from_the_package_mirror_and_control_planes_from_their_dis
         }
 
 
-def test_a_cluster_takes_kubernetes_from_the_bundle_that_it_lives_on(tmp_path: Path) -> None:
+def test_a_cluster_takes_kubernetes_from_the_bundle_that_it_uses(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(TEXT, encoding="utf-8")
     cluster = open_cluster(str(path))
@@ -179,7 +179,7 @@ def test_an_image_counts_as_there_when_the_bundle_holds_its_content(
     assert [said.code for said in found if said.is_error] == codes
 
 
-def test_an_image_is_found_by_its_tag_and_by_the_digest_that_somebody_pinned(
+def test_an_image_is_found_by_its_tag_and_by_the_digest_that_was_pinned(
     servers: tuple[Servers, Release], tmp_path: Path
 ) -> None:
     content, of = servers
@@ -202,7 +202,7 @@ def test_an_image_is_found_by_its_tag_and_by_the_digest_that_somebody_pinned(
     assert len([name for name in names if name.startswith("blobs/")]) == 4
 
 
-def test_a_registry_that_gives_something_else_than_was_pinned_is_not_believed(
+def test_a_registry_that_gives_something_else_than_was_pinned_is_not_accepted(
     servers: tuple[Servers, Release], tmp_path: Path
 ) -> None:
     content, of = servers

@@ -110,14 +110,14 @@ def test_what_is_compiled_no_more_is_pruned_and_namespaces_go_last(
     assert pruned[-1] == ObjectKey("", "Namespace", "", "biology")
 
 
-def test_a_namespace_with_work_in_it_stays_and_is_said(compiled: DesiredObjects) -> None:
+def test_a_namespace_with_work_in_it_stays_and_is_reported(compiled: DesiredObjects) -> None:
     more = wanted_of(TEXT.replace("accounts: {", "accounts: {biology: {qos: [low]}, "))
     kept = of(compiled, applied(more)).keeping({"biology": ["pod/one", "job.batch/two"]})
     assert kept.emptied == []
     assert kept.plan().held_back == ("namespace biology stays: pod/one, job.batch/two in it",)
 
 
-def test_an_object_that_somebody_removed_is_added_again(compiled: DesiredObjects) -> None:
+def test_an_object_that_was_removed_is_added_again(compiled: DesiredObjects) -> None:
     live = applied(compiled)
     gone = next(key for key in live.objects if key.kind == "ResourceQuota")
     objects = {key: digest for key, digest in live.objects.items() if key != gone}
@@ -159,7 +159,7 @@ def test_a_taint_of_the_spec_goes_with_it_and_another_stays(compiled: DesiredObj
     assert marks["gpu001"].labels == {"taint.gcluster.local/example.edu_x": None}
 
 
-def test_a_node_that_the_spec_dropped_is_forgotten_and_a_strangers_is_not(
+def test_a_node_that_the_spec_dropped_is_removed_and_a_foreign_one_is_not(
     compiled: DesiredObjects,
 ) -> None:
     live = applied(compiled)

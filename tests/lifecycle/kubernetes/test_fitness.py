@@ -31,7 +31,7 @@ def test_the_cluster_that_local_nodes_can_be_has_no_errors(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("version", ["1.35", '"1.35.4"', "auto"])
-def test_the_bundles_version_may_be_asked_for(tmp_path: Path, version: str) -> None:
+def test_the_bundles_version_may_be_requested(tmp_path: Path, version: str) -> None:
     text = f"{TEXT}software: {{kubernetes: {version}}}\n".replace(": 1.35}", ': "1.35"}')
     assert errors(opened(tmp_path, text)) == []
 

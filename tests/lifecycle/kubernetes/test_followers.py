@@ -47,7 +47,7 @@ def test_they_follow_where_a_control_plane_was_upgraded(
 
 
 @pytest.mark.parametrize("joined", [("head", "gpu001"), ()], ids=["never-upgraded", "never-made"])
-def test_nothing_is_asked_where_nothing_was_upgraded(
+def test_nothing_is_queried_where_nothing_was_upgraded(
     session: LocalShell, tmp_path: Path, joined: tuple[str, ...]
 ) -> None:
     answer: list[Progress] = []

@@ -92,7 +92,7 @@ def test_the_same_files_give_the_same_bytes_whenever_they_were_written(tmp_path:
     assert written[0] == written[1]
 
 
-def test_a_packed_layer_tells_the_digest_of_both_its_forms() -> None:
+def test_a_packed_layer_has_the_digest_of_both_its_forms() -> None:
     layer = packed(b"any bytes")
     assert layer.digest == digest(layer.content)
     assert layer.unpacked == digest(b"any bytes")

@@ -54,7 +54,7 @@ def test_an_answer_in_json_is_decoded(tmp_path: Path) -> None:
     assert kubectl.get("nodes") == {"items": []}
 
 
-def test_what_the_server_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
+def test_what_the_server_refuses_is_reported_with_its_message(tmp_path: Path) -> None:
     kubectl = api(tmp_path, "echo 'Error from server (Forbidden): exceeded quota' >&2; exit 1")
     with pytest.raises(ApiRefused, match="exceeded quota"):
         kubectl.text("apply", "--filename=-")
@@ -66,12 +66,12 @@ def test_a_server_that_is_not_there_is_reported_apart_from_one_that_refuses(tmp_
         kubectl.run("get", "nodes")
 
 
-def test_the_next_control_plane_is_asked_where_one_is_off(tmp_path: Path) -> None:
+def test_the_next_control_plane_is_queried_where_one_is_off(tmp_path: Path) -> None:
     kubectl = api(tmp_path, "echo there", (HEAD, SECOND))
     assert kubectl.text("version") == "there\n"
 
 
-def test_a_cluster_is_asked_on_its_control_planes_alone(tmp_path: Path) -> None:
+def test_a_cluster_is_queried_on_its_control_planes_alone(tmp_path: Path) -> None:
     session = LocalShell(tmp_path / "bin")
     nodes_only = ClusterInventory(cluster="trial", hosts=(NODE,))
     with pytest.raises(ApiSilent, match="no control plane"):

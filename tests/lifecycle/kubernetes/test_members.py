@@ -99,7 +99,7 @@ def test_one_that_is_recreated_or_again_leaves_too(tmp_path: Path, effect: Effec
     assert leave(etcd, observed(*IDS, gone=["cp3"], effect=effect)) == ("cp3",)
 
 
-def test_a_host_that_nobody_deletes_leaves_when_the_spec_has_it_no_more(tmp_path: Path) -> None:
+def test_a_host_that_was_not_deleted_leaves_when_the_spec_drops_it(tmp_path: Path) -> None:
     etcd = Etcd(tmp_path)
     assert leave(etcd, observed("cp1")) == ("cp2", "cp3")
 
@@ -116,7 +116,7 @@ def test_the_last_one_has_nobody_to_leave_to(tmp_path: Path) -> None:
     assert etcd.asked == []
 
 
-def test_etcd_is_asked_again_while_it_settles_and_one_that_has_left_has_left(
+def test_etcd_is_queried_again_while_it_settles_and_a_removed_member_counts_as_removed(
     tmp_path: Path,
 ) -> None:
     etcd = Etcd(tmp_path)

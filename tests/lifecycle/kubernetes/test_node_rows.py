@@ -93,7 +93,7 @@ def seen(api: Any) -> dict[str, Any]:
     return {row["name"]: node_seen(row) for row in read_rows(text, list(NODE_FIELDS))}
 
 
-def test_a_node_that_starts_is_told_from_one_that_has_its_devices(api: Any) -> None:
+def test_a_starting_node_is_distinguished_from_one_that_has_its_devices(api: Any) -> None:
     register(api, "gpu001", "0", Ready="True")
     register(api, "gpu002", "8", Ready="True", AcceleratedHardwareReady="False")
     nodes = seen(api)

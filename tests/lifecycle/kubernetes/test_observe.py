@@ -55,7 +55,7 @@ def test_nodes_are_in_service_cordoned_with_a_reason_or_not_ready_with_the_kubel
     assert [node.out for node in found.values()] == [False, True, True]
 
 
-def test_a_cordon_without_a_reason_is_reported_with_what_the_node_says_of_itself() -> None:
+def test_a_cordon_without_a_reason_is_reported_with_the_node_s_own_message() -> None:
     bare = {**READY, "cordoned": "true"}
     assert seen(bare)["gpu001"].why == "cordoned without a reason"
     assert seen({**SILENT, "cordoned": "true"})["gpu003"].why == (
@@ -65,7 +65,7 @@ def test_a_cordon_without_a_reason_is_reported_with_what_the_node_says_of_itself
     assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"
 
 
-def test_a_node_that_waits_for_its_device_plugin_says_for_what() -> None:
+def test_a_node_that_waits_for_its_device_plugin_reports_for_which() -> None:
     labels = {"gcluster.local/pool": "gpu", "awaits.gcluster.local/nvidia.com_gpu": "true"}
     labels["awaits.gcluster.local/rdma_ib"] = "true"
     starts = {
@@ -92,7 +92,7 @@ def test_a_node_that_waits_for_its_device_plugin_says_for_what() -> None:
         ([("StorageReady", "Unknown", "")], ""),
     ],
 )
-def test_what_a_clouds_problem_detector_says_makes_a_node_unfit(
+def test_what_a_clouds_problem_detector_has_makes_a_node_unfit(
     conditions: list[tuple[str, str, str]], said: str
 ) -> None:
     text = "".join("\t".join(one) + "\x1c" for one in conditions)
@@ -103,7 +103,7 @@ def test_what_a_clouds_problem_detector_says_makes_a_node_unfit(
     assert view.is_fit("gpu001") is not bool(said)
 
 
-def test_a_job_that_runs_in_part_says_what_the_rest_waits_for() -> None:
+def test_a_job_that_runs_in_part_reports_what_the_rest_waits_for() -> None:
     job = dict.fromkeys(report.JOB_FIELDS, "") | {
         "namespace": "nlp",
         "name": "train",
@@ -122,7 +122,7 @@ def test_a_job_that_runs_in_part_says_what_the_rest_waits_for() -> None:
     assert whole.why == ""
 
 
-def test_a_node_that_is_unfit_and_serves_is_told_with_what_is_wrong() -> None:
+def test_a_node_that_is_unfit_and_serves_is_reported_with_what_is_wrong() -> None:
     double = ApiDouble({"nodes": [{**READY, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}]})
     view = kubernetes_report(double).view
     assert view.states == {"gpu001": "ready, unfit"}
@@ -154,7 +154,7 @@ def test_gpus_are_seen_as_resources_and_as_claims() -> None:
     assert [pod.gpus for pod in pods] == [True, True, False]
 
 
-def test_a_template_asks_for_every_field_of_each_object() -> None:
+def test_a_template_requests_every_field_of_each_object() -> None:
     double = ApiDouble({"nodes": [READY]})
     see_nodes(double)
     (asked,) = double.asked
@@ -162,7 +162,7 @@ def test_a_template_asks_for_every_field_of_each_object() -> None:
     assert asked[2].count("\\u001f") == len(look.NODE_FIELDS) - 1
 
 
-def test_the_reason_is_what_stands_between_the_scheduler_s_other_words() -> None:
+def test_the_reason_is_what_is_between_the_scheduler_s_other_words() -> None:
     assert (
         in_short(
             "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient nvidia.com/gpu."
@@ -178,7 +178,7 @@ def test_the_reason_is_what_stands_between_the_scheduler_s_other_words() -> None
 JOB = {"namespace": "nlp", "name": "train", "queue": "main", "created": "2026-11-22T12:00:00Z"}
 
 
-def test_jobs_are_counted_once_and_wait_for_what_their_pods_or_what_refused_them_say() -> None:
+def test_jobs_are_counted_once_and_wait_for_the_reason_of_their_pods_or_refusal() -> None:
     pods = [
         PodSeen(namespace="nlp", name="a-0", owner="Job", owner_name="a", phase="Running"),
         PodSeen(namespace="nlp", name="a-1", owner="Job", owner_name="a", phase="Running"),
@@ -207,7 +207,7 @@ def test_jobs_are_counted_once_and_wait_for_what_their_pods_or_what_refused_them
     }
 
 
-def test_one_report_tells_nodes_queue_and_quotas() -> None:
+def test_one_report_shows_nodes_queue_and_quotas() -> None:
     quota = {"account": "nlp", "hard": '{"requests.nvidia.com/gpu":"16"}'}
     double = ApiDouble(
         {
@@ -235,7 +235,7 @@ def test_one_report_tells_nodes_queue_and_quotas() -> None:
     )
 
 
-def test_a_suspended_job_waits_for_its_queue_in_kueue_s_words_where_it_is_installed() -> None:
+def test_a_suspended_job_waits_for_its_queue_with_kueue_s_message_where_it_is_installed() -> None:
     held = {"nodes": [READY], "jobs": [{**JOB, "suspended": "true"}]}
     bare = kubernetes_report(ApiDouble(held)).view.queue
     assert bare is not None
@@ -247,7 +247,7 @@ def test_a_suspended_job_waits_for_its_queue_in_kueue_s_words_where_it_is_instal
     assert answer.reasons == (WaitingFor(reason="insufficient unused quota", jobs=1),)
 
 
-def test_an_api_that_is_silent_is_said_to_be() -> None:
+def test_an_api_that_is_silent_is_reported() -> None:
     answer = kubernetes_report(ApiDouble({}, silent="head: connection refused"))
     assert answer.view.problem == "the API does not answer: head: connection refused"
     assert answer.view.queue is None

@@ -69,7 +69,7 @@ def test_the_images_that_compiled_objects_name_are_those_of_the_bundle() -> None
     assert {PAUSE, SIMULATED_GPU} <= tags
 
 
-def test_every_folder_is_a_program_and_the_readme_tells_of_it() -> None:
+def test_every_folder_is_a_program_and_the_readme_mentions_it() -> None:
     folders = {path.name for path in PROGRAMS.iterdir() if path.is_dir()}
     assert folders == set(recipe().programs)
     answer = (PROGRAMS / "README.md").read_text(encoding="utf-8")
@@ -138,7 +138,7 @@ def test_where_files_lie_is_no_part_of_the_key(
 
 
 @pytest.mark.parametrize("text", [None, "toolchain: go1.25.4\n"])
-def test_a_folder_without_a_recipe_is_said(
+def test_a_folder_without_a_recipe_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
 ) -> None:
     if text is not None:

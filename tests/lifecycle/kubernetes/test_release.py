@@ -42,7 +42,7 @@ def test_programs_and_images_are_in_the_bundle_with_their_sums(
         ("/v2/pause/manifests/sha256", "doesn't match its digest"),
     ],
 )
-def test_what_is_not_what_its_sum_says_ends_it_and_leaves_nothing(
+def test_what_is_not_what_its_sum_has_ends_it_and_leaves_nothing(
     servers: tuple[Servers, Release], tmp_path: Path, part: str, said: str
 ) -> None:
     content, of = servers
@@ -55,14 +55,14 @@ def test_what_is_not_what_its_sum_says_ends_it_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_version_whose_etcd_nobody_wrote_down_is_refused_before_anything_is_fetched(
+def test_a_version_whose_etcd_is_not_recorded_is_refused_before_anything_is_fetched(
     servers: tuple[Servers, Release], tmp_path: Path
 ) -> None:
     with pytest.raises(LifecycleError, match=r"1\.99\.0 is not known"):
         fetch_release("1.99.0", "amd64", tmp_path / "out", silent, servers[1])
 
 
-def test_an_architecture_that_is_not_published_is_said(
+def test_an_architecture_that_is_not_published_is_reported(
     servers: tuple[Servers, Release], tmp_path: Path
 ) -> None:
     content, of = servers

@@ -124,7 +124,7 @@ def test_what_has_drifted_is_put_back_and_nothing_is_removed(cluster: Cluster, a
     assert api.asked("delete") == []
 
 
-def test_what_is_compiled_no_more_is_deleted_and_a_node_that_left_is_forgotten(
+def test_what_is_no_longer_compiled_is_deleted_and_a_node_that_left_is_removed(
     cluster: Cluster, api: Api
 ) -> None:
     old = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "a", "namespace": "b"}}
@@ -136,7 +136,7 @@ def test_what_is_compiled_no_more_is_deleted_and_a_node_that_left_is_forgotten(
     ]
 
 
-def test_a_namespace_with_work_in_it_is_kept_and_said(cluster: Cluster, api: Api) -> None:
+def test_a_namespace_with_work_in_it_is_kept_and_reported(cluster: Cluster, api: Api) -> None:
     old = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "biology"}}
     api.has(objects=[old], nodes=["head"])
     (api.folder / "work").write_text("pod/one\npod/two\njob.batch/three\n")
@@ -146,7 +146,7 @@ def test_a_namespace_with_work_in_it_is_kept_and_said(cluster: Cluster, api: Api
     assert api.asked("delete") == []
 
 
-def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_said(
+def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_reported(
     cluster: Cluster, api: Api
 ) -> None:
     old = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "biology"}}
@@ -163,7 +163,7 @@ def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_said(
     assert api.asked("delete") == []
 
 
-def test_what_the_server_refuses_is_reported_in_its_words(cluster: Cluster, api: Api) -> None:
+def test_what_the_server_refuses_is_reported_with_its_message(cluster: Cluster, api: Api) -> None:
     (api.folder / "refusal").write_text("Error from server: quota is not a number\n")
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1006", True)
@@ -197,7 +197,7 @@ def test_an_api_server_that_stays_silent_is_waited_for_and_then_named(
     assert slept
 
 
-def test_a_plan_of_a_cluster_that_was_never_made_adds_all_and_asks_nobody(
+def test_a_plan_of_a_cluster_that_was_never_made_adds_all_and_queries_nothing(
     cluster: Cluster, api: Api
 ) -> None:
     found = objects_plan(cluster, observed(cluster, {}), api.session)
@@ -207,7 +207,7 @@ def test_a_plan_of_a_cluster_that_was_never_made_adds_all_and_asks_nobody(
     assert not (api.folder / "asked").exists()
 
 
-def test_a_plan_says_that_an_api_server_is_silent(cluster: Cluster, api: Api) -> None:
+def test_a_plan_reports_that_an_api_server_is_silent(cluster: Cluster, api: Api) -> None:
     api.session.has("kubectl", "echo 'Unable to connect to the server: EOF' >&2; exit 1")
     found = objects_plan(cluster, observed(cluster), api.session)
     assert found is not None
@@ -223,7 +223,7 @@ def test_a_plan_of_slurm_has_no_objects(tmp_path: Path, api: Api) -> None:
     assert settle_objects(slurm, observed(slurm), api.session, silent) == ()
 
 
-def test_nodes_that_are_about_to_go_are_drained_when_the_cluster_knows_them(
+def test_nodes_that_are_about_to_go_are_drained_when_the_cluster_has_them(
     cluster: Cluster, api: Api
 ) -> None:
     api.session.has(

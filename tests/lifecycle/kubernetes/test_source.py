@@ -43,7 +43,7 @@ def test_a_planned_bundle_is_the_built_one_but_for_sizes_and_sums(compiled: list
     assert planned == unknown
 
 
-def test_a_plan_builds_nothing_and_says_that_up_would(
+def test_a_plan_builds_nothing_and_reports_that_up_would(
     compiled: list[str], cluster: Cluster
 ) -> None:
     plan = make_plan(cluster)
@@ -53,7 +53,7 @@ def test_a_plan_builds_nothing_and_says_that_up_would(
     assert compiled == []
 
 
-def test_a_plan_says_where_the_bundle_is(compiled: list[str], cluster: Cluster) -> None:
+def test_a_plan_reports_where_the_bundle_is(compiled: list[str], cluster: Cluster) -> None:
     build.ensure_built(silent)
     compiled.clear()
     assert cluster.kubernetes is not None
@@ -61,7 +61,7 @@ def test_a_plan_says_where_the_bundle_is(compiled: list[str], cluster: Cluster) 
     assert compiled == []
 
 
-def test_up_has_it_built_and_every_file_looked_at(compiled: list[str]) -> None:
+def test_up_builds_it_and_checks_every_file(compiled: list[str]) -> None:
     at = ready_kubernetes(silent)
     assert compiled
     assert at.root == f"file:///srv/gcluster/kubernetes/{at.manifest.key}"

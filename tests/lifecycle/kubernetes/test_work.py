@@ -81,7 +81,7 @@ class Off(DeadShell):
         return Unreachable(reason="no route to host")
 
 
-def test_a_plan_says_when_nobody_could_be_asked(tmp_path: Path) -> None:
+def test_a_plan_reports_that_a_query_failed(tmp_path: Path) -> None:
     job_impact = ask_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
     assert job_impact is not None
     assert "no route to host" in job_impact.problem

@@ -140,7 +140,7 @@ def test_up_applies_labels_and_proves_it(eks: Eks) -> None:
     assert eks.get("jobs", "--namespace=gcluster-system")["items"] == []
 
 
-def test_the_login_is_the_cloud_s_and_no_secret_stands_in_a_file(eks: Eks) -> None:
+def test_the_login_is_the_cloud_s_and_no_secret_is_in_a_file(eks: Eks) -> None:
     cluster = eks.open()
     file = cluster.workdir / "kubeconfig"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -165,7 +165,7 @@ def test_a_second_up_changes_nothing(eks: Eks) -> None:
     assert (again.changed, again.exit_code) == (False, Exit.OK), again.diagnostics
 
 
-def test_status_tells_of_nodes_by_their_cloud_s_names(eks: Eks) -> None:
+def test_status_shows_of_nodes_by_their_cloud_s_names(eks: Eks) -> None:
     answer = read_status(eks.open())
     assert {(n.name, n.scheduler_state, n.reason) for n in answer.nodes} == {
         (name, "ready", "") for name in NODES
@@ -187,7 +187,7 @@ def test_drain_and_resume_work_as_elsewhere(eks: Eks) -> None:
     assert [(n.in_service, n.changed) for n in back.nodes] == [(True, True)]
 
 
-def test_drift_names_what_somebody_changed(eks: Eks) -> None:
+def test_drift_names_what_was_changed_by_hand(eks: Eks) -> None:
     assert find_drift(eks.open()).drifts == ()
     eks.api.kubectl("delete", "role", "--namespace=physics", "--all")
     eks.api.kubectl("label", "node", NODES[1], "gcluster.local/site=elsewhere", "--overwrite")

@@ -35,12 +35,12 @@ def kubectl_says(folder: Path, script: str) -> None:
     program.chmod(stat.S_IRWXU)
 
 
-def test_without_a_control_plane_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_control_plane_nothing_is_queried(tmp_path: Path) -> None:
     with pytest.raises(ApiSilent, match="the stack has no control plane yet"):
         local_kubectl(tmp_path).text("get", "nodes")
 
 
-def test_without_kubectl_it_says_so(folder: Path) -> None:
+def test_without_kubectl_it_reports_it(folder: Path) -> None:
     with pytest.raises(ApiSilent, match="this machine: kubectl is not on the PATH"):
         local_kubectl(folder).text("get", "nodes")
 
@@ -58,7 +58,7 @@ def test_a_no_of_the_api_is_no_silence(folder: Path) -> None:
         local_kubectl(folder).text("get", "nodes")
 
 
-def test_arguments_and_input_arrive_and_lines_are_handed_over(folder: Path) -> None:
+def test_arguments_and_input_arrive_and_lines_are_passed_on(folder: Path) -> None:
     kubectl_says(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
     reported = local_kubectl(folder).text("apply", "--filename=-", stdin="an object\n")
     assert reported == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
@@ -84,7 +84,7 @@ def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
         assert "--skip-kubernetes" in said.hint
 
 
-def test_what_a_cloud_keeps_for_objects_is_shown_before_anybody_is_asked(folder: Path) -> None:
+def test_what_a_cloud_keeps_for_objects_is_shown_before_the_prompt(folder: Path) -> None:
     (folder / "objects").write_text(OBJECTS)
     kubectl_says(folder, f'while read -r line; do echo "$line"; done <{folder}/objects')
     shown = cloud_objects(local_kubectl(folder)).leftovers()

@@ -72,7 +72,7 @@ def test_a_missing_program_is_refused_with_how_it_is_had() -> None:
     assert said.hint == "aws: install the AWS CLI, version 2"
 
 
-def test_nothing_is_asked_of_who_runs_its_control_plane_itself() -> None:
+def test_own_control_planes_are_not_queried() -> None:
     own = EKS.replace("control_plane: eks, ", "").replace("role: login", "role: controller")
     assert managed_findings(spec_of(own.replace(IMAGE, "")), lambda _: None) == ()
 
@@ -94,7 +94,7 @@ def test_doctor_lists_what_a_spec_needs(tmp_path: Path) -> None:
         ({"name": "a", "endpoint": "https://x:443", "authority": "Q0E="}, "https://x:443"),
     ],
 )
-def test_a_stack_tells_a_control_plane_by_name_address_and_authority(
+def test_a_stack_shows_a_control_plane_by_name_address_and_authority(
     said: dict[str, str], endpoint: str
 ) -> None:
     found = read_output({"control-plane": said}, "eastus")
@@ -102,5 +102,5 @@ def test_a_stack_tells_a_control_plane_by_name_address_and_authority(
 
 
 @pytest.mark.parametrize("said", [None, "", {}, {"name": "a", "endpoint": "", "authority": "Q"}])
-def test_a_stack_that_has_not_made_it_yet_tells_none(said: object) -> None:
+def test_a_stack_that_has_not_made_it_yet_has_none(said: object) -> None:
     assert read_output({} if said is None else {"control-plane": said}, "") is None

@@ -36,7 +36,7 @@ def names(*found: ApiNode) -> tuple[list[str], list[str]]:
     return [host.name for host in wanted], [host.name for host in existing]
 
 
-def test_a_node_stands_for_a_machine_under_its_cloud_s_name() -> None:
+def test_a_node_simulates_a_machine_under_its_cloud_s_name() -> None:
     assert names(node("ip-1")) == (["door", "ip-1", "cpu002"], ["ip-1"])
 
 
@@ -50,7 +50,7 @@ def test_before_any_joined_all_have_the_names_of_the_spec() -> None:
     assert existing == ()
 
 
-def test_of_more_than_are_asked_for_those_that_serve_count() -> None:
+def test_of_more_than_are_requested_those_that_serve_count() -> None:
     found = (node("ip-1", ready=False), node("ip-2"), node("ip-3"))
     assert names(*found) == (["door", "ip-2", "ip-3"], ["ip-2", "ip-3"])
 
@@ -112,7 +112,7 @@ def test_an_api_that_stays_silent_is_reported_once(tmp_path: Path) -> None:
     [("gke", "gcloud compute instances delete"), ("aks", "az aks nodepool delete-machines")],
 )
 @pytest.mark.parametrize("words", [["ip-10-40-0-11.ec2.internal"], ["cpu001", "door"], ["cpu"]])
-def test_repair_of_a_node_pool_s_node_says_what_to_do_instead(
+def test_repair_of_a_node_pool_s_node_reports_what_to_do_instead(
     words: list[str], cloud: str, command: str
 ) -> None:
     spec = spec_of(EKS.replace("control_plane: eks", f"control_plane: {cloud}"), check=False)
@@ -132,7 +132,7 @@ def test_nodes_of_eks_are_repaired_apart_from_machines_of_ours() -> None:
     assert refused.value.diagnostics[0].code == "GC1046"
 
 
-def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
+def test_machines_are_selected_by_the_api_s_name_or_the_spec_s() -> None:
     one = Machine(name="cpu001", pool="cpu", id="i-1", node="ip-1.ec2.internal")
     two = Machine(name="cpu002", pool="cpu", id="i-2")
     assert choose(["ip-1.ec2.internal", "cpu[001-002]"], (one, two), "demo") == (one, two)
@@ -142,7 +142,7 @@ def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
     assert refused.value.diagnostics[0].code == "GC908"
 
 
-def test_a_node_of_eks_that_may_not_be_recreated_is_left_before_anything_is_asked() -> None:
+def test_a_node_of_eks_that_may_not_be_recreated_is_left_before_any_query() -> None:
     nothing = cast("Any", None)
     with pytest.raises(LifecycleError) as refused:
         repair_instances(nothing, ["ip-1"], silent, confirm=nothing, replace=False)

@@ -69,7 +69,7 @@ def test_up_that_makes_a_deleted_one_again_is_let_through() -> None:
     refuse(since=change("delete"))
 
 
-def test_up_that_leaves_it_as_it_is_is_refused_and_told_what_would_fix_it() -> None:
+def test_up_that_leaves_it_as_it_is_is_refused_and_reported_what_would_fix_it() -> None:
     with pytest.raises(LifecycleError) as refused:
         refuse(change("keep"), change("update", kind="Instance"), since=change("update"))
     [said] = refused.value.diagnostics

@@ -38,7 +38,7 @@ def _calm(*, lag: int = 0) -> Runs:
     return run
 
 
-def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() -> None:
+def test_a_cluster_that_others_took_down_while_up_waited_gets_keys_that_open() -> None:
     """They forget the identity that this `up` had read: it is not to wrap a data key for that."""
     run = _calm()
     assert run.world.up(1) is Exit.OK
@@ -47,7 +47,7 @@ def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() ->
     run.teardown()
 
 
-def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> None:
+def test_a_node_that_an_agent_requested_too_late_is_there_for_down_to_find() -> None:
     """Paused between intent and call while others end the cluster: only a list can know of it."""
     run = _calm()
     assert run.world.up(1) is Exit.OK
@@ -57,7 +57,7 @@ def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> 
     assert not run.world.machines.nodes
 
 
-def test_a_node_that_was_asked_for_too_late_may_be_asked_for_again_until_a_list_has_it() -> None:
+def test_a_node_that_was_requested_too_late_may_be_requested_again_until_a_list_has_it() -> None:
     """The call of an `up` was on its way when its lock was broken: nobody knows of it yet."""
     run = _calm(lag=20)
     run.world.up(1, Fault(at=14, wrong="paused", then_up=None))
@@ -77,7 +77,7 @@ def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_i
 
 
 @pytest.mark.parametrize("at", range(1, LATEST + 1))
-def test_a_down_that_goes_on_when_others_broke_its_lock_deletes_no_key_of_theirs(at: int) -> None:
+def test_a_down_that_continues_when_others_broke_its_lock_deletes_no_key_of_theirs(at: int) -> None:
     """They may have begun again long before it is at its last deletion."""
     run = _calm()
     assert run.world.up(2) is Exit.OK

@@ -270,7 +270,9 @@ def test_a_control_plane_of_a_clouds_is_the_clouds_to_keep(tmp_path: Path) -> No
         assert refused.value.diagnostics[0].code == "GC1031"
 
 
-def test_what_was_saved_and_restored_is_said_in_a_line(cluster: Cluster, tmp_path: Path) -> None:
+def test_what_was_saved_and_restored_is_reported_in_a_line(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     planes = Planes(tmp_path / "planes", HEADS[:1])
     saved = save_etcd(cluster, planes.hosts(), planes)
     assert saved_text(saved).endswith("bytes, Kubernetes 1.35.4")

@@ -163,7 +163,7 @@ def test_a_node_that_is_down_is_not_in_service_by_being_resumed(controller: Cont
     assert result.exit_code is Exit.FAILED
 
 
-def test_a_resumed_node_serves_once_the_scheduler_has_heard_from_it() -> None:
+def test_a_resumed_node_serves_once_the_scheduler_has_registered_it() -> None:
     scheduler = SchedulerDouble({"gpu001": 0.0}, drained={"gpu001": "link 3"})
     scheduler.answers_from = {"gpu001": 30.0}
     assert _one(resume(HOSTS, scheduler, ["gpu001"], scheduler.clock)) == (True, True, "")
@@ -178,7 +178,9 @@ def test_a_resumed_node_that_stays_silent_is_reported_and_not_waited_for_for_eve
     assert result.exit_code is Exit.FAILED
 
 
-def test_a_node_in_the_hands_of_gcluster_is_not_given_back_half_way(controller: Controller) -> None:
+def test_a_node_that_gcluster_is_changing_is_not_given_back_half_way(
+    controller: Controller,
+) -> None:
     with pytest.raises(LifecycleError, match="gpu004 is being changed by gcluster") as caught:
         resume(HOSTS, Slurm(controller, HEAD), ["gpu"])
     assert caught.value.exit_code is Exit.REFUSED
@@ -301,7 +303,7 @@ def test_a_node_that_stops_instead_of_restarting_is_started_by_its_site(tmp_path
     assert (sorted(result.rebooted), result.failed) == (list(NODES), {})
 
 
-def test_one_at_a_time_can_be_asked_for(tmp_path: Path) -> None:
+def test_one_at_a_time_can_be_requested(tmp_path: Path) -> None:
     scheduler = SchedulerDouble(dict.fromkeys(NODES, 0.0))
     _reboot(scheduler, Machines(tmp_path, scheduler), at_once=1)
     assert scheduler.most_out == 1
@@ -314,7 +316,7 @@ def test_a_node_whose_job_outlasts_the_patience_is_left_in_service(tmp_path: Pat
     assert (result.exit_code, scheduler.reasons) == (Exit.PENDING, {})
 
 
-def test_jobs_are_put_back_in_line_when_that_was_asked_for(tmp_path: Path) -> None:
+def test_jobs_are_put_back_in_line_when_that_was_requested(tmp_path: Path) -> None:
     scheduler = SchedulerDouble({"gpu001": 0, "gpu002": 9999, "gpu003": 0, "gpu004": 0})
     result = _reboot(scheduler, Machines(tmp_path, scheduler), requeue=True)
     assert result.exit_code is Exit.OK
@@ -330,7 +332,7 @@ def test_a_node_that_comes_back_unfit_stays_drained_and_stops_the_rest(tmp_path:
     assert result.exit_code is Exit.FAILED
 
 
-def test_a_node_that_never_comes_back_is_a_failure_with_its_last_words(tmp_path: Path) -> None:
+def test_a_node_that_never_comes_back_is_a_failure_with_its_last_message(tmp_path: Path) -> None:
     scheduler = SchedulerDouble(dict.fromkeys(NODES, 0.0))
     result = _reboot(scheduler, Machines(tmp_path, scheduler, gone=["gpu002"]))
     assert result.failed == {"gpu002": "it did not come back within 30 minutes: connection closed"}

@@ -158,7 +158,7 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     return controller
 
 
-def test_a_queue_is_saved_while_slurmctld_stands_still(
+def test_a_queue_is_saved_while_slurmctld_is_stopped(
     cluster: Any, controller: Controller, sample: SampleCluster
 ) -> None:
     saved = save_queue(cluster, HOSTS, controller)
@@ -214,7 +214,7 @@ def test_jobs_are_never_lost_unasked(cluster: Any, controller: Controller) -> No
     assert caught.value.exit_code is Exit.REFUSED
 
 
-def test_jobs_that_nobody_counts_are_not_lost_unasked_and_not_told_as_none(
+def test_jobs_that_are_not_counted_are_not_lost_unasked_and_not_reported_as_none(
     cluster: Any, controller: Controller
 ) -> None:
     controller.jobs = None
@@ -227,7 +227,7 @@ def test_jobs_that_nobody_counts_are_not_lost_unasked_and_not_told_as_none(
     assert controller.held()["job_state"] == "another queue"
 
 
-def test_a_running_controller_takes_the_queue_up_and_its_old_one_is_kept_beside(
+def test_a_running_controller_restores_the_queue_and_the_old_one_is_kept_next_to_it(
     cluster: Any, controller: Controller
 ) -> None:
     save_queue(cluster, HOSTS, controller)
@@ -325,7 +325,7 @@ def test_the_newest_is_taken_unless_one_is_named(cluster: Any, controller: Contr
         restore_queue(cluster, HOSTS, controller, "20200101T000000Z-000000")
 
 
-def test_nothing_saved_is_said(cluster: Any, controller: Controller) -> None:
+def test_nothing_saved_is_reported(cluster: Any, controller: Controller) -> None:
     with pytest.raises(LifecycleError, match="was saved"):
         restore_queue(cluster, HOSTS, controller, None)
 

@@ -106,6 +106,6 @@ def test_a_secret_of_the_users_own_is_left_to_the_user(
         cluster.rotate("database")
 
 
-def test_a_secret_that_the_cluster_does_not_have_is_said(tmp_path: Path) -> None:
+def test_a_secret_that_the_cluster_does_not_have_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LifecycleError, match="has no secret converge-signers"):
         Cluster(tmp_path).rotate("signer")

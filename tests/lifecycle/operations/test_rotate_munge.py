@@ -149,7 +149,7 @@ def test_a_machine_that_is_off_is_left_for_the_next_up(
     assert machines.key["gpu002"] == OLD
 
 
-def test_a_rotation_ends_when_the_controller_has_heard_from_the_nodes_that_serve(
+def test_a_rotation_ends_when_the_controller_has_registered_the_nodes_that_serve(
     machines: Machines, vault: SecretVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = SchedulerDouble(dict.fromkeys(NODES, 0.0), drained={"gpu003": "link 3"})

@@ -100,7 +100,7 @@ def test_every_gateway_is_reported_before_one_changes(gateways: Gateways) -> Non
     assert {host for step, host in gateways.steps if step == "wireguard.join"} == {"head01", "gate"}
 
 
-def test_the_new_keys_know_each_other(gateways: Gateways) -> None:
+def test_the_new_keys_have_each_other(gateways: Gateways) -> None:
     gateways.rotate()
     first = gateways.vault.reveal("wireguard-key-head")
     gateways.rotate()

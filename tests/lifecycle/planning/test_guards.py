@@ -138,7 +138,7 @@ def test_only_nodes_that_do_not_survive_count() -> None:
     ]
 
 
-def test_each_thing_is_refused_by_its_own_name_until_it_is_named(sample: SampleCluster) -> None:
+def test_each_item_is_refused_by_its_own_name_until_it_is_named(sample: SampleCluster) -> None:
     plan = make_plan(sample.open())
     two = (Guard(thing="pool:a", reason="x"), Guard(thing="budget", reason="y"))
     plan = msgspec.structs.replace(plan, guards=two)
@@ -193,14 +193,14 @@ def test_nodes_that_never_came_up_guard_nothing(sample: SampleCluster) -> None:
     assert plan.guards == ()
 
 
-def test_a_plan_tells_which_fields_of_the_spec_differ(sample: SampleCluster) -> None:
+def test_a_plan_shows_which_fields_of_the_spec_differ(sample: SampleCluster) -> None:
     sample.up()
     sample.write(count=4)
     (field,) = make_plan(sample.open()).fields
     assert (field.path, field.before, field.after) == ("pools.gpu.count", "3", "4")
 
 
-def test_squeue_says_whose_jobs_are_on_the_nodes_in_question() -> None:
+def test_squeue_has_whose_jobs_are_on_the_nodes_in_question() -> None:
     lines = ["1|ann|gpu[001-002]", "2|bob|gpu003", "3|ann|", "4|cem|gpu002"]
     job_impact = read_job_impact(lines, {"gpu002", "gpu004"})
     assert (job_impact.queue, job_impact.jobs, job_impact.users) == (4, ("1", "4"), ("ann", "cem"))

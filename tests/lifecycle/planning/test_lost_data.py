@@ -128,7 +128,7 @@ def test_the_newest_backup_is_offered(sample: SampleCluster) -> None:
     assert hint.endswith("of 2026-11-02T10:00:00Z: 8 running and 200 pending jobs, with accounts")
 
 
-def test_a_restore_that_was_asked_for_and_a_down_need_no_flag(sample: SampleCluster) -> None:
+def test_a_restore_that_was_requested_and_a_down_need_no_flag(sample: SampleCluster) -> None:
     room = Room(sample)
     room.cluster.store.put(WISH, b'"01"')
     assert room.things("head1") == {}

@@ -57,7 +57,9 @@ def _moved(sample: SampleCluster, file: PlanFile) -> str:
     return said.detail
 
 
-def test_an_approved_plan_is_done_without_asking(sample: SampleCluster, file: PlanFile) -> None:
+def test_an_approved_plan_is_done_without_confirmation(
+    sample: SampleCluster, file: PlanFile
+) -> None:
     assert _up(sample, file).exit_code is Exit.OK
     assert len(sample.in_the_provider()) == 4
 

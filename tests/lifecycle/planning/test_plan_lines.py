@@ -115,7 +115,7 @@ def test_what_is_left_away_is_reported_as_what_is_added_is() -> None:
             assert len(plan_lines(replace(_FULL, **{field: ()}))) < len(plan_lines(_FULL)), field
 
 
-def test_books_that_could_not_be_asked_are_not_books_without_a_change() -> None:
+def test_accounts_that_could_not_be_queried_are_not_accounts_without_a_change() -> None:
     nothing = msgspec.convert({}, type(_FULL.accounting))
     assert plan_lines(replace(_FULL, accounting=None)) != plan_lines(
         replace(_FULL, accounting=nothing)

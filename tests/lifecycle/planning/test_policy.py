@@ -64,7 +64,7 @@ def test_policies_that_cant_be_read_let_nothing_through(sample: SampleCluster) -
     assert [found.code for found in caught.value.diagnostics] == ["GC812"]
 
 
-def test_a_warning_is_said_and_work_goes_on(sample: SampleCluster) -> None:
+def test_a_warning_is_reported_and_work_continues(sample: SampleCluster) -> None:
     _policies(sample, severity="warning")
     said: list[str] = []
     result = sample.up(lambda e: said.append(e.diagnostic.code) if isinstance(e, Finding) else None)
@@ -73,7 +73,7 @@ def test_a_warning_is_said_and_work_goes_on(sample: SampleCluster) -> None:
     assert "GC801" in said
 
 
-def test_a_running_cluster_can_be_looked_at_and_ended_whatever_the_policies_say(
+def test_a_running_cluster_can_be_observed_and_ended_whatever_its_policies(
     sample: SampleCluster,
 ) -> None:
     sample.up()

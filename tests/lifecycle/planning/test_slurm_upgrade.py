@@ -61,7 +61,7 @@ def test_an_older_one_is_refused(after: str) -> None:
     assert "would go back from 25.11.8" in found.summary
 
 
-def test_what_the_nodes_were_brought_up_with_counts_before_what_the_spec_said() -> None:
+def test_what_the_nodes_were_brought_up_with_counts_before_what_the_spec_reported() -> None:
     (found,) = findings("auto", "25.11.7", built="25.11.8")
     assert "would go back from 25.11.8 to 25.11.7" in found.summary
 

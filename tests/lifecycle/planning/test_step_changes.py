@@ -89,7 +89,7 @@ def test_nodes_of_kubernetes_are_in_service_too(spec: ClusterSpec) -> None:
     assert (line.disruption, line.at_once, line.jobs) == ("rolling", 2, 0)
 
 
-def test_of_a_node_that_does_not_run_it_is_not_said_that_a_step_never_ran(
+def test_of_a_node_that_does_not_run_it_is_not_reported_that_a_step_never_ran(
     spec: ClusterSpec,
 ) -> None:
     found = lines(spec, DRIVER, on=nodes(1, 2), serving=nodes(1), jobs={}, stopped=nodes(2))
@@ -105,7 +105,7 @@ def test_a_job_on_many_nodes_counts_once(spec: ClusterSpec) -> None:
     assert line.jobs == 1
 
 
-def test_jobs_that_nobody_could_be_asked_for_are_unknown_and_not_none(spec: ClusterSpec) -> None:
+def test_jobs_that_can_not_be_queried_are_unknown_and_not_none(spec: ClusterSpec) -> None:
     (line,) = lines(spec, DRIVER, on=nodes(1), serving=nodes(1))
     assert line.jobs is None
 
@@ -139,7 +139,7 @@ def test_looking_disturbs_nobody(spec: ClusterSpec) -> None:
         ("when-drained", [], set()),
     ],
 )
-def test_a_step_that_may_restart_nodes_says_so(
+def test_a_step_that_may_restart_nodes_reports_it(
     spec: ClusterSpec, policy: str, parameters: list[str], restarts: set[str]
 ) -> None:
     variables = {"kernel_reboot": policy, "kernel_boot_parameters": parameters}

@@ -110,7 +110,7 @@ def test_newer_netavark_wants_nftables_too() -> None:
     assert _names(replace(_without("nft"), distribution=UBUNTU_24)) == []
 
 
-def test_few_inotify_instances_and_little_memory_are_said_but_stop_nothing() -> None:
+def test_few_inotify_instances_and_little_memory_are_reported_but_block_nothing() -> None:
     machine = replace(COMPLETE, inotify_instances=128, free_memory_gib=0.2)
     found = missing(machine)
     assert [(need.name, need.required) for need in found] == [("memory", False), ("inotify", False)]
@@ -135,7 +135,7 @@ def test_an_unknown_distribution_gets_the_names_of_debian() -> None:
     assert packages_for(found, "fedora-43")[0] == "podman"
 
 
-def test_this_machine_can_be_looked_at() -> None:
+def test_this_machine_can_be_inspected() -> None:
     machine = this_machine()
     assert machine.python == sys.version_info[:2]
     assert machine.is_installed

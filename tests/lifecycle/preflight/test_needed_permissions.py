@@ -43,6 +43,6 @@ def test_a_bucket_of_aws_is_named_though_no_site_is_there(
 @pytest.mark.parametrize(
     "state", ["", "gs://acme/demo", "s3://acme/demo?endpoint=https%3A%2F%2Fstore.example.org"]
 )
-def test_where_nothing_of_it_is_on_that_cloud_it_is_said(tmp_path: Path, state: str) -> None:
+def test_where_nothing_of_it_is_on_that_cloud_it_is_reported(tmp_path: Path, state: str) -> None:
     with pytest.raises(LifecycleError, match="no site of provider aws"):
         needs_of(_spec(tmp_path, state), "aws")

@@ -44,7 +44,7 @@ def clouds(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_site_with_room_has_nothing_to_say(sample: SampleCluster) -> None:
+def test_a_site_with_room_has_nothing_to_report(sample: SampleCluster) -> None:
     [lab] = ask_cluster(sample.open())
     assert (lab.site, lab.provider, lab.diagnostics) == ("lab", "simulated", ())
 
@@ -65,7 +65,7 @@ def test_up_is_refused_before_anything_is_made_or_kept(sample: SampleCluster) ->
     assert sample.in_the_ledger() == {}
 
 
-def test_without_a_login_the_plan_stands_and_what_is_unknown_is_listed(clouds: Path) -> None:
+def test_without_a_login_the_plan_is_and_what_is_unknown_is_listed(clouds: Path) -> None:
     cluster = open_cluster(str(clouds))
     east, room = make_plan(cluster).sites
     assert "Vpc" in {change.resource.kind for change in east.changes}

@@ -52,7 +52,7 @@ def _said(spec: str) -> list[tuple[str, str, int | None]]:
     return [(d.code, d.summary, d.span and d.span.line) for d in offline_findings(loaded)]
 
 
-def test_nothing_is_said_about_a_spec_that_is_acted_on_in_full() -> None:
+def test_nothing_is_reported_about_a_spec_that_is_acted_on_in_full() -> None:
     assert _said(_SPEC) == []
 
 
@@ -81,7 +81,7 @@ def test_what_a_cloud_does_not_make_refuses_the_cluster_as_a_wrong_spec(tmp_path
     assert caught.value.exit_code is Exit.SPEC
 
 
-def test_add_ons_that_nobody_pinned_are_a_warning_for_a_bundle_pins_them() -> None:
+def test_add_ons_that_was_not_pinned_are_a_warning_for_a_bundle_pins_them() -> None:
     loaded = load_text(_KUBERNETES)
     found = [each for each in offline_findings(loaded) if each.code == "GC619"]
 
@@ -98,7 +98,7 @@ _UNKEYED = _KUBERNETES.replace("{type: kubernetes}", "{type: slurm}")
 _KEY = f"software: {{sources: {{doca: {{key_fingerprint: {'A' * 40}}}}}}}\n"
 
 
-def test_a_repository_that_up_would_refuse_is_said_and_the_spec_can_vouch_for_it() -> None:
+def test_a_repository_that_up_would_refuse_is_reported_and_the_spec_can_vouch_for_it() -> None:
     (said,) = _said(_UNKEYED)
     assert said[:2] == (
         "GC936",

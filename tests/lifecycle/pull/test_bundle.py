@@ -41,7 +41,7 @@ def test_it_has_the_same_bytes_however_many_nodes_there_are() -> None:
     assert bundle().content == bundle("a", "b", "c").content
 
 
-def test_its_digests_are_the_stamps_that_up_looks_for() -> None:
+def test_its_digests_are_the_stamps_that_up_searches_for() -> None:
     wanted = {step.key: digest for step, digest in step_digests(GPU, VERSIONS)}
     assert {step["key"]: step["digest"] for step in bundle().steps} == wanted
 

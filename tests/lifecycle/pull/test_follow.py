@@ -84,7 +84,7 @@ def test_an_old_refusal_does_not_count_and_silence_ends() -> None:
     assert SILENT_S > 0
 
 
-def test_a_node_whose_job_goes_on_is_held_and_not_failed() -> None:
+def test_a_node_whose_job_continues_is_held_and_not_failed() -> None:
     waiting = report("gpu001", "waiting", reason="jobs run here: train")
     found = followed(both(waiting, report("gpu002", "converged")))
     assert found.failures == {}
@@ -98,13 +98,13 @@ def test_after_too_many_failures_the_waiting_are_held_at_once() -> None:
     assert set(found.failures) == {"gpu002"}
 
 
-def test_while_slurm_refuses_what_the_collector_asks_waiting_nodes_say_so() -> None:
+def test_while_slurm_refuses_what_the_collector_queries_waiting_nodes_report_it() -> None:
     asked = both(report("gpu001", "waiting"), report("gpu002", "converged"))
     found = followed(msgspec.structs.replace(asked, silent="invalid partition"))
     assert found.held["gpu001"].startswith("Slurm is not queried for it: invalid partition")
 
 
-def test_a_controller_that_is_away_is_said() -> None:
+def test_a_controller_that_is_away_is_reported() -> None:
     found = followed(Unreachable(reason="no route to host"))
     assert "no route to host" in found.failures["gpu001"].message
 

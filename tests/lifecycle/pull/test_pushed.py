@@ -70,7 +70,7 @@ def pushed(has: dict[str, str]) -> tuple[set[str], bool]:
     ],
     ids=["never joined", "serves and never pulled", "pulls"],
 )
-def test_a_node_gets_what_it_needs_to_go_on_alone_and_does_the_rest_itself(
+def test_a_node_gets_what_it_needs_to_continue_alone_and_does_the_rest_itself(
     has: dict[str, str], wanted: set[str]
 ) -> None:
     assert pushed(has) == (wanted, True)

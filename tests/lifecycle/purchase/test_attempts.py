@@ -40,7 +40,7 @@ def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseSce
     assert EC2_SAID in later.detail
 
 
-def test_nodes_of_two_options_never_stand_together(purchase: PurchaseScenario) -> None:
+def test_nodes_of_two_options_never_share_a_pool(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 1
     purchase.up()
     assert purchase.cloud.on(NEXT) == NODES
@@ -52,7 +52,7 @@ def test_nodes_of_two_options_never_stand_together(purchase: PurchaseScenario) -
     assert gpus == [{SPOT}, {""}, {NEXT}], "what came was taken back before the next option"
 
 
-def test_mixed_keeps_what_came_and_asks_the_next_option_for_the_rest(
+def test_mixed_keeps_what_came_and_queries_the_next_option_for_the_rest(
     purchase: PurchaseScenario,
 ) -> None:
     purchase.write(pool=", mixed: true")
@@ -101,7 +101,7 @@ def test_the_first_option_is_bought_again_only_when_the_pool_is_named(
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_where_all_options_end_nothing_is_left_and_each_is_reported_in_the_clouds_words(
+def test_where_all_options_end_nothing_is_left_and_each_is_reported_in_the_clouds_message(
     purchase: PurchaseScenario,
 ) -> None:
     purchase.cloud.stock = {SPOT: 1, NEXT: 1}
@@ -134,7 +134,7 @@ def test_a_quorum_keeps_what_one_option_gave(purchase: PurchaseScenario) -> None
     assert [d.severity for d in result.diagnostics if d.code == "GC953"] == ["warning"]
 
 
-def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseScenario) -> None:
+def test_growing_a_pool_replaces_no_machine_that_exists(purchase: PurchaseScenario) -> None:
     purchase.up()
     purchase.cloud.stock[SPOT] = 1
     purchase.write(count=4)
@@ -146,7 +146,9 @@ def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseScenar
     assert "--from-first-option gpu" in short.hint
 
 
-def test_spot_nodes_that_are_all_gone_go_on_to_the_next_option(purchase: PurchaseScenario) -> None:
+def test_spot_nodes_that_are_all_gone_continue_to_the_next_option(
+    purchase: PurchaseScenario,
+) -> None:
     purchase.up()
     purchase.cloud.put({"head": NEXT})  # the cloud took them back
     purchase.cloud.stock[SPOT] = 0
@@ -170,7 +172,7 @@ def test_a_option_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseSce
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-def test_killed_in_the_middle_it_goes_on_and_asks_no_option_twice(
+def test_killed_in_the_middle_it_continues_and_queries_no_option_twice(
     purchase: PurchaseScenario, number: int
 ) -> None:
     purchase.cloud.stock[SPOT] = 1
@@ -184,7 +186,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_no_option_twice(
     assert outcomes.count((SPOT, "trying")) == 1
 
 
-def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseScenario) -> None:
+def test_after_it_was_taken_down_nothing_exists_any_more(purchase: PurchaseScenario) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.open().events.append(RunStarted(command="down", spec_hash=""))
@@ -194,7 +196,7 @@ def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseScena
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(
+def test_the_plan_shows_where_a_pool_is_and_what_comes_after(
     purchase: PurchaseScenario,
 ) -> None:
     [view] = [x for x in purchase.plan().fallback_lists if x.pool == "gpu"]
@@ -241,7 +243,7 @@ BLOCK = "buy-24h-use1-az4"
 BUY = "{buy_capacity_block: 24h}"
 
 
-def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseScenario) -> None:
+def test_a_block_is_skipped_unless_it_is_requested_by_name(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up()
     assert purchase.cloud.bought == []
@@ -253,7 +255,7 @@ def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseSce
     )
 
 
-def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseScenario) -> None:
+def test_a_block_is_bought_once_when_it_is_requested_by_name(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     assert purchase.cloud.bought == [BLOCK]
@@ -275,7 +277,7 @@ def test_the_block_that_is_bought_is_the_one_that_the_plan_showed(
     assert purchase.cloud.offered == [("gpu", BLOCK)]
 
 
-def test_a_pool_that_buys_nothing_has_the_cloud_asked_for_no_block(
+def test_a_pool_that_buys_nothing_has_the_cloud_requested_no_block(
     purchase: PurchaseScenario,
 ) -> None:
     purchase.write(f"{BUY}, on-demand")
@@ -296,7 +298,7 @@ def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(
     assert purchase.cloud.bought == [BLOCK]
 
 
-def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: PurchaseScenario) -> None:
+def test_a_purchase_that_was_killed_is_not_recreated_unasked(purchase: PurchaseScenario) -> None:
     purchase.write(f"{BUY}, on-demand")
     kill_at(purchase, 3)
     with pytest.raises(Killed):

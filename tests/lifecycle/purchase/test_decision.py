@@ -169,14 +169,14 @@ def runs(draw: st.DrawFn) -> Story:
 
 
 @given(runs())
-def test_a_walk_ends_and_asks_each_option_at_most_once(run: Story) -> None:
+def test_a_walk_ends_and_queries_each_option_at_most_once(run: Story) -> None:
     assert len(run.tries) == len(set(run.tries))
     order = [option.key for option in run.fallback.options]
     assert run.tries == sorted(run.tries, key=order.index)
 
 
 @given(runs())
-def test_nodes_of_several_options_stand_together_only_where_it_was_asked_for(run: Story) -> None:
+def test_nodes_of_several_options_share_a_pool_only_where_it_is_allowed(run: Story) -> None:
     if not run.fallback.mixes:
         assert all(len(set(there.values())) <= 1 for there in run.stood)
 
@@ -201,7 +201,7 @@ def test_what_is_recorded_is_what_is_there(run: Story) -> None:
 
 
 @given(st.data())
-def test_no_machines_stand_above_a_ceiling(data: st.DataObject) -> None:
+def test_no_machines_exist_above_a_ceiling(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
     room = data.draw(st.integers(0, 150).map(float))
     run = Story(
@@ -218,7 +218,7 @@ def test_no_machines_stand_above_a_ceiling(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_no_block_is_bought_that_nobody_named(data: st.DataObject) -> None:
+def test_no_block_is_bought_that_was_not_named(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
     run = Story(
         fallback,
@@ -270,7 +270,7 @@ def test_a_option_that_the_fallback_list_lost_holds_nothing() -> None:
     assert (decision.option.key, decision.nodes) == ("a", fallback.nodes)
 
 
-def test_an_unknown_price_is_over_a_ceiling_and_says_so() -> None:
+def test_an_unknown_price_is_over_a_ceiling_and_reports_it() -> None:
     unknown = PurchaseOption(key="a", market="spot", usd_per_hour=None)
     fallback = msgspec.structs.replace(_fallback_list("b"), options=(unknown,))
     room = Headroom(ceiling="budget.max_usd_per_hour", usd_per_hour=1e9)

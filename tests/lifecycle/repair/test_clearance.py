@@ -81,7 +81,7 @@ def test_a_node_with_jobs_is_not_replaced_and_a_persons_drain_is_left(
     assert blocking_reason({"gpu001": use}, "gpu001", replacing=replacing) == why
 
 
-def test_nothing_is_replaced_while_nobody_knows_what_runs_there() -> None:
+def test_nothing_is_replaced_while_it_is_unknown_what_runs_there() -> None:
     scheduler = Scheduler(gpu001=BUSY)
     scheduler.is_silent = True
     uses = node_uses(scheduler, ["gpu001"])
@@ -89,7 +89,7 @@ def test_nothing_is_replaced_while_nobody_knows_what_runs_there() -> None:
     assert blocking_reason(uses, "gpu001", replacing=False) == ""
 
 
-def test_a_node_that_the_scheduler_does_not_know_is_free() -> None:
+def test_a_node_that_the_scheduler_does_not_have_is_free() -> None:
     assert blocking_reason({}, "gpu001", replacing=True) == ""
     assert node_uses(None, ["gpu001"]) == {}
 
@@ -108,7 +108,7 @@ def test_what_is_out_by_itself_is_marked_and_goes_back_and_a_persons_is_not() ->
     assert scheduler.given == ["gpu001"]
 
 
-def test_the_scheduler_that_the_spec_names_is_asked(tmp_path: Path) -> None:
+def test_the_scheduler_that_the_spec_names_is_queried(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("sinfo", "exit 9")

@@ -71,7 +71,7 @@ def test_a_job_that_outlasts_the_patience_is_named_and_all_nodes_serve_again() -
     assert scheduler.reasons == {"gpu004": "broken fan"}
 
 
-def test_an_idle_node_of_the_pool_is_named_with_what_the_spec_says_to_have_it_go_instead() -> None:
+def test_an_idle_node_of_the_pool_is_named_with_what_the_spec_has_to_have_it_go_instead() -> None:
     scheduler = SchedulerDouble({"gpu001": 0.0, "gpu002": 1e9, "gpu003": 1e9})
     with pytest.raises(LifecycleError) as refused:
         leaving(scheduler, "gpu003", staying=("gpu001", "gpu002"))
@@ -79,7 +79,7 @@ def test_an_idle_node_of_the_pool_is_named_with_what_the_spec_says_to_have_it_go
     assert "pools.gpu.skip: gpu001" in refused.value.diagnostics[0].detail
 
 
-def test_jobs_are_put_back_in_line_where_that_was_asked_for() -> None:
+def test_jobs_are_put_back_in_line_where_that_was_requested() -> None:
     scheduler = SchedulerDouble({"gpu003": 1e9})
     leaving(scheduler, "gpu003", requeue=True)
     assert scheduler.requeued == ["job-gpu003"]
@@ -89,7 +89,7 @@ def test_jobs_are_put_back_in_line_where_that_was_asked_for() -> None:
     ("ends", "asking", "requeue"),
     [(0.0, "PENDING", False), (300.0, "PENDING", False), (1e9, "RUNNING", True)],
 )
-def test_a_job_in_line_that_asks_for_the_node_by_name_is_named_and_the_node_serves_again(
+def test_a_job_in_line_that_requests_the_node_by_name_is_named_and_the_node_serves_again(
     ends: float, asking: str, requeue: bool
 ) -> None:
     """Slurm would end it with NODE_FAIL as soon as its configuration lacks the node."""
@@ -103,7 +103,7 @@ def test_a_job_in_line_that_asks_for_the_node_by_name_is_named_and_the_node_serv
     assert (scheduler.reasons, scheduler.requeued) == ({}, [])
 
 
-def test_a_job_that_asks_for_the_node_and_comes_while_another_is_waited_for_is_named() -> None:
+def test_a_job_that_requests_the_node_and_comes_while_another_is_waited_for_is_named() -> None:
     scheduler = SchedulerDouble({"gpu003": 300.0})
     scheduler.asking, scheduler.asking_from = {"gpu003": {"78": "PENDING"}}, 100.0
     with pytest.raises(LifecycleError, match=r"gpu003\): 78"):
@@ -111,14 +111,14 @@ def test_a_job_that_asks_for_the_node_and_comes_while_another_is_waited_for_is_n
     assert scheduler.reasons == {}
 
 
-def test_a_job_that_runs_on_the_node_it_asks_for_is_waited_for_as_any_other() -> None:
+def test_a_job_that_runs_on_the_node_it_requests_is_waited_for_as_any_other() -> None:
     scheduler = SchedulerDouble({"gpu003": 300.0})
     scheduler.asking = {"gpu003": {"job-gpu003": "RUNNING"}}
     leaving(scheduler, "gpu003")
     assert scheduler.time >= 300.0
 
 
-def test_a_job_that_asks_for_a_node_that_is_made_again_waits_for_it() -> None:
+def test_a_job_that_requests_a_node_that_is_recreated_waits_for_it() -> None:
     scheduler = SchedulerDouble({"gpu003": 0.0})
     scheduler.asking = {"gpu003": {"77": "PENDING"}}
     spec = load_text(SPEC, file="spec.yaml").spec

@@ -43,7 +43,7 @@ def test_idle_nodes_are_changed_a_few_at_a_time_and_given_back() -> None:
     assert scheduler.reasons == {}
 
 
-def test_a_tenth_of_the_pool_and_at_least_one_node_is_out_where_the_spec_says_nothing() -> None:
+def test_a_tenth_of_the_pool_and_at_least_one_node_is_out_by_default() -> None:
     assert [Update().at_once(nodes) for nodes in (1, 9, 64, 10_000)] == [1, 1, 6, 1000]
 
 
@@ -63,7 +63,7 @@ def test_a_node_whose_job_outlasts_the_patience_goes_back_unchanged_with_the_job
     assert scheduler.reasons == {}
 
 
-def test_jobs_are_put_back_in_line_only_where_the_spec_says_so() -> None:
+def test_jobs_are_requeued_only_where_the_spec_allows_it() -> None:
     scheduler = SchedulerDouble(idle() | {"gpu005": 1e9})
     rolled = change(scheduler, Update(jobs="requeue"))
     assert scheduler.requeued == ["job-gpu005"]
@@ -79,14 +79,14 @@ def test_a_failed_node_stays_out_with_the_reason_and_the_rest_serves_on_unchange
     assert scheduler.reasons == {"gpu002": "gcluster up: run 1: failed: it broke"}
 
 
-def test_as_many_nodes_may_fail_as_the_spec_says() -> None:
+def test_as_many_nodes_may_fail_as_in_the_spec() -> None:
     scheduler = SchedulerDouble(idle())
     rolled = change(scheduler, Update(max_failed=1), failing=frozenset({"gpu002"}))
     assert len(rolled.changed) == 7
     assert rolled.held == {}
 
 
-def test_a_node_that_somebody_else_drained_is_changed_and_stays_drained() -> None:
+def test_a_node_that_was_drained_by_others_is_changed_and_stays_drained() -> None:
     scheduler = SchedulerDouble(idle(), drained={"gpu003": "RMA 4711"})
     rolled = change(scheduler, Update())
     assert "gpu003" in rolled.changed

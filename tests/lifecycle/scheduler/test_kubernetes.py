@@ -83,7 +83,7 @@ def test_only_pods_that_come_again_are_evicted() -> None:
     assert evicted(api) == ["train-0", "survives-0", "web-1"]
 
 
-def test_nothing_is_asked_for_no_node() -> None:
+def test_no_nodes_are_requested_for_nothing() -> None:
     api = double()
     service = Kubernetes(api)
     service.drain([], "x")

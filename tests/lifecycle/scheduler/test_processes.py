@@ -35,7 +35,7 @@ def _shell(folder: Path) -> LocalShell:
     return shell
 
 
-def test_programs_of_people_and_on_gpus_hold_a_node_and_idle_sessions_do_not(
+def test_programs_of_users_and_on_gpus_hold_a_node_and_idle_sessions_do_not(
     tmp_path: Path,
 ) -> None:
     use = Processes(_shell(tmp_path), [HEAD]).nodes([HEAD.name])[HEAD.name]

@@ -65,13 +65,15 @@ def test_scontrol_is_run_as_root_with_the_nodes_folded(shell: LocalShell, tmp_pa
     ]
 
 
-def test_jobs_that_ask_for_nodes_by_name_are_found(shell: LocalShell) -> None:
+def test_jobs_that_request_nodes_by_name_are_found(shell: LocalShell) -> None:
     said = "12|RUNNING|gpu003\n13|PENDING|gpu[001-003]\n14|PENDING|\n15|PENDING|gpu001"
     shell.has("squeue", f"cat <<'END'\n{said}\nEND")
     assert Slurm(shell, HEAD).pinned(["gpu002", "gpu003"]) == {"12": "RUNNING", "13": "PENDING"}
 
 
-def test_a_slurmctld_that_does_not_answer_is_silence_with_its_last_words(shell: LocalShell) -> None:
+def test_a_slurmctld_that_does_not_answer_is_silence_with_its_last_message(
+    shell: LocalShell,
+) -> None:
     shell.has("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(SchedulerSilent, match="Unable to contact slurm controller"):
         Slurm(shell, HEAD).nodes(["gpu001"])

@@ -69,7 +69,7 @@ def test_an_exporter_refuses_strangers_another_cluster_and_its_own_kind(
     assert handshake(folder, "ours-exporter", client, name="node-exporter") == ""
 
 
-def test_a_node_can_not_stand_for_the_monitoring_host(folder: Path) -> None:
+def test_a_node_can_not_impersonate_the_monitoring_host(folder: Path) -> None:
     assert handshake(folder, "ours-server", None, name="prometheus") == "metrics"
     assert handshake(folder, "ours-exporter", None, name="prometheus") == ""
 

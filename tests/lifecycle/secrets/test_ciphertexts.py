@@ -94,7 +94,7 @@ def _box(bucket: Bucket, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("again", [NEW, OLD])
-def test_killed_at_any_write_all_is_readable_and_it_can_go_on_or_back(
+def test_killed_at_any_write_all_is_readable_and_it_can_continue_or_back(
     tmp_path: Path, again: AgeSecrets
 ) -> None:
     finished = False
@@ -210,7 +210,7 @@ def _go_on_with(bucket: Bucket, keys: Path) -> None:
 @pytest.mark.parametrize("but", ["", "stacks"])
 @pytest.mark.parametrize("ended_first", [False, True], ids=["goes on", "ended and begun again"])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_whoever_goes_on_keeps_all_that_is_made(
+def test_those_who_continues_keeps_all_that_is_made(
     bucket: Bucket, tmp_path: Path, moment: int, ended_first: bool, but: str
 ) -> None:
     lost: list[str] = []
@@ -296,7 +296,7 @@ def test_a_user_whose_key_is_lost_can_still_end_the_cluster(
     assert bucket.list("secrets") == []
 
 
-def test_what_a_late_process_still_writes_for_a_forgotten_key_is_nobodys(
+def test_what_a_late_process_still_writes_for_a_deleted_key_is_unused(
     bucket: Bucket, tmp_path: Path
 ) -> None:
     def overtaken() -> bytes:

@@ -77,7 +77,7 @@ def test_a_password_that_changed_is_a_version_more_and_one_that_did_not_is_none(
     assert seen[2][1] != seen[0][1]
 
 
-def test_a_password_that_is_kept_is_not_asked_for_again(
+def test_a_password_that_is_kept_is_not_requested_again(
     vault: SecretVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DB_PASSWORD", "theirs")
@@ -184,7 +184,7 @@ def test_no_two_keys_are_alike_and_each_is_a_line_as_wg_writes_it() -> None:
     assert {(len(base64.b64decode(key)), key[-1:]) for key in keys} == {(32, b"\n")}
 
 
-def test_the_public_half_is_what_wg_pubkey_says() -> None:
+def test_the_public_half_is_what_wg_pubkey_has() -> None:
     private = b"qA/sYZApqujaYKQHidzVw/XCgnjYRKjfWfwFts0pI1s=\n"  # wireguard-tools 1.0.20210914
     assert public_key(private) == "Ja17tqqP4MhmS33K/h8qD/PTC2HlAI8dvVVaJu4ETUQ="
 

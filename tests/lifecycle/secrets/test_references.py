@@ -44,7 +44,7 @@ def test_ansible_vault_is_read_by_key_and_refused_without_its_password(
     assert SECRET not in str(caught.value)
 
 
-def test_sops_is_asked_for_json_without_the_secret_in_its_arguments(
+def test_sops_is_called_for_json_without_the_secret_in_its_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A double: sops is a program of its own that isn't installed here.
@@ -61,7 +61,7 @@ def test_sops_is_asked_for_json_without_the_secret_in_its_arguments(
         read_reference("sops:secrets.yaml#ldap.password")
 
 
-def test_without_sops_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sops_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnreadableSecret, match="sops is not installed"):
         read_reference("sops:secrets.yaml#a")
@@ -80,7 +80,7 @@ def test_the_environment_and_files_are_read_as_they_are(
         assert caught.value.is_absent
 
 
-def test_aws_is_asked_for_the_secret_of_an_arn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_is_queried_for_the_secret_of_an_arn(monkeypatch: pytest.MonkeyPatch) -> None:
     import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  # only here
     from moto import mock_aws  # noqa: PLC0415
 

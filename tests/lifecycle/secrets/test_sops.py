@@ -85,7 +85,7 @@ def test_secrets_are_ciphertext_that_a_recipient_opens(mine: str, tmp_path: Path
 
 @pytest.mark.stores
 @pytest.mark.usefixtures("program")
-def test_the_rule_of_the_users_file_says_for_whom(mine: str, tmp_path: Path) -> None:
+def test_the_rule_of_the_users_file_has_the_recipients(mine: str, tmp_path: Path) -> None:
     secrets = SopsSecrets(file="secrets.yaml")
     (tmp_path / ".sops.yaml").write_text(RULE.format(recipient=mine))
     vault = _vault(tmp_path, secrets)
@@ -120,7 +120,7 @@ def test_wrong_recipients_are_named_before_anything_is_kept(tmp_path: Path) -> N
 @pytest.mark.stores
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("rules", ["", "creation_rules: []\n", RULE.replace("secrets", "another")])
-def test_a_file_that_no_rule_fits_is_said(mine: str, tmp_path: Path, rules: str) -> None:
+def test_a_file_that_no_rule_fits_is_reported(mine: str, tmp_path: Path, rules: str) -> None:
     if rules:
         (tmp_path / ".sops.yaml").write_text(rules.replace("{recipient}", mine))
     reported = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
@@ -162,7 +162,7 @@ def test_a_machine_without_sops_is_reported_which_to_install(
     ("version", "said"),
     [("sops 3.8.1 (latest)", "sops 3.8.1 is too old"), ("hello", "doesn't say which version")],
 )
-def test_a_version_that_is_not_usable_is_said(
+def test_a_version_that_is_not_usable_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
 ) -> None:
     _double(tmp_path, monkeypatch, f"echo '{version}'")

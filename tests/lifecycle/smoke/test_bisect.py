@@ -97,7 +97,7 @@ def test_what_connects_two_blocks_is_named_by_a_node_of_each() -> None:
 
 
 @pytest.mark.parametrize("bad", [["n000"], ["n001"], ["n000", "n001"]])
-def test_of_two_nodes_nobody_can_say_which(bad: list[str]) -> None:
+def test_of_two_nodes_it_can_not_be_decided_which(bad: list[str]) -> None:
     faults, rounds = search(names(2), bad)
     assert (faults, rounds) == ((Fault(kind="undecided", nodes=("n000", "n001")),), 0)
 

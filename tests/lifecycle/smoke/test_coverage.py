@@ -51,7 +51,7 @@ def hosts(pool: str, count: int) -> tuple[Host, ...]:
     ],
     ids=["all", "the quorum", "below the quorum", "one of two", "a cluster of one"],
 )
-def test_idle_nodes_prove_the_cluster_or_it_is_said_what_lacks(
+def test_idle_nodes_prove_the_cluster_or_it_is_reported_what_lacks(
     everyone: tuple[Host, ...], idle: tuple[Host, ...], why: str
 ) -> None:
     spec = load_text(SPEC, file="spec.yaml").spec

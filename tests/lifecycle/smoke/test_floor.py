@@ -48,7 +48,7 @@ def test_the_nodes_that_take_part_set_the_floor_and_not_those_of_the_spec() -> N
     assert (two.gbytes_per_s or 0) > (all_of_them.gbytes_per_s or 0) > 0
 
 
-def test_simulated_nodes_have_none_and_the_verdict_says_it_in_words() -> None:
+def test_simulated_nodes_have_none_and_the_verdict_reports_it_as_text() -> None:
     floor = _floor("sim.h100x8", ("gpu01", "gpu02"))
     expected = Expectation(
         ranks=2, min_bytes=8, max_bytes=8, floor=floor.gbytes_per_s, floor_reason=floor.reason
@@ -59,7 +59,7 @@ def test_simulated_nodes_have_none_and_the_verdict_says_it_in_words() -> None:
     assert verdict.floor_reason == "no floor: sim.h100x8 is simulated"
 
 
-def test_a_run_below_an_automatic_floor_says_where_the_floor_comes_from() -> None:
+def test_a_run_below_an_automatic_floor_reports_where_the_floor_comes_from() -> None:
     half = Half(time_us=1, algbw=1, busbw=1, wrong=0)
     row = Row(size=8, count=2, type="float", redop="sum", out_of_place=half, in_place=half)
     expected = Expectation(ranks=2, min_bytes=8, max_bytes=8, floor=408, floor_reason="0.85 of 480")

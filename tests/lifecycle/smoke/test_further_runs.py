@@ -138,7 +138,7 @@ def test_a_dead_rail_that_nothing_counts_fails_the_run_with_each_gpu_apart(
     assert not result.passed
 
 
-def test_ranks_of_rccl_that_say_no_group_are_apart_by_their_communicators() -> None:
+def test_ranks_of_rccl_without_a_group_are_separated_by_their_communicators() -> None:
     launch = Launch(
         job="j",
         label="j",
@@ -165,7 +165,7 @@ CONTAINERS = SPEC.replace("containers: none", "containers: pyxis")
     [("NET/FasTrak/0", []), ("NET/Socket/0", ["wrong-transport"])],
     ids=["with the fabric", "on sockets"],
 )
-def test_where_jobs_have_containers_the_gate_runs_in_one_too_and_sees_a_lost_fabric(
+def test_where_jobs_have_containers_the_gate_runs_in_one_too_and_has_a_lost_fabric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str, codes: list[str]
 ) -> None:
     double = Double(21.0, inside)

@@ -84,7 +84,7 @@ def test_a_log_of_local_nodes_passes_under_the_nodes_own_names(
     assert kept.startswith(f"# gcluster: {JOB}-0 runs on gpu001\n")
 
 
-def test_the_job_owns_what_stands_beside_it_and_all_of_it_is_removed(
+def test_the_job_owns_its_other_objects_and_all_of_them_are_removed(
     ran: Callable[..., SmokeRun],
 ) -> None:
     cluster = Cluster(RUNS, DONE, log=recorded())
@@ -221,7 +221,7 @@ def test_a_log_that_comes_to_no_end_is_given_up(ran: Callable[..., SmokeRun]) ->
     assert removed(cluster)
 
 
-def test_an_api_that_is_silent_is_a_failure_and_what_may_be_left_is_said(
+def test_an_api_that_is_silent_is_a_failure_and_what_may_be_left_is_reported(
     tmp_path: Path, facts: KubernetesFacts
 ) -> None:
     cluster, said = Cluster(), list[Progress]()

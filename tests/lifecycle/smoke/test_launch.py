@@ -67,12 +67,12 @@ def test_pools_that_share_no_partition_are_tested_one_after_the_other() -> None:
     assert found == {"x": ("b001",), "y": ("a001", "a002")}
 
 
-def test_hosts_that_were_left_out_are_not_asked_for() -> None:
+def test_hosts_that_were_left_out_are_not_requested() -> None:
     (launch,) = launches(spec(), HOSTS[:2], "job", CATALOG)
     assert launch.nodes == ("a001", "a002")
 
 
-def test_the_command_asks_for_exactly_these_nodes_and_checks_every_size() -> None:
+def test_the_command_requests_exactly_these_nodes_and_checks_every_size() -> None:
     (launch,) = launches(spec(), HOSTS, "job", CATALOG)
     words = shlex.split(command(launch))
     assert "--nodelist=a[001-002],b001" in words

@@ -121,7 +121,7 @@ def test_gpus_fall_back_to_host_memory_at_no_pass() -> None:
     assert codes(judged(text, "infiniband-ndr").verdict) == ["through-host-memory"]
 
 
-def test_a_class_without_a_floor_says_so() -> None:
+def test_a_class_without_a_floor_reports_it() -> None:
     verdict = judged(log("infiniband-xdr"), "infiniband-xdr").verdict
     assert verdict.passed
     assert verdict.floor is None
@@ -201,7 +201,7 @@ def test_a_changed_number_passes_only_where_the_proof_still_holds(
         assert verdict.busbw == pytest.approx(WHOLE[name].verdict.busbw, rel=0.05)
 
 
-def test_inside_an_nvlink_domain_nvlink_may_carry_beside_the_fabric_that_joins_domains() -> None:
+def test_inside_an_nvlink_domain_nvlink_may_carry_messages_in_addition_to_the_fabric() -> None:
     text = log("nvlink")
     only = judged(text, "nvlink", fabric="infiniband-xdr").verdict
     assert "no-transport" in codes(only)

@@ -159,7 +159,7 @@ def test_pairs_are_compared_with_each_gpu_apart_so_that_nvlink_hides_no_slow_nod
     assert pair.min_bytes == pair.max_bytes
 
 
-def test_a_node_with_one_nic_has_no_rails_to_tell_apart() -> None:
+def test_a_node_with_one_nic_has_no_rails_to_distinguish() -> None:
     looking = search(Runner({"gpu003"}))
     located = looking.locate([NAMES], silent, "smoke")
     session = cast("SshSession", Session("eth0"))
@@ -232,13 +232,13 @@ def test_busy_and_drained_nodes_are_left_out_and_the_idle_ones_are_tested() -> N
     assert ([h.name for h in idle], busy) == (["gpu001"], ("gpu002", "gpu003", "gpu004"))
 
 
-def test_when_nobody_is_idle_or_the_scheduler_is_silent_all_are_asked_for() -> None:
+def test_when_none_is_idle_or_the_scheduler_is_silent_all_are_requested() -> None:
     hosts = tuple(map(host, NAMES[:2]))
     assert choose_idle(SchedulerView(problem="dead"), hosts) == (hosts, ())
     assert choose_idle(SchedulerView(states=dict.fromkeys(NAMES, "mixed")), hosts) == (hosts, ())
 
 
-def test_a_search_for_wrong_numbers_asks_for_no_speed() -> None:
+def test_a_search_for_wrong_numbers_requests_no_speed() -> None:
     asked: list[float | None] = []
 
     class Noting(Runner):

@@ -48,7 +48,7 @@ def test_an_srun_that_was_starting_is_ended_before_the_job_is_cancelled(tmp_path
     assert (tmp_path / "cancelled").read_text() == f"--name={LAUNCH.job}\n"
 
 
-def test_an_allreduce_of_an_earlier_run_is_ended_and_nobody_elses_job(tmp_path: Path) -> None:
+def test_an_allreduce_of_an_earlier_run_is_ended_and_no_other_job(tmp_path: Path) -> None:
     """A controller that was killed may go on with a job that has ended: it would hold the nodes."""
     shell = LocalShell(tmp_path / "bin")
     jobs = "   7 gcluster-smoke-a1b2c3-main-1\\n   8 training\\n  12 gcluster-smoke-0-main-1\\n"
@@ -115,7 +115,7 @@ def test_a_connection_that_breaks_neither_ends_the_allreduce_nor_starts_it_again
     assert starts == "x\n"
 
 
-def test_one_that_never_comes_back_is_given_up_with_what_slurm_said(
+def test_one_that_never_comes_back_is_given_up_with_what_slurm_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "RETRY_S", 0)

@@ -82,7 +82,7 @@ def test_a_bastion_is_reached_by_user_and_port(bastion: str, end: list[str]) -> 
     assert to_bastion(SshTarget(user="ops", bastion=bastion), KNOWN)[-len(end) :] == end
 
 
-def test_a_bastion_is_asked_with_the_hosts_key_and_by_name() -> None:
+def test_a_bastion_is_queried_with_the_hosts_key_and_by_name() -> None:
     ssh = msgspec.structs.replace(PINNED, bastion="me@jump", key_file="/my keys/100%")
     (proxy,) = [o for o in identity(host(ssh), KNOWN) if o.startswith("ProxyCommand=")]
     words = shlex.split(proxy.removeprefix("ProxyCommand="))
@@ -117,7 +117,7 @@ def test_two_bastions_are_pinned_apart() -> None:
     assert bastion_marker(SshTarget(user="ops", bastion="me@jump:22")) == markers[0]
 
 
-def test_an_address_that_looks_like_an_option_is_still_an_address() -> None:
+def test_an_address_that_resembles_an_option_is_still_an_address() -> None:
     odd = msgspec.structs.replace(host(PINNED), address="-oProxyCommand=true")
     assert destination(odd)[-2:] == ["--", "-oProxyCommand=true"]
 

@@ -51,13 +51,13 @@ ops@10.0.0.1: Permission denied (publickey).
         ("", "port 22: the connection was lost (ssh ended with 255 and without a word)"),
     ],
 )
-def test_a_reason_is_one_line_in_words(stderr: str, words: str) -> None:
+def test_a_reason_is_one_line_as_text(stderr: str, words: str) -> None:
     reason = describe_reason(stderr, HOST)
     assert words in reason
     assert "\n" not in reason
 
 
-def test_a_command_that_merely_speaks_of_sudo_is_not_a_refusal() -> None:
+def test_a_command_that_merely_mentions_sudo_is_not_a_refusal() -> None:
     assert sudo_refused("see sudo(8)", HOST) == ""
 
 

@@ -112,7 +112,7 @@ def test_a_key_below_a_file_is_an_error_that_names_the_key(url: str) -> None:
         assert "\n" not in caught.value.diagnostics[0].detail
 
 
-def test_a_directory_that_vanishes_while_in_use_is_made_again_private(
+def test_a_directory_that_vanishes_while_in_use_is_recreated_private(
     url: str, directory: Path
 ) -> None:
     bucket = connect(url)
@@ -158,7 +158,7 @@ def bucket(cloud_url: str) -> Bucket:
     return connect(cloud_url)
 
 
-def test_an_object_is_replaced_as_a_whole_deleted_and_made_again(bucket: Bucket) -> None:
+def test_an_object_is_replaced_as_a_whole_deleted_and_recreated(bucket: Bucket) -> None:
     bucket.replace("cache", b"a long first value")
     bucket.replace("cache", b"short")
     assert bucket.get("cache") == b"short"

@@ -94,7 +94,7 @@ def test_what_is_hurt_is_named_and_rebuilt_and_nothing_that_runs_is_called_nothi
 
 
 @WAYS
-def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_word_of_it_again(
+def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_second_message(
     running: SampleCluster, hurt: Callable[[Path], None]
 ) -> None:
     running.write(count=5)
@@ -113,7 +113,7 @@ def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_word
 
 
 @pytest.mark.parametrize("lost", ["applied", "events", "lock", "applied events", ".", ". index"])
-def test_a_part_of_the_state_that_is_lost_is_no_reason_to_forget_nodes(
+def test_a_lost_part_of_the_state_is_no_reason_to_drop_nodes(
     running: SampleCluster, lost: str
 ) -> None:
     for name in lost.split():
@@ -126,7 +126,7 @@ def test_a_part_of_the_state_that_is_lost_is_no_reason_to_forget_nodes(
     assert running.down().removed == {"node": NODES}
 
 
-def test_a_lost_state_is_said_before_up_makes_a_second_cluster(running: SampleCluster) -> None:
+def test_a_lost_state_is_reported_before_up_makes_a_second_cluster(running: SampleCluster) -> None:
     shutil.rmtree(running.state)
     refusal = _refusal(running.up)
     assert (refusal.diagnostics[0].code, refusal.exit_code) == ("GC1165", Exit.LEFTOVERS)
@@ -136,7 +136,7 @@ def test_a_lost_state_is_said_before_up_makes_a_second_cluster(running: SampleCl
     assert running.down().removed == {"node": NODES}
 
 
-def test_a_lost_state_of_a_cluster_that_is_gone_stops_nobody(running: SampleCluster) -> None:
+def test_a_lost_state_of_a_cluster_that_is_gone_blocks_nothing(running: SampleCluster) -> None:
     running.down()
     shutil.rmtree(running.state)
     assert running.down().nothing_there
@@ -152,7 +152,7 @@ def test_a_version_that_never_was_is_damage(running: SampleCluster) -> None:
     assert "format.json is damaged: there is no version -1" in refusal.diagnostics[0].summary
 
 
-def test_what_the_lost_events_told_of_is_asked_of_the_sites(running: SampleCluster) -> None:
+def test_what_the_lost_events_recorded_is_queried_from_the_sites(running: SampleCluster) -> None:
     before = running.in_the_ledger()
     for event in sorted((running.state / "events").iterdir())[:-1]:
         event.unlink()
@@ -164,7 +164,7 @@ def test_what_the_lost_events_told_of_is_asked_of_the_sites(running: SampleClust
 _GPU = tuple(f"node/gpu{n:03d}" for n in range(1, NODES))
 
 
-def test_a_damaged_lock_is_held_by_nobody_knows_whom_until_it_is_unlocked(
+def test_a_damaged_lock_is_held_by_an_unknown_holder_until_it_is_unlocked(
     running: SampleCluster,
 ) -> None:
     store = StateStore.open(f"file://{running.state}")
@@ -232,7 +232,7 @@ def test_a_spec_without_a_site_that_the_ledger_has_is_not_taken_for_what_was_app
     assert _damaged(running) == ["applied/000001.json"]
 
 
-def test_repair_asks_and_a_no_changes_nothing(running: SampleCluster) -> None:
+def test_repair_queries_and_a_no_changes_nothing(running: SampleCluster) -> None:
     (running.state / "cluster.json").unlink()
     refusal = _refusal(lambda: repair_state(str(running.path), confirm=lambda _: False))
     assert (refusal.diagnostics[0].code, refusal.exit_code) == ("GC909", Exit.REFUSED)
@@ -245,7 +245,7 @@ def test_an_object_that_is_copied_over_another_is_damage(running: SampleCluster)
     assert _damaged(running) == ["events/000000000002.json"]
 
 
-def test_an_event_that_was_written_anew_is_reported_by_its_successor(
+def test_an_event_that_was_written_again_is_reported_by_its_successor(
     running: SampleCluster,
 ) -> None:
     from gcluster.lifecycle.state.store import with_hash, without_hash  # noqa: PLC0415
@@ -258,7 +258,7 @@ def test_an_event_that_was_written_anew_is_reported_by_its_successor(
 
 
 @pytest.mark.parametrize("verb", ["up", "down"])
-def test_what_wears_the_tag_in_a_cloud_is_seen_although_nobody_here_remembers(
+def test_tagged_resources_of_a_cloud_are_found_without_the_index(
     purchase: PurchaseScenario, verb: str
 ) -> None:
     """Things of clouds carry the cluster's name and no id. The cloud is a double."""

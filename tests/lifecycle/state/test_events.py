@@ -29,7 +29,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 DONE = StageDone(stage="nodes", ok=True)
 
 
-def test_an_event_says_when_who_in_which_run_and_what(store: StateStore) -> None:
+def test_an_event_reports_when_who_in_which_run_and_what(store: StateStore) -> None:
     log = EventLog(store, clock=lambda: NOON, actor="ada@lab")
     log.bind(run="r1", epochs={})
     written = log.append(RunStarted(command="up", spec_hash="abc", argv_safe=("up", "x.yaml")))
@@ -85,7 +85,7 @@ def test_many_events_are_read_in_order(store: StateStore) -> None:
     assert [event.seq for event in EventLog(store).read()] == list(range(1, 101))
 
 
-def test_an_unknown_kind_is_kept_and_others_go_on(store: StateStore) -> None:
+def test_an_unknown_kind_is_kept_and_others_continue(store: StateStore) -> None:
     log = EventLog(store)
     log.append(DONE)
     known = store.get("events/000000000001.json") or b""
@@ -100,9 +100,7 @@ def test_an_unknown_kind_is_kept_and_others_go_on(store: StateStore) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"seq":1,"ti', b"\xff", b"null", b'{"seq": 1}'])
-def test_a_torn_event_ends_whoever_reads_or_writes_and_is_named(
-    bucket: Bucket, torn: bytes
-) -> None:
+def test_a_torn_event_ends_reading_and_writing_and_is_named(bucket: Bucket, torn: bytes) -> None:
     log = EventLog(StateStore(bucket, url="test"))
     log.append(DONE)
     log.append(DONE)
@@ -114,7 +112,7 @@ def test_a_torn_event_ends_whoever_reads_or_writes_and_is_named(
         assert "gcluster state repair demo" in caught.value.diagnostics[0].hint
 
 
-def test_damage_that_was_accepted_stops_nobody_and_its_number_is_not_used_again(
+def test_damage_that_was_accepted_blocks_nothing_and_its_number_is_not_used_again(
     bucket: Bucket,
 ) -> None:
     log = EventLog(StateStore(bucket, url="test"), tolerates_damage=True)
@@ -165,7 +163,7 @@ def test_a_writer_who_lost_the_lock_is_stopped(store: StateStore) -> None:
     assert len(log.read()) == 1
 
 
-def test_a_writer_who_sees_a_newer_epoch_in_the_log_is_stopped(store: StateStore) -> None:
+def test_a_writer_who_finds_a_newer_epoch_in_the_log_is_stopped(store: StateStore) -> None:
     mine, theirs = EventLog(store), EventLog(store)
     mine.append(DONE, epochs={"site": 1})
     theirs.append(DONE, epochs={"site": 2})

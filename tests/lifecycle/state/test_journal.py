@@ -64,7 +64,7 @@ def test_a_run_whose_process_was_killed_is_interrupted_before_anyone_takes_the_l
     assert Journal(log).runs()[0].state == "interrupted"
 
 
-def test_a_finished_run_says_how_and_when_and_which_stages_it_had(log: EventLog) -> None:
+def test_a_finished_run_reports_how_and_when_and_which_stages_it_had(log: EventLog) -> None:
     log.bind(run="r1", epochs={})
     log.append(UP)
     stage = StageDone(stage="nodes", ok=True, summary="5/5 up")

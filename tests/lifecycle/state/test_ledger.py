@@ -68,7 +68,7 @@ def test_a_created_resource_exists_until_it_is_deleted(store: StateStore) -> Non
     assert ledger.existing() == ()
 
 
-def test_a_replacement_exists_beside_what_it_replaces(store: StateStore) -> None:
+def test_a_replacement_exists_together_with_what_it_replaces(store: StateStore) -> None:
     ledger = Ledger(EventLog(store))
     ledger.created(ledger.intend("site", NODES[0]), "old")
     intent = ledger.intend("site", NODES[0])
@@ -182,7 +182,7 @@ def test_processes_that_race_get_the_same_intents(
 
 @given(cuts=st.lists(st.integers(0, 12)), again=st.integers(0, 12))
 @settings(max_examples=50)
-def test_folding_in_pieces_or_twice_tells_the_same_as_folding_at_once(
+def test_folding_in_pieces_or_twice_gives_the_same_as_folding_at_once(
     cuts: list[int], again: int
 ) -> None:
     log = EventLog(_memory())

@@ -50,7 +50,7 @@ def test_each_taking_has_the_next_epoch(store: StateStore) -> None:
             assert lock.epochs == {"site": epoch}
 
 
-def test_a_held_lock_says_who_where_since_when_why_and_what_to_do(store: StateStore) -> None:
+def test_a_held_lock_reports_who_where_since_when_why_and_what_to_do(store: StateStore) -> None:
     store.identify("demo")
     with (
         acquire(store, ["site"], reason="up"),
@@ -306,7 +306,7 @@ def test_a_store_that_fails_ends_no_run(store: StateStore, monkeypatch: pytest.M
         (timedelta(hours=3, minutes=10), "it gives no sign of life"),
     ],
 )
-def test_the_refusal_says_when_the_holder_was_last_seen(
+def test_the_refusal_reports_when_the_holder_was_last_seen(
     store: StateStore, silence: timedelta, said: str
 ) -> None:
     with acquire(store, ["site"], reason="up"):

@@ -10,7 +10,7 @@ from gcluster.lifecycle.state.process import this_process, user_at_host
 from gcluster.stacks.io.process import is_running, start_time
 
 
-def test_this_process_runs_and_knows_who_it_is() -> None:
+def test_this_process_runs_and_has_its_identity() -> None:
     me = this_process()
     assert me.pid == os.getpid()
     assert me.who == user_at_host()

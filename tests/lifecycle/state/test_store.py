@@ -44,7 +44,7 @@ def test_opening_and_reading_leave_nothing_behind(url: str, directory: Path) -> 
     assert not directory.exists()
 
 
-def test_the_first_write_says_the_version_of_the_layout(store: StateStore) -> None:
+def test_the_first_write_has_the_version_of_the_layout(store: StateStore) -> None:
     store.put("observed.json", b"{}")
     assert store.get("format.json") == b'{"version":4}'
 
@@ -183,7 +183,7 @@ def test_who_opened_it_before_a_newer_one_changed_its_format_gets_no_lock(kept: 
     assert not lock_state(store, "lab").held
 
 
-def test_up_goes_on_with_a_kept_state(kept_spec: Path) -> None:
+def test_up_continues_with_a_kept_state(kept_spec: Path) -> None:
     assert up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True).exit_code == 0
     assert open_cluster(str(kept_spec), running=True).spec.name == "kept"
 

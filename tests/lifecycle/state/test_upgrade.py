@@ -60,7 +60,7 @@ def _damage(sample: SampleCluster) -> list[str]:
     return [item.key for item in check_state(StateStore.open(f"file://{sample.state}")).damage]
 
 
-def test_nothing_is_lost_and_the_cluster_goes_on(old: SampleCluster) -> None:
+def test_nothing_is_lost_and_the_cluster_continues(old: SampleCluster) -> None:
     with pytest.raises(OldFormatError, match="its format is 3"):
         old.up()
     done = _upgrade(old)
@@ -117,7 +117,7 @@ def test_what_was_damaged_before_is_damage_afterwards(
     assert _damage(old) == [key]
 
 
-def test_killed_at_any_write_it_goes_on(
+def test_killed_at_any_write_it_continues(
     old: SampleCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = tree(old.state)

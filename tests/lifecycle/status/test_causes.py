@@ -45,7 +45,7 @@ def test_a_recorded_answer_is_reported_as_its_cause(case: str) -> None:
     assert cause.next_step
 
 
-def test_a_node_that_died_is_reported_with_what_becomes_of_its_jobs() -> None:
+def test_a_node_that_failed_is_reported_with_what_becomes_of_its_jobs() -> None:
     dead = NodeFacts(host="gpu003", state="down*", unreachable="no route to host")
     (cause,) = diagnose("demo", WELL, "", [dead])
     assert cause.kind == "node-dead"
@@ -127,13 +127,13 @@ def _look(session: Cluster, unreachable: dict[str, str], **states: str) -> tuple
     return causes_of("demo", session, HEAD, report, NODES, unreachable)
 
 
-def test_nobody_is_asked_while_all_is_well(tmp_path: Path) -> None:
+def test_nothing_is_queried_while_all_is_well(tmp_path: Path) -> None:
     session = Cluster(tmp_path)
     assert _look(session, {}, gpu001="idle", gpu002="mixed") == ()
     assert session.asked == []
 
 
-def test_only_unfit_nodes_are_asked_with_a_credential_on_standard_input(tmp_path: Path) -> None:
+def test_only_unfit_nodes_are_queried_with_a_credential_on_standard_input(tmp_path: Path) -> None:
     session = Cluster(tmp_path, gpu002="munge-key")
     causes = _look(
         session, {"gpu003": "no route to host"}, gpu001="idle", gpu002="down*", gpu003="down*"

@@ -34,7 +34,7 @@ def status(watched: Watched) -> dict[str, str]:
     return {c.name: c.status for c in watched.conditions}
 
 
-def test_a_control_plane_that_is_kept_well_says_how_long_and_how_old() -> None:
+def test_a_control_plane_that_is_kept_well_reports_how_long_and_how_old() -> None:
     watched = judged("demo", [WELL])
     assert [(c.name, c.status, c.reason) for c in watched.conditions] == [
         ("CertificatesHold", "true", "300 days"),
@@ -57,7 +57,7 @@ def test_a_certificate_that_ends_soon_is_named_with_what_renews_it() -> None:
     assert "--renew" in cause.next_step
 
 
-def test_a_control_plane_that_can_not_tell_its_certificates_is_in_danger() -> None:
+def test_a_control_plane_that_can_not_report_its_certificates_is_in_danger() -> None:
     assert status(judged("demo", [msgspec.structs.replace(WELL, days={})])) == {
         "CertificatesHold": "false",
         "EtcdSnapshots": "true",
@@ -81,7 +81,7 @@ def test_a_snapshot_that_was_due_and_is_not_there_is_reported(
     assert said in cause.summary
 
 
-def test_an_etcd_that_fills_up_is_told_before_it_takes_no_more_writes() -> None:
+def test_an_etcd_that_fills_up_is_reported_before_it_takes_no_more_writes() -> None:
     full = msgspec.structs.replace(WELL, size=7e9)
     watched = judged("demo", [WELL, full])
     assert status(watched)["EtcdHasRoom"] == "false"
@@ -97,7 +97,7 @@ def test_one_that_is_being_made_or_not_due_yet_is_not_missed(changes: dict[str, 
     assert judged("demo", [msgspec.structs.replace(WELL, **changes)]).causes == ()
 
 
-def test_every_control_plane_is_asked_by_one_exec(tmp_path: Path) -> None:
+def test_every_control_plane_is_queried_by_one_exec(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path / "bin")
     shell.has("id", "echo 1000")
     shell.has("sudo", 'echo "$*" | grep -q certificates && echo \'{"/a.crt": 12}\'; true')
@@ -107,7 +107,7 @@ def test_every_control_plane_is_asked_by_one_exec(tmp_path: Path) -> None:
     assert "/a.crt holds for 12 days" in watched.conditions[0].reason
 
 
-def test_one_that_is_off_says_nothing_here(tmp_path: Path) -> None:
+def test_one_that_is_off_reports_nothing_here(tmp_path: Path) -> None:
     assert watch_control_planes("demo", DeadShell(tmp_path), [HEAD]) == Watched()
 
 

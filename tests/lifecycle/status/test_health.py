@@ -130,7 +130,7 @@ def test_another_reason_for_the_same_status_keeps_since_when(
     assert _condition(status, "NodesReady").since == "2031-05-06T07:00:00Z"
 
 
-def test_a_cache_that_was_damaged_is_made_again(sample: SampleCluster) -> None:
+def test_a_cache_that_was_damaged_is_recreated(sample: SampleCluster) -> None:
     sample.up()
     (sample.state / OBSERVED_KEY).write_text("[{", encoding="utf-8")
     assert read_status(sample.open(running=True)).healthy
@@ -190,7 +190,7 @@ def test_a_state_without_a_reason_is_the_reason(metal: Metal) -> None:
     assert _node(metal.status(), "gpu001").reason == "the scheduler reports down*"
 
 
-def test_a_host_that_the_scheduler_does_not_know_is_not_fit(metal: Metal) -> None:
+def test_a_host_that_the_scheduler_does_not_have_is_not_fit(metal: Metal) -> None:
     metal.view = SchedulerView(states={})
     assert _node(metal.status(), "gpu001").reason == "the scheduler does not know it"
 

@@ -21,7 +21,7 @@ def shell(tmp_path: Path) -> LocalShell:
 
 
 @pytest.mark.parametrize("case", RECORDED)
-def test_the_answer_is_read_as_the_case_says(shell: LocalShell, case: str, tmp_path: Path) -> None:
+def test_the_answer_is_read_as_the_case_has(shell: LocalShell, case: str, tmp_path: Path) -> None:
     for program in ("sinfo", "squeue"):
         unpack({f"{program}.txt": RECORDED[case][program]}, tmp_path)
         shell.has(program, f"cat '{tmp_path}/{program}.txt'")
@@ -29,13 +29,13 @@ def test_the_answer_is_read_as_the_case_says(shell: LocalShell, case: str, tmp_p
     assert ask_controller(shell, HEAD) == expected
 
 
-def test_the_nodes_are_asked_for_with_their_extended_state_and_reason(shell: LocalShell) -> None:
+def test_the_nodes_are_requested_with_their_extended_state_and_reason(shell: LocalShell) -> None:
     shell.has("sinfo", 'printf "%s\\n" "$*" | grep -q "%N|%T|%E" && echo "gpu001|idle|none"')
     shell.has("squeue", ":")
     assert ask_controller(shell, HEAD).states == {"gpu001": "idle"}
 
 
-def test_a_slurmctld_that_is_down_is_named_with_its_last_words(shell: LocalShell) -> None:
+def test_a_slurmctld_that_is_down_is_named_with_its_last_message(shell: LocalShell) -> None:
     words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
     for program in ("sinfo", "squeue"):
         shell.has(program, f"echo '{words}' >&2; exit 1")
@@ -44,7 +44,7 @@ def test_a_slurmctld_that_is_down_is_named_with_its_last_words(shell: LocalShell
     assert view.queue is None
 
 
-def test_a_scheduler_that_fails_without_a_word_is_named_with_its_exit_status(
+def test_a_scheduler_that_fails_without_output_is_named_with_its_exit_status(
     shell: LocalShell,
 ) -> None:
     shell.has("sinfo", ":")
@@ -85,5 +85,5 @@ def test_no_job_starts_on_a_node_that_is_away_or_taken_out(state: str) -> None:
     assert not SchedulerView(states={"gpu001": state}).is_fit("gpu001")
 
 
-def test_a_node_that_the_scheduler_does_not_know_is_not_fit() -> None:
+def test_a_node_that_the_scheduler_does_not_have_is_not_fit() -> None:
     assert not SchedulerView(states={}).is_fit("gpu001")

@@ -101,7 +101,7 @@ esac""",
     return shell
 
 
-def test_one_exec_tells_everything(shell: LocalShell) -> None:
+def test_one_exec_shows_everything(shell: LocalShell) -> None:
     report = report_of(shell, HEAD)
     assert report.view.problem == ""
     assert report.view.states == {"gpu001": "mixed", "gpu002": "drained"}
@@ -116,7 +116,7 @@ def test_one_exec_tells_everything(shell: LocalShell) -> None:
     assert report.facts.dbd == ""
 
 
-def test_a_dead_slurmctld_leaves_the_controller_s_own_words(shell: LocalShell) -> None:
+def test_a_failed_slurmctld_leaves_the_controller_s_own_message(shell: LocalShell) -> None:
     shell.has("squeue", "echo 'slurm_load_jobs error: Connection refused' >&2; exit 1")
     shell.has("systemctl", '[ "$2" = munge ] && echo active || echo failed')
     report = report_of(shell, HEAD)
@@ -127,7 +127,7 @@ def test_a_dead_slurmctld_leaves_the_controller_s_own_words(shell: LocalShell) -
     assert report.facts.units == {"slurmctld": "failed", "munge": "active"}
 
 
-def test_a_controller_that_is_off_tells_nothing(tmp_path: Path) -> None:
+def test_a_controller_that_is_off_reports_nothing(tmp_path: Path) -> None:
     report = report_of(DeadShell(tmp_path), HEAD)
     assert report.view.problem == "controller head: no route to host"
     assert report.facts is None

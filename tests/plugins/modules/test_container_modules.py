@@ -83,7 +83,7 @@ def verified(node: Machine, role: str, case: str, asked: Asked) -> dict[str, Any
 
 
 @pytest.mark.parametrize(("role", "case", "asked"), GOOD)
-def test_a_recorded_machine_that_is_as_asked_passes(
+def test_a_recorded_machine_that_is_as_wanted_passes(
     node: Machine, role: str, case: str, asked: Asked
 ) -> None:
     result = verified(node, role, case, asked)
@@ -234,7 +234,7 @@ def installer(tmp_path: Path) -> dict[str, str]:
         ({"url": "file:///nowhere/a.tar.gz"}, "can't be read"),
     ],
 )
-def test_an_installer_that_nobody_vouches_for_is_not_run(
+def test_an_installer_without_a_trusted_key_or_checksum_is_not_run(
     node: Machine, installer: dict[str, str], changed: dict[str, str], message: str
 ) -> None:
     listed = node.file("opt/amazon/efa_installed_packages", "# EFA installer version: 1.43.2\n")

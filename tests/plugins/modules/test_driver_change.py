@@ -114,7 +114,7 @@ def test_nouveau_makes_room_and_stays_away(node: Machine) -> None:
     assert loaded == {"nvidia", "nvidia_uvm", "nvidia_peermem"}
 
 
-def test_a_driver_that_does_not_load_says_why_and_daemons_are_asked_to_run(node: Machine) -> None:
+def test_a_driver_that_does_not_load_reports_why_and_daemons_are_made_to_run(node: Machine) -> None:
     node.file("broken-nvidia")
     result = node.call("nvidia_gpu", ASKED)
     assert result["msg"] == "modprobe nvidia: Invalid argument"
@@ -195,7 +195,7 @@ def test_a_mode_that_a_gpu_does_not_have_can_be_off_but_not_on(node: Machine) ->
         ("Completed, Insufficient resources", False, False),
     ],
 )
-def test_the_nvlink_fabric_is_believed_as_gpus_report_it_without_a_fabric_manager(
+def test_the_nvlink_fabric_is_accepted_as_gpus_report_it_without_a_fabric_manager(
     node: Machine, state: str, *, reported: bool, required: bool
 ) -> None:
     node.tool("nvidia-smi", f"echo '{state}'")

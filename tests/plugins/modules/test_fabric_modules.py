@@ -77,7 +77,7 @@ def test_verification_names_what_is_wrong_with_a_recorded_machine(
 
 
 @pytest.mark.parametrize("role", MODULES)
-def test_a_recorded_machine_that_is_as_asked_passes(machine: Machine, role: str) -> None:
+def test_a_recorded_machine_that_is_as_wanted_passes(machine: Machine, role: str) -> None:
     machine.play(role, "good")
     module, asked = MODULES[role]
     result = machine.call(module, asked)

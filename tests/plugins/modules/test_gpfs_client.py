@@ -41,7 +41,7 @@ def test_verify_names_what_is_wrong_with_a_recorded_machine(
     assert answer in node.call("gpfs_client", asked)["msg"]
 
 
-def test_check_mode_says_what_would_change_and_asks_nobody(node: Machine) -> None:
+def test_check_mode_reports_what_would_change_and_queries_nothing(node: Machine) -> None:
     assert node.call("gpfs_client", ASKED, check=True)["changes"] == []
     node.play("gpfs_client", "not-joined")
     node.tool("ssh", f"touch {node.root}/asked")

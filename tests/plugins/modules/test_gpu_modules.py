@@ -49,7 +49,7 @@ MODULES: dict[str, tuple[str, dict[str, Any]]] = {
         ("nvidia_driver", "old-driver", "runs driver 580.126.16, not 595.58.03"),
     ],
 )
-def test_verification_names_what_is_not_as_asked(
+def test_verification_names_what_is_not_as_wanted(
     machine: Machine, role: str, case: str, message: str
 ) -> None:
     machine.play(role, case)
@@ -61,7 +61,7 @@ def test_verification_names_what_is_not_as_asked(
 
 
 @pytest.mark.parametrize("role", MODULES)
-def test_a_machine_that_is_as_asked_passes_unchanged(machine: Machine, role: str) -> None:
+def test_a_machine_that_is_as_wanted_passes_unchanged(machine: Machine, role: str) -> None:
     machine.play(role, "good")
     module, asked = MODULES[role]
     result = machine.call(module, asked)

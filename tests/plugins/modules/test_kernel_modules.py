@@ -49,7 +49,7 @@ def test_a_version_means_the_running_kernel_or_the_newest_of_its_flavour(
     assert found["metapackages"] == ["linux-image-amd64", "linux-headers-generic-hwe-24.04"]
 
 
-def test_a_kernel_that_nobody_packages_is_refused_by_name(node: Machine) -> None:
+def test_a_kernel_without_packages_is_refused_by_name(node: Machine) -> None:
     found = node.call("kernel_info", {"version": "6.1.0-4", "find": True})
     assert found["failed"]
     assert found["msg"] == "no package of a kernel 6.1.0-4 here"
@@ -68,7 +68,7 @@ def test_a_kernel_that_nobody_packages_is_refused_by_name(node: Machine) -> None
         ),
     ],
 )
-def test_a_reboot_is_due_where_only_it_brings_what_is_asked_for(
+def test_a_reboot_is_due_where_only_it_brings_what_is_requested(
     node: Machine, version: str, parameters: list[str], reboot: str
 ) -> None:
     found = node.call("kernel_info", {"version": version, "parameters": parameters})

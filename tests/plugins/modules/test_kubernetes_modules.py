@@ -74,7 +74,7 @@ def test_a_control_plane_that_was_complete_and_is_silent_is_an_error(node: Node)
 
 
 @pytest.mark.parametrize(("path", "changed"), [("", True), ("etc/kubernetes/admin.conf", False)])
-def test_check_mode_says_whether_a_control_plane_would_be_made(
+def test_check_mode_reports_whether_a_control_plane_would_be_made(
     node: Node, path: str, *, changed: bool
 ) -> None:
     if path:
@@ -134,7 +134,7 @@ def test_a_host_that_joined_meanwhile_only_registers_its_node_again(node: Node) 
 
 
 @pytest.mark.parametrize("member", [True, False])
-def test_check_mode_says_whether_a_host_would_join(node: Node, *, member: bool) -> None:
+def test_check_mode_reports_whether_a_host_would_join(node: Node, *, member: bool) -> None:
     if member:
         node.file("etc/kubernetes/kubelet.conf")
     assert node.call("kubernetes_join", TOKEN, check=True)["changed"] is not member
@@ -336,7 +336,7 @@ def test_a_host_that_is_no_node_may_have_any_version(node: Node) -> None:
     assert not skew(node, "1.99.0")
 
 
-def test_a_host_says_what_its_configuration_follows_from(node: Node) -> None:
+def test_a_host_reports_what_its_configuration_follows_from(node: Node) -> None:
     node.file("proc/swaps", "Filename Type\n")
     node.file("proc/meminfo", "MemTotal:  2097152 kB\n")
     node.tool("systemd-detect-virt", "exit 1")

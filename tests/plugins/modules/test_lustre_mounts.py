@@ -26,7 +26,7 @@ def test_a_call_that_does_not_end_is_left_behind_after_its_limit() -> None:
         ("1.0.0.1@tcp,1.1.0.1@o2ib:1.0.0.2@tcp:/a", ["1.0.0.1@tcp", "1.1.0.1@o2ib", "1.0.0.2@tcp"]),
     ],
 )  # fmt: skip
-def test_every_nid_of_a_device_is_asked(device: str, nids: list[str]) -> None:
+def test_every_nid_of_a_device_is_queried(device: str, nids: list[str]) -> None:
     assert MOUNTS.nids_of(device) == nids
 
 

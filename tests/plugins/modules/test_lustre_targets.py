@@ -91,7 +91,7 @@ def test_a_target_is_known_by_its_label_before_and_after_it_registered(
     assert TARGETS.refusal(one, said(format=False)) == ""
 
 
-def test_a_blank_disk_needs_a_lasting_name_and_the_word(
+def test_a_blank_disk_needs_a_lasting_name_and_a_permission(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = {"name": "scratch-OST0001", "device": str(disk), "dataset": str(disk)}
@@ -116,7 +116,7 @@ def test_pairs_serve_each_others_targets() -> None:
     assert "--mgsnode=10.0.8.2@o2ib" in first["options"]
 
 
-def test_nothing_is_ever_told_to_format_again() -> None:
+def test_nothing_is_ever_formatted_again() -> None:
     for failover in (False, True):
         for one in TARGETS.targets(said(failover=failover)):
             assert not [option for option in one["options"] if "reformat" in option]

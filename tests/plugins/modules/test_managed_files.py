@@ -38,7 +38,7 @@ def removed(*paths: Path, check: bool = False) -> list[str]:
     return managed(absent=[str(path) for path in paths], check=check)
 
 
-def test_what_is_no_longer_asked_for_goes_and_is_named_once(tmp_path: Path) -> None:
+def test_what_is_no_longer_requested_goes_and_is_named_once(tmp_path: Path) -> None:
     there, dangling = tmp_path / "there", tmp_path / "dangling"
     there.write_text("of another choice\n")
     dangling.symlink_to(tmp_path / "nowhere")

@@ -54,7 +54,7 @@ def test_a_server_of_4_1_is_mounted_with_it_once_and_passes(node: Machine) -> No
     assert node.call("nfs_mounts", asked() | {"state": "verified"})["failed"] is False
 
 
-def test_a_server_of_4_2_is_asked_for_nothing_else(node: Machine) -> None:
+def test_a_server_of_4_2_gets_no_other_options(node: Machine) -> None:
     assert node.call("nfs_mounts", asked())["changes"] == ["mounted: /home"]
     node.file("mounted", "4.1")
     wrong = node.call("nfs_mounts", asked() | {"state": "verified"})
@@ -64,7 +64,7 @@ def test_a_server_of_4_2_is_asked_for_nothing_else(node: Machine) -> None:
 @pytest.mark.parametrize(
     ("options", "said"), [(["vers=4.2"], UNSPOKEN), ([], "mount.nfs: access denied by server")]
 )
-def test_another_version_is_tried_only_where_nobody_said_one_and_it_would_help(
+def test_another_version_is_tried_only_where_none_is_given_and_it_would_help(
     node: Machine, options: list[str], said: str
 ) -> None:
     node.file("speaks", "4.1")

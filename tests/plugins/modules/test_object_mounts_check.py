@@ -19,7 +19,7 @@ from recorded_machine import Machine
         ("fuse ro", "Environment=AWS_SECRET_ACCESS_KEY=x", "a key is in object-data.service"),
     ],
 )
-def test_a_mount_is_as_asked_or_what_is_wrong_is_reported(
+def test_a_mount_is_as_wanted_or_what_is_wrong_is_reported(
     machine: Machine, mounted: str, unit: str, said: str
 ) -> None:
     path = machine.root
@@ -30,7 +30,7 @@ def test_a_mount_is_as_asked_or_what_is_wrong_is_reported(
     assert answer["failed"] == bool(said)
 
 
-def test_a_mount_that_does_not_list_or_run_says_so(machine: Machine) -> None:
+def test_a_mount_that_does_not_list_or_run_reports_it(machine: Machine) -> None:
     gone = machine.root / "gone"
     machine.file("proc/self/mounts", f"bucket {gone} fuse ro 0 0\n")
     machine.tool("systemctl", "true")

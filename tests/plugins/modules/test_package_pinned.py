@@ -90,7 +90,7 @@ def test_the_newest_that_fits_is_installed_pinned_and_held_once(node: Node, tmp_
     assert pinned(packages={"toolkit": "1.*"}, never=["driver*"])["changed"] is False
 
 
-def test_check_mode_says_what_is_due_and_changes_nothing(node: Node, tmp_path: Path) -> None:
+def test_check_mode_reports_what_is_due_and_changes_nothing(node: Node, tmp_path: Path) -> None:
     node.offers("toolkit", "1.9-1")
     planned = pinned(packages={"toolkit": "1.*"}, also=["make"], check=True)
     pins = f"pins in {tmp_path}/preferences.d/gcluster-0-version-gpu"
@@ -98,7 +98,7 @@ def test_check_mode_says_what_is_due_and_changes_nothing(node: Node, tmp_path: P
     assert (node.installed(), node.held(), node.calls()) == ({}, [], "")
 
 
-def test_what_no_repository_has_is_said_with_what_there_is(node: Node) -> None:
+def test_what_no_repository_has_is_reported_with_what_there_is(node: Node) -> None:
     node.offers("toolkit", "2.0-1")
     refused = pinned(packages={"toolkit": "1.*", "other": "3"})
     assert refused["failed"]
@@ -108,7 +108,7 @@ def test_what_no_repository_has_is_said_with_what_there_is(node: Node) -> None:
     assert node.installed() == {}
 
 
-def test_an_older_version_is_installed_only_where_that_is_asked_for(node: Node) -> None:
+def test_an_older_version_is_installed_only_where_that_is_requested(node: Node) -> None:
     node.has("toolkit", "2.0-1")
     node.offers("toolkit", "1.9-1", "2.0-1")
     refused = pinned(packages={"toolkit": "1.*"}, hint="write cuda")
@@ -120,7 +120,7 @@ def test_an_older_version_is_installed_only_where_that_is_asked_for(node: Node) 
     assert "--allow-downgrades" in node.calls()
 
 
-def test_why_apt_gave_up_is_said_after_a_second_try(node: Node) -> None:
+def test_why_apt_gave_up_is_reported_after_a_second_try(node: Node) -> None:
     node.offers("toolkit", "1.9-1")
     (node.folder / "broken").touch()
     assert pinned(packages={"toolkit": "1.*"})["msg"] == "gpu: E: Broken packages"

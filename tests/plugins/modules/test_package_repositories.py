@@ -125,7 +125,7 @@ def test_a_refused_repository_turns_nothing_off(node: Path) -> None:
     assert path.read_text() == LIST
 
 
-def test_check_mode_says_it_and_leaves_the_files(node: Path) -> None:
+def test_check_mode_reports_it_and_leaves_the_files(node: Path) -> None:
     path = node / "etc/sources.list"
     path.write_text(LIST)
     assert MODULE.turn_off_others([], {"nvidia-cuda"}, act=False)

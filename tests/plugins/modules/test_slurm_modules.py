@@ -83,7 +83,7 @@ def test_a_node_is_waited_for(node: Machine) -> None:
     assert problem(node, "node", wait_s=30) == ""
 
 
-def test_old_clients_that_end_well_when_nobody_answers_are_not_believed(node: Machine) -> None:
+def test_old_clients_that_exit_with_0_without_a_response_are_not_accepted(node: Machine) -> None:
     node.tool("scontrol", "echo Slurmctld is DOWN")
     for role in ("login", "controller"):
         assert problem(node, role) == "the controller doesn't answer: Slurmctld is DOWN"
@@ -213,7 +213,7 @@ def test_a_daemon_that_runs_what_is_installed_is_left_alone(host: Host) -> None:
 
 
 @pytest.mark.parametrize("version", ["24.11.6", "24.1", "25.05"])
-def test_another_version_than_the_one_asked_for_is_refused(host: Host, version: str) -> None:
+def test_another_version_than_the_one_requested_is_refused(host: Host, version: str) -> None:
     host.runs_since(0)
     assert f"Slurm 24.11.5-1 is installed here, not {version}" in host.run(version)["msg"]
     assert host.restarted() == ""

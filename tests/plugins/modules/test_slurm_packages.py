@@ -80,7 +80,7 @@ def test_the_list_of_another_build_is_refused(mirror: Mirror) -> None:
     assert "does not carry this cluster's code" in mirror.take()["msg"]
 
 
-def test_a_package_that_is_not_what_the_list_says_is_not_kept(mirror: Mirror) -> None:
+def test_a_package_that_is_not_what_the_list_has_is_not_kept(mirror: Mirror) -> None:
     (mirror.folder / "slurm-smd_25.11.8-1_amd64.deb").write_bytes(b"other")
     assert "is not what the list of packages says" in mirror.take()["msg"]
     assert mirror.taken() == ["Packages"]
@@ -95,12 +95,12 @@ def test_a_list_that_names_files_elsewhere_is_refused(mirror: Mirror) -> None:
     assert "files elsewhere" in mirror.take()["msg"]
 
 
-def test_a_build_that_failed_is_reported_in_its_own_words(mirror: Mirror) -> None:
+def test_a_build_that_failed_is_reported_with_its_own_message(mirror: Mirror) -> None:
     (mirror.folder / "SHA256SUMS").unlink()
     (mirror.folder / "FAILED").write_text("Slurm 25.11.8 was not built on head: no space left\n")
     assert mirror.take()["msg"] == "Slurm 25.11.8 was not built on head: no space left"
 
 
-def test_where_nobody_builds_the_node_says_who_would(mirror: Mirror) -> None:
+def test_where_nothing_builds_the_node_reports_what_would(mirror: Mirror) -> None:
     (mirror.folder / "SHA256SUMS").unlink()
     assert "gcluster up builds them on a node of this" in mirror.take()["msg"]

@@ -71,7 +71,7 @@ def test_without_settings_a_database_is_planned_and_not_made(host: Machine) -> N
     assert "there is no /etc/slurm/slurmdbd.conf" in host.call("slurmdbd_database", asked)["msg"]
 
 
-def test_a_cluster_is_added_where_slurmdbd_does_not_know_it(host: Machine) -> None:
+def test_a_cluster_is_added_where_slurmdbd_does_not_have_it(host: Machine) -> None:
     known = host.file("known", "other\n")
     host.tool("sacctmgr", f'case "$*" in *add*) echo campus >>{known} ;; *) cat {known} ;; esac')
     asked = {"name": "campus", "wait_seconds": 0}
@@ -81,7 +81,7 @@ def test_a_cluster_is_added_where_slurmdbd_does_not_know_it(host: Machine) -> No
     assert not host.call("slurmdbd_cluster", asked)["changed"]
 
 
-def test_a_slurmdbd_that_does_not_answer_is_reported_and_would_know_no_cluster(
+def test_a_slurmdbd_that_does_not_answer_is_reported_and_would_have_no_cluster(
     host: Machine,
 ) -> None:
     host.tool("sacctmgr", "echo Connection refused; exit 1")
@@ -141,7 +141,7 @@ def test_a_service_is_started_with_its_files_and_again_when_one_is_newer(
     assert machine.call("service_restart", asked)["changed"]
 
 
-def test_a_service_that_fails_says_why_and_is_due_again(machine: Machine, service: Path) -> None:
+def test_a_service_that_fails_reports_why_and_is_due_again(machine: Machine, service: Path) -> None:
     service.with_name("broken").touch()
     asked = {"name": "mariadb", "files": [str(service)]}
     assert "unknown option" in machine.call("service_restart", asked)["msg"]

@@ -54,7 +54,7 @@ def node(machine: Machine) -> Machine:
     return machine
 
 
-def test_a_server_as_it_comes_is_tuned_once_and_says_what_was_changed(node: Machine) -> None:
+def test_a_server_as_it_comes_is_tuned_once_and_reports_what_was_changed(node: Machine) -> None:
     due = [
         "governor performance on 2 policies",
         "no idle state over 10 µs (2 are on)",
@@ -87,13 +87,13 @@ def test_nothing_is_due_on_a_machine_that_has_none_of_it(machine: Machine) -> No
     assert machine.call("tuning", asked)["changes"] == []
 
 
-def test_what_is_not_asked_for_is_left_alone(node: Machine) -> None:
+def test_what_is_not_requested_is_left_alone(node: Machine) -> None:
     assert node.call("tuning", {"numa_balancing": True})["changes"] == [
         "pages stay on their NUMA node"
     ]
 
 
-def test_a_register_that_the_kernel_keeps_locked_says_why(
+def test_a_register_that_the_kernel_keeps_locked_reports_why(
     node: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from running import module_util  # noqa: PLC0415  # beside this file

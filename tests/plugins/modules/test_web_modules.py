@@ -44,7 +44,7 @@ def test_an_address_of_the_internet_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "8.8.8.8 is an address of the internet" in said["msg"]
 
 
-def test_a_name_without_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_without_an_address_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> list[Any]:
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -172,11 +172,11 @@ def served(
     server.server_close()
 
 
-def test_a_server_that_asks_for_a_login_passes(served: Callable[..., dict[str, Any]]) -> None:
+def test_a_server_that_requests_a_login_passes(served: Callable[..., dict[str, Any]]) -> None:
     assert not served().get("failed")
 
 
-def test_a_server_that_answers_everybody_fails(served: Callable[..., dict[str, Any]]) -> None:
+def test_a_server_that_answers_all_users_fails(served: Callable[..., dict[str, Any]]) -> None:
     assert served(lax=True)["msg"] == "prometheus answers 200 without a password, not 401"
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_takes_certificates_alone_passes_when_it_refuses_strangers
     assert said["msg"] == "prometheus answers a client without a certificate (200)"
 
 
-def test_a_stopped_unit_and_an_open_address_are_said(
+def test_a_stopped_unit_and_an_open_address_are_reported(
     served: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     assert served(active=False)["msg"] == "prometheus does not run"

@@ -31,7 +31,7 @@ def test_all_pages_of_the_inventory_are_read(machine: Any) -> None:
     assert sorted(firmware_of(machine.bmc())) == ["BMC", BASEBOARD, "NIC_0", "Root_of_Trust"]
 
 
-def test_what_differs_is_said_in_words_and_a_part_that_is_missing_too(machine: Any) -> None:
+def test_what_differs_is_reported_as_text_and_a_part_that_is_missing_too(machine: Any) -> None:
     found = firmware_of(machine.bmc())
     said = differences(found, {"BMC": {"version": "24.01.05"}, "NIC_9": {"version": "1"}})
     assert list(map(str, said)) == ["NIC_9: has nothing, wanted 1"]
@@ -84,13 +84,13 @@ def test_a_part_that_can_not_be_updated_is_refused(machine: Any, wanted: dict[st
         update(machine.bmc(), "Root_of_Trust", wanted)
 
 
-def test_a_wrong_password_is_said_and_not_repeated(machine: Any) -> None:
+def test_a_wrong_password_is_reported_and_not_repeated(machine: Any) -> None:
     with pytest.raises(RedfishError, match="401 Who are you") as refused:
         firmware_of(machine.bmc("wrong-word"))
     assert "wrong-word" not in str(refused.value)
 
 
-def test_a_bmc_that_nobody_vouches_for_gets_no_password(machine: Any) -> None:
+def test_a_bmc_that_is_not_trusted_gets_no_password(machine: Any) -> None:
     with pytest.raises(RedfishError, match="CERTIFICATE_VERIFY_FAILED"):
         firmware_of(Redfish(machine.url, "root", "x"))
 

@@ -38,7 +38,7 @@ def test_a_mount_that_does_not_answer_is_reported_and_the_asker_is_ended(
     assert start_of(int((tmp_path / "asked").read_text())) == ""
 
 
-def test_no_second_process_asks_while_the_first_one_hangs(probe: Probe, tmp_path: Path) -> None:
+def test_no_second_process_queries_while_the_first_one_hangs(probe: Probe, tmp_path: Path) -> None:
     me = {"pid": os.getpid(), "started": start_of(os.getpid()), "since": time.time()}
     memory = {"/home": dict(me)}
     assert found(probe, memory) == ["mount-hung"]

@@ -74,7 +74,7 @@ def condition(node: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_fit_node_says_so_and_takes_pods(node: Path, check: Check) -> None:
+def test_a_fit_node_reports_it_and_takes_pods(node: Path, check: Check) -> None:
     assert check() == (0, "fit")
     said = condition(node)
     assert (said["status"], said["reason"]) == ("False", "HealthCheckPassed")
@@ -89,7 +89,7 @@ def cordon(node: Path, reason: str) -> None:
     (node / "node.json").write_text(json.dumps(held))
 
 
-def test_an_unfit_node_says_what_is_wrong_and_leaves_the_cordon_to_who_sees_all(
+def test_an_unfit_node_reports_what_is_wrong_and_leaves_the_cordon_to_the_controller(
     node: Path, check: Check
 ) -> None:
     code, line = check("gpu-lost")
@@ -114,7 +114,7 @@ def test_since_when_it_is_unfit_stays_while_it_is(node: Path, check: Check) -> N
     assert condition(node)["lastTransitionTime"] != then
 
 
-def test_a_cordon_of_somebody_else_keeps_its_reason(node: Path, check: Check) -> None:
+def test_a_cordon_of_another_owner_keeps_its_reason(node: Path, check: Check) -> None:
     cordon(node, "new cables")
     assert check("gpu-lost")[1].endswith("[was cordoned already: new cables]")
     assert check(resume=True) == (0, "fit")
@@ -122,7 +122,7 @@ def test_a_cordon_of_somebody_else_keeps_its_reason(node: Path, check: Check) ->
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_a_cordon_of_ours_is_lifted_only_where_the_role_says_so(
+def test_a_cordon_of_ours_is_lifted_only_where_the_role_allows_it(
     node: Path, check: Check, resume: bool
 ) -> None:
     cordon(node, "gcluster-health: gpu-count: 7 of 8 GPUs")
@@ -137,7 +137,7 @@ def test_who_comes_second_to_the_kubelet_reads_the_status_again(node: Path, chec
     assert condition(node)["status"] == "False"
 
 
-def test_an_api_server_that_can_not_be_told_is_a_failure(node: Path, check: Check) -> None:
+def test_an_api_server_that_can_not_be_updated_is_a_failure(node: Path, check: Check) -> None:
     (node / "silent").touch()
     code, line = check("gpu-lost")
     assert code == 1

@@ -62,7 +62,7 @@ def test_there_are_eight_layouts_with_their_sources_and_ten_faults_each() -> Non
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_healthy_machine_is_fit_at_each_look_and_its_rails_are_known(
+def test_a_healthy_machine_is_fit_at_each_run_and_its_rails_are_known(
     node: Callable[[str], FakeNode], name: str
 ) -> None:
     healthy = node(name)
@@ -137,7 +137,7 @@ def test_storage_that_is_expected_is_held_to_its_own_speed(tmp_path: Path) -> No
     assert codes(look(storage)) == {"nic-down"}
 
 
-def test_a_list_that_was_kept_for_another_number_of_rails_is_found_anew(
+def test_a_list_that_was_kept_for_another_number_of_rails_is_found_again(
     node: Callable[[str], FakeNode],
 ) -> None:
     healthy = node("mi300x-connectx7")

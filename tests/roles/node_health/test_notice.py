@@ -16,14 +16,14 @@ def notice(tmp_path: Path) -> Path:
     return tmp_path / "root/etc/motd.d/gcluster"
 
 
-def test_an_unfit_node_says_so_with_its_reason(notice: Path, check: Check) -> None:
+def test_an_unfit_node_reports_it_with_its_reason(notice: Path, check: Check) -> None:
     code, line = check("gpu-missing", notice=True)
     assert (code, line) == (0, "gpu-count: 7 of 8 GPUs [out of service]")
     assert notice.read_text() == f"{HEAD}gcluster-health: gpu-count: 7 of 8 GPUs\n"
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_its_own_notice_goes_only_where_the_cluster_says_so(
+def test_its_own_notice_goes_only_where_the_cluster_reports_it(
     notice: Path, check: Check, *, resume: bool
 ) -> None:
     check("gpu-missing", notice=True)

@@ -31,7 +31,7 @@ def codes(report: dict[str, Any]) -> set[str]:
     return {finding["code"] for finding in report["findings"] if finding["drains"]}
 
 
-def test_a_good_machine_is_fit_at_the_first_look_and_at_the_next(look: Look) -> None:
+def test_a_good_machine_is_fit_at_the_first_run_and_at_the_next(look: Look) -> None:
     assert look()["reason"] == ""
     again = look()
     assert (again["verdict"], again["findings"]) == ("fit", [])
@@ -92,9 +92,7 @@ def test_a_tool_that_hangs_costs_its_time_and_is_a_failure(
     assert codes(report) == {"check-hung"}
 
 
-def test_an_xid_stands_until_somebody_acknowledges_it(
-    look: Look, health: Callable[..., int]
-) -> None:
+def test_an_xid_stays_until_it_is_acknowledged(look: Look, health: Callable[..., int]) -> None:
     assert codes(look("xid-79")) == {"xid"}
     assert codes(look()) == {"xid"}
     assert health("acknowledge", "errors") == 0
@@ -109,7 +107,7 @@ def test_an_xid_is_over_when_the_machine_was_restarted(look: Look, tmp_path: Pat
     assert codes(look()) == set()
 
 
-def test_a_swapped_part_stands_until_it_is_acknowledged(
+def test_a_swapped_part_stays_until_it_is_acknowledged(
     look: Look, health: Callable[..., int]
 ) -> None:
     look()

@@ -54,7 +54,7 @@ def test_an_unfit_node_is_drained_with_the_reason_and_the_program_has_done_its_w
     assert check("gpu-missing")[1].endswith("[is drained]")
 
 
-def test_a_drain_that_could_not_be_told_is_a_failure(slurm: Path, check: Check) -> None:
+def test_a_drain_that_could_not_be_set_is_a_failure(slurm: Path, check: Check) -> None:
     (slurm / "broken").touch()
     code, line = check("gpu-missing")
     assert code == 1
@@ -66,7 +66,7 @@ def test_a_fit_node_needs_no_controller(slurm: Path, check: Check) -> None:
     assert check()[0] == 0
 
 
-def test_somebody_else_s_drain_is_neither_overwritten_nor_lifted(slurm: Path, check: Check) -> None:
+def test_others_s_drain_is_neither_overwritten_nor_lifted(slurm: Path, check: Check) -> None:
     (slurm / "slurm-state").write_text("IDLE+DRAIN\n")
     (slurm / "reason").write_text("new cables [ada@2026-11-20T09:00:00]\n")
     assert "was drained already: new cables" in check("gpu-missing")[1]
@@ -76,7 +76,7 @@ def test_somebody_else_s_drain_is_neither_overwritten_nor_lifted(slurm: Path, ch
 
 
 @pytest.mark.parametrize(("resume", "state"), [(True, "IDLE"), (False, "IDLE+DRAIN")])
-def test_our_own_drain_is_lifted_only_where_the_cluster_says_so(
+def test_our_own_drain_is_lifted_only_where_the_cluster_reports_it(
     slurm: Path, check: Check, resume: bool, state: str
 ) -> None:
     check("port-down")
@@ -84,7 +84,7 @@ def test_our_own_drain_is_lifted_only_where_the_cluster_says_so(
     assert says(slurm, "slurm-state") == state
 
 
-def test_a_node_in_rma_stays_drained_however_well_it_looks(
+def test_a_node_in_rma_stays_drained_even_when_healthy(
     slurm: Path, check: Check, health: Callable[..., int]
 ) -> None:
     assert health("state", "set", "rma", "--reason", "GPU 3 sent in") == 0
@@ -102,7 +102,7 @@ def test_the_way_back_leads_through_burn_in(
     assert health("state", "set", "in-service", "--reason", "tested", "--skip-burn-in") == 0
 
 
-def test_burn_in_ends_after_clean_looks_in_a_row(
+def test_burn_in_ends_after_clean_runs_in_a_row(
     slurm: Path, check: Check, health: Callable[..., int]
 ) -> None:
     wanted = {"resume": True, "burn_in": {"runs": 2, "minutes": 0, "dcgm_level": 0}}
@@ -118,7 +118,7 @@ def test_burn_in_ends_after_clean_looks_in_a_row(
 BURN_IN = "burn-in: new GPU 3 (1/2 clean runs)"
 
 
-def test_burn_in_takes_its_minutes_however_often_it_is_looked_at(
+def test_burn_in_takes_its_minutes_however_often_it_is_checked(
     slurm: Path, check: Check, health: Callable[..., int]
 ) -> None:
     wanted = {"burn_in": {"runs": 1, "minutes": 30, "dcgm_level": 0}}
@@ -133,7 +133,7 @@ def test_burn_in_takes_its_minutes_however_often_it_is_looked_at(
 @pytest.mark.parametrize(
     ("said", "ends"), [("passed", "fit"), ('"Fail"', "burn-in"), ("no JSON", "burn-in")]
 )
-def test_burn_in_waits_for_dcgm_where_the_cluster_asks_for_it(
+def test_burn_in_waits_for_dcgm_where_the_cluster_requests_it(
     slurm: Path, check: Check, health: Callable[..., int], said: str, ends: str
 ) -> None:
     wanted = {"burn_in": {"runs": 1, "minutes": 0, "dcgm_level": 3}}

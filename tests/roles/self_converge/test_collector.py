@@ -67,7 +67,7 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     return made
 
 
-def test_slurm_is_asked_for_each_waiting_node_once(controller: Controller) -> None:
+def test_slurm_is_requested_each_waiting_node_once(controller: Controller) -> None:
     for node in ("gpu001", "gpu002", "gpu003"):
         controller.answer(node, "waiting")
     controller.answer("gpu004", "converged")
@@ -76,7 +76,7 @@ def test_slurm_is_asked_for_each_waiting_node_once(controller: Controller) -> No
     assert controller.lines("submitted") == ["gpu001", "gpu003"]
 
 
-def test_after_a_failure_what_waits_is_cancelled_and_nothing_more_is_asked_for(
+def test_after_a_failure_what_waits_is_cancelled_and_nothing_more_is_requested(
     controller: Controller,
 ) -> None:
     controller.answer("gpu001", "failed", drain=True)

@@ -139,7 +139,7 @@ def test_nodesets_become_pools_and_variables_are_filled_in() -> None:
     }
 
 
-def test_a_deployment_file_stands_over_the_blueprint() -> None:
+def test_a_deployment_file_overrides_the_blueprint() -> None:
     spec = toolkit(data("toolkit/ml-slurm.yaml"), mega="a3-ultragpu-8g", region="us-central1").spec
     assert spec["pools"]["mega"]["machine"] == "a3-ultragpu-8g"
     assert spec["sites"]["gcp"]["region"] == "us-central1"
@@ -177,7 +177,7 @@ def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
         yield path
 
 
-def test_every_leaf_of_a_source_is_read_or_told() -> None:
+def test_every_leaf_of_a_source_is_read_or_reported() -> None:
     found = data("parallelcluster/p5.yaml")
     source = Source(found)
     assert {each.path for each in source.not_carried()} == set(_leaves(found))

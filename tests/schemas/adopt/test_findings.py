@@ -53,12 +53,12 @@ def test_a_cluster_file_without_region_is_read_and_waits_for_it() -> None:
     assert "--region" in of_kind(found, "unfinished")
 
 
-def test_a_reservation_is_bought_alone_for_nothing_else_is_said() -> None:
+def test_a_reservation_is_bought_alone_for_nothing_else_is_reported() -> None:
     target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}}
     assert pcluster(resource(**target)).spec["pools"]["q"]["market"] == [{"reservation": "cr-1"}]
 
 
-def test_a_resource_groups_reservation_stands_over_the_queues() -> None:
+def test_a_resource_groups_reservation_overrides_the_queues() -> None:
     group = "arn:aws:resource-groups:us-east-1:111122223333:group/ml"
     queue = {"CapacityReservationTarget": {"CapacityReservationId": "cr-of-the-queue"}}
     own = {"CapacityReservationTarget": {"CapacityReservationResourceGroupArn": group}}
@@ -93,7 +93,7 @@ def test_efa_of_a_type_that_the_catalog_lacks_is_written_and_listed() -> None:
         ("my-own-box", "bare-metal", ""),
     ],
 )  # fmt: skip
-def test_a_clouds_name_says_what_a_machine_is_built_for(
+def test_a_clouds_name_reports_what_a_machine_is_built_for(
     machine: str, provider: str, architecture: str
 ) -> None:
     assert architecture_of(machine, provider) == architecture
@@ -122,7 +122,7 @@ def test_home_on_efs_is_mounted_from_its_top() -> None:
     }  # fmt: skip
 
 
-def test_an_efs_that_is_made_is_made_as_the_source_says() -> None:
+def test_an_efs_that_is_made_is_made_as_in_the_source() -> None:
     settings = {
         "ThroughputMode": "provisioned", "ProvisionedThroughput": 256,
         "PerformanceMode": "maxIO", "KmsKeyId": "alias/data", "EncryptionInTransit": True,
@@ -139,7 +139,7 @@ def test_an_efs_that_is_made_is_made_as_the_source_says() -> None:
     assert kinds["DeletionPolicy"] == "replaced"
 
 
-def test_an_efs_of_which_nothing_is_said_has_the_tool_s_throughput() -> None:
+def test_an_efs_of_which_nothing_is_reported_has_the_tool_s_throughput() -> None:
     efs = {"Name": "h", "MountDir": "/home", "StorageType": "Efs"}
     home = pcluster(resource(), SharedStorage=[efs], Region="us-east-1").spec["storage"]["h"]
     assert home["throughput_mode"] == "bursting"
@@ -179,7 +179,7 @@ def test_a_bucket_whose_name_has_an_unresolved_variable_is_no_bucket() -> None:
     assert "remote_mount" in of_kind(found, "unfinished")
 
 
-def test_power9_nodes_are_left_out_and_said_so() -> None:
+def test_power9_nodes_are_left_out_and_reported_it() -> None:
     found = slurm(
         "NodeName=p9[1-2] CPUs=128 Feature=power9 Gres=gpu:v100:4",
         "NodeName=x1 CPUs=8 Feature=amd64",
@@ -194,7 +194,7 @@ def test_grace_nodes_are_aarch64() -> None:
     assert (machine["cpu"]["architecture"], machine["gpu"]["model"]) == ("aarch64", "GH200")
 
 
-def test_nothing_says_what_nodes_are_built_for_is_a_guess_and_listed() -> None:
+def test_nothing_reports_what_nodes_are_built_for_is_a_guess_and_listed() -> None:
     assert "architecture" in of_kind(slurm("NodeName=n1 CPUs=8"), "guess")
 
 
@@ -219,7 +219,7 @@ def test_every_line_of_a_slurm_conf_is_carried_or_listed() -> None:
     assert "SlurmctldPort=7000" in of_kind(found, "replaced")
 
 
-def test_gpus_without_a_model_are_kept_and_their_model_is_asked_for() -> None:
+def test_gpus_without_a_model_are_kept_and_their_model_is_requested() -> None:
     found = slurm("NodeName=n1 CPUs=8 Gres=gpu:8")
     assert found.machines[0]["gpu"] == {"count": 8}
     assert "--gpu" in of_kind(found, "unfinished")
@@ -243,7 +243,7 @@ def test_a_server_of_nfs_or_ldap_is_no_compute_node() -> None:
     assert "dir1" in of_kind(found, "lost")
 
 
-def test_a_host_of_a_group_that_says_no_role_is_left_out() -> None:
+def test_a_host_of_a_group_without_a_role_is_left_out() -> None:
     found = inventory(control=["c1"], compute=["n1"], tape=["t1"])
     assert "t1" in of_kind(found, "lost")
     assert set(found.spec["pools"]) == {"control", "compute"}

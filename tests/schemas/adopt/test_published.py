@@ -198,7 +198,7 @@ def test_what_the_spec_waits_for_is_listed(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_hurts_first_stands_first_and_each_has_a_reason(name: str) -> None:
+def test_what_hurts_first_is_first_and_each_has_a_reason(name: str) -> None:
     kinds = [each.kind for each in adopted(read_case(name)).not_carried]
     order = {"unfinished": 0, "guess": 1, "lost": 2, "replaced": 3}
     assert kinds == sorted(kinds, key=order.__getitem__)

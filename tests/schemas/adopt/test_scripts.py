@@ -114,7 +114,7 @@ def test_programs_run_on_the_pools_of_the_modules_that_use_them() -> None:
     assert [kind for kind, _ in listed(adopted, "hook hold")] == ["guess"]
 
 
-def test_a_file_is_written_as_it_stands(tmp_path: Path) -> None:
+def test_a_file_is_written_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "limits d" / "99.conf"
     text = "* - memlock unlimited\nEND_OF_FILE\n$HOME `id`"
     adopted = blueprint([{"type": "data", "destination": str(path), "content": text}])

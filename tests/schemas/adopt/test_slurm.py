@@ -105,7 +105,7 @@ PartitionName=all Nodes=box01,box02 Default=YES
     assert [d for d in written(found, tmp_path).diagnostics if d.is_error] == []
 
 
-def test_what_the_spec_does_not_say_is_listed_with_what_to_do() -> None:
+def test_what_the_spec_lacks_is_listed_with_what_to_do() -> None:
     listed = {each.where for each in adopted("scontrol.txt").not_carried}
     assert {
         "Epilog[0]=/etc/slurm/epilog.d/clean",
@@ -132,14 +132,14 @@ def test_a_machine_that_the_catalog_lacks_gets_an_entry_of_ones_own() -> None:
     assert machines["hopper-2-debug"]["gpu"] == {"count": 2}
 
 
-def test_slurm_conf_with_ranges_defaults_and_lines_that_go_on_is_read() -> None:
+def test_slurm_conf_with_ranges_defaults_and_lines_that_continue_is_read() -> None:
     spec = adopted("slurm.conf").spec
     assert spec["pools"]["train"]["hosts"] == [{"name": "gpu[001-064]", "address": "10.0.1.[1-64]"}]
     assert spec["pools"]["train"]["cpu"] == {"sockets": 2, "cores": 52, "threads_per_core": 1}
     assert spec["scheduler"]["partitions"]["train"]["max_time"] == "2d"
 
 
-def test_what_people_write_about_a_node_is_no_setting_of_it() -> None:
+def test_what_users_write_about_a_node_is_no_setting_of_it() -> None:
     line = (
         "NodeName=n1 CPUTot=4 OS=Linux 5.15 #1 SMP Tue RealMemory=100 State=DOWN "
         "Reason=bad RealMemory=7 CPUTot=9"

@@ -54,7 +54,7 @@ def test_a_case_finds_exactly_what_is_expected(case: str, golden: GoldenFiles) -
 
 
 @pytest.mark.parametrize("case", _NAMES)
-def test_a_case_passes_when_its_name_says_so_and_only_then(case: str) -> None:
+def test_a_case_passes_when_its_name_matches_and_only_then(case: str) -> None:
     silent = case.endswith("-pass") or case == "spec-with-errors-is-not-judged"
     assert (findings(case) == []) == silent
 

@@ -21,7 +21,7 @@ def _first_cells(header: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
 
 
-def test_every_kind_is_listed_with_the_variables_it_sees() -> None:
+def test_every_kind_is_listed_with_the_variables_it_has() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| (`cluster`, `cost`.*) \|$", _PAGE, re.MULTILINE))
     assert {kind: set(re.findall(r"`(\w+)`", seen)) for kind, seen in rows.items()} == {
         kind: set(shapes(kind)) for kind in get_args(Kind)

@@ -28,7 +28,7 @@ def _codes(loaded: LoadedPolicies) -> list[str]:
     return [found.code for found in loaded.diagnostics]
 
 
-def test_policies_are_found_beside_the_spec_and_nowhere_else(tmp_path: Path) -> None:
+def test_policies_are_found_next_to_the_spec_and_nowhere_else(tmp_path: Path) -> None:
     spec = tmp_path / "here" / "cluster.yaml"
     spec.parent.mkdir()
     (tmp_path / "policies.yaml").touch()
@@ -117,7 +117,7 @@ def test_where_escapes_hide_the_place_the_whole_rule_is_shown() -> None:
         ("partition", "partition.spill == null || partition.spill.to in partition.pools"),
     ],
 )
-def test_what_the_spec_has_can_be_asked_for(kind: str, rule: str) -> None:
+def test_fields_of_the_spec_can_be_queried(kind: str, rule: str) -> None:
     assert _codes(_one(f"|\n      {rule}", kind=kind)) == []
 
 

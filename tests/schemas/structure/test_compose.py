@@ -36,7 +36,7 @@ def _data(text: str) -> Any:
         ("0b11", "0b11"), ("NO", "NO"), ("=", "="),
     ],
 )  # fmt: skip
-def test_a_scalar_means_what_yaml_1_2_says(written: str, meant: object) -> None:
+def test_a_scalar_means_what_yaml_1_2_has(written: str, meant: object) -> None:
     value = _data(f"a: {written}\n")["a"]
 
     assert value == meant
@@ -44,7 +44,7 @@ def test_a_scalar_means_what_yaml_1_2_says(written: str, meant: object) -> None:
 
 
 @given(_PLAIN)
-def test_json_is_read_as_it_is_meant(data: Any) -> None:
+def test_json_is_parsed_with_its_types(data: Any) -> None:
     text = yaml.safe_dump(
         {"root": data}, default_style='"', default_flow_style=True, allow_unicode=False
     )

@@ -97,7 +97,7 @@ users: [{name: ada, uid: 2001}, {name: alan, uid: 2002}]
          "scheduler.partitions.main.pools is empty: at least one is needed"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_error_in_plain_words(right: str, wrong: str, summary: str) -> None:
+def test_a_mistake_is_one_error_with_a_plain_message(right: str, wrong: str, summary: str) -> None:
     (found,) = load_text(_SPEC.replace(right, wrong, 1)).diagnostics
 
     assert found.summary == summary

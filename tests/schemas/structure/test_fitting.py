@@ -61,7 +61,7 @@ def test_what_the_schema_accepts_fits(kind: type, data: st.DataObject) -> None:
 @pytest.mark.parametrize("kind", _KINDS)
 @_SLOW
 @given(st.data(), st.randoms(use_true_random=False))
-def test_a_damaged_value_fits_when_jsonschema_says_so(
+def test_a_damaged_value_fits_when_jsonschema_accepts_it(
     kind: type, data: st.DataObject, chance: Any
 ) -> None:
     accepted, fits, oracle = _KINDS[kind]
@@ -71,7 +71,7 @@ def test_a_damaged_value_fits_when_jsonschema_says_so(
 
 
 @given(_ANYTHING)
-def test_anything_fits_when_jsonschema_says_so(value: Any) -> None:
+def test_anything_fits_when_jsonschema_accepts_it(value: Any) -> None:
     _, fits, oracle = _KINDS[ClusterSpec]
 
     assert fits(value) == oracle.is_valid(value)

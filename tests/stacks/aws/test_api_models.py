@@ -93,7 +93,7 @@ def test_the_type_that_the_model_does_not_list_is_not_listed_yet() -> None:
     assert _UNLISTED not in run.members["InstanceType"].enum
 
 
-def test_an_input_that_no_model_knows_is_seen() -> None:
+def test_an_input_that_no_model_has_is_seen() -> None:
     shape = _SESSION.get_service_model("fsx").operation_model("CreateFileSystem").input_shape
     given = {"FileSystemType": "LUSTER", "SubnetIds": ["rtb-1"]}
     assert len(list(complaints(shape, given, ""))) == 2

@@ -50,7 +50,7 @@ def need(catalog: Catalog) -> QuotaNeed:
     return found
 
 
-def test_a_quota_below_the_need_says_how_to_ask_for_more(
+def test_a_quota_below_the_need_reports_how_to_request_more(
     api: Api, need: QuotaNeed, aws_says: Recorded
 ) -> None:
     quota_says(aws_says, 192)
@@ -102,7 +102,7 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
         assert f"--desired-value {used + missing}" in finding.hint
 
 
-def test_a_quota_whose_usage_nobody_publishes_is_only_held_against_the_need(
+def test_a_quota_whose_usage_is_not_published_is_only_held_against_the_need(
     api: Api, catalog: Catalog, need: QuotaNeed, aws_says: Recorded
 ) -> None:
     quota_says(aws_says, 384)
@@ -192,7 +192,7 @@ def test_a_reservation_that_is_not_there_is_reported(
     assert "is not in us-east-1" in summary
 
 
-def test_a_reservation_that_others_use_is_a_warning_until_the_machines_stand(
+def test_a_reservation_that_others_use_is_a_warning_until_the_machines_exist(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
@@ -213,7 +213,7 @@ def test_no_block_on_offer_is_an_error(
     assert finding.is_error
 
 
-def test_a_pool_that_stands_buys_no_second_block(
+def test_a_pool_that_exists_buys_no_second_block(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     pool = planned(BUYS).pool("train")

@@ -29,7 +29,7 @@ def test_the_keys_of_the_last_start_count() -> None:
     assert "HostKeyEd25519" not in " ".join(host_keys(CONSOLE + later))
 
 
-def test_what_else_the_console_says_is_no_key() -> None:
+def test_what_else_the_console_has_is_no_key() -> None:
     text = CONSOLE.replace("ssh-ed25519 AAAA", "noise ssh-rsa\nssh-ed25519 AAAA")
     assert host_keys(text) == host_keys(CONSOLE)
 

@@ -157,7 +157,7 @@ def test_a_block_is_bought_once_and_kept(graph: Ask) -> None:
     }
 
 
-def test_a_spot_node_says_its_price_itself(graph: Ask) -> None:
+def test_a_spot_node_sets_its_price_itself(graph: Ask) -> None:
     recorded = graph(with_market("{spot_max_usd_per_hour: 30}"))
     options = recorded.named("demo-east-train001", "Instance").inputs["instanceMarketOptions"]
     assert options["marketType"] == "spot"

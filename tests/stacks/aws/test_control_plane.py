@@ -47,7 +47,7 @@ def test_all_is_tagged_in_a_component_and_a_preview_agrees(recorded: Record, tex
     assert agrees(graph, recorded(text, preview=True))
 
 
-def test_the_cluster_is_the_release_that_is_asked_and_closed_but_for_administrators(
+def test_the_cluster_is_the_release_that_is_queried_and_closed_but_for_administrators(
     recorded: Record,
 ) -> None:
     made = Graph(recorded(EKS)).only("Cluster").inputs
@@ -168,7 +168,7 @@ def test_user_data_is_one_mime_text_of_what_nodeadm_and_what_cloud_init_read() -
     assert second.get_payload() == "#cloud-config\n"
 
 
-def test_several_api_servers_stand_behind_an_internal_balancer(recorded: Record) -> None:
+def test_several_api_servers_are_behind_an_internal_balancer(recorded: Record) -> None:
     graph = Graph(recorded(THREE))
     balancer, targets = graph.only("LoadBalancer").inputs, graph.only("TargetGroup").inputs
     assert (balancer["internal"], balancer["loadBalancerType"]) == (True, "network")

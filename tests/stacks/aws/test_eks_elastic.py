@@ -99,7 +99,7 @@ def test_a_group_has_no_node_by_itself_and_at_most_those_beyond_the_fixed_ones()
     }
 
 
-def test_its_machines_are_as_the_pool_s_others_but_for_the_subnet_that_the_group_says() -> None:
+def test_its_machines_are_as_the_pool_s_others_but_for_the_subnet_that_the_group_has() -> None:
     fixed, elastic = template("train-on-demand-use1-az4"), template("train-elastic")
     for key in ("placement", "imageId", "instanceType", "metadataOptions", "blockDeviceMappings"):
         assert elastic[key] == fixed[key], key
@@ -116,7 +116,7 @@ def test_its_machines_are_as_the_pool_s_others_but_for_the_subnet_that_the_group
     assert reserved == {"capacityReservationId": "cr-0123456789abcdef0"}
 
 
-def test_what_the_autoscaler_is_told_of_a_node_is_what_its_kubelet_says(
+def test_what_the_autoscaler_is_reported_of_a_node_is_what_its_kubelet_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else it makes nodes that the pod can't run on (its README, "It is your responsibility")."""
@@ -150,7 +150,7 @@ def test_what_the_autoscaler_is_told_of_a_node_is_what_its_kubelet_says(
     ]
 
 
-def test_devices_that_no_node_has_shown_yet_are_hints_and_pods_ask_for_no_others() -> None:
+def test_devices_that_no_node_has_shown_yet_are_hints_and_pods_request_no_others() -> None:
     assert hints("train", "resources") == {
         "nvidia.com/gpu": "8",
         "vpc.amazonaws.com/efa": "32",
@@ -163,7 +163,7 @@ def test_devices_that_no_node_has_shown_yet_are_hints_and_pods_ask_for_no_others
 
 
 @pytest.mark.parametrize(("gpu", "units"), [("mig: all-1g.10gb", "56"), ("time_slices: 4", "32")])
-def test_gpus_that_are_cut_or_shared_count_as_pods_ask_for_them(gpu: str, units: str) -> None:
+def test_gpus_that_are_cut_or_shared_count_as_pods_request_them(gpu: str, units: str) -> None:
     text = TEXT.replace("control_plane: eks\n", f"control_plane: eks\n  gpu: {{{gpu}}}\n")
     text = text.replace("g5.48xlarge", "p5.48xlarge").replace("9.5", "60")
     plane = site_plan(loaded(text), "east", load_catalog()).control_plane

@@ -119,7 +119,7 @@ def test_a_console_that_shows_nothing_yet_pins_nothing(
     assert host_keys(console(api, start(api, plan))) == ()
 
 
-def test_a_node_stands_under_the_switch_closest_to_it(
+def test_a_node_is_under_the_switch_closest_to_it(
     api: Api, plan: SitePlan, aws_says: Recorded
 ) -> None:
     instance = start(api, plan)

@@ -115,7 +115,7 @@ def test_an_ultraserver_carries_its_efas_on_every_other_card(catalog: Catalog) -
     assert {(i.device, i.kind) for i in fabric} == {(0, "efa-only")}
 
 
-def test_a_zone_that_only_a_file_system_stands_in_gets_a_subnet(catalog: Catalog) -> None:
+def test_a_zone_that_only_a_file_system_is_in_gets_a_subnet(catalog: Catalog) -> None:
     home = "type: fsx-openzfs, mount: /home, site: east, capacity: 1 TiB, throughput: 160 MB/s"
     text = f"{BASE}storage:\n  home: {{{home}, zone: use1-az5}}\n"
     plan = site_plan(spec_of(text), SITE, catalog)

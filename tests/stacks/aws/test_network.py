@@ -21,7 +21,7 @@ def test_compute_nodes_have_no_public_address(graph: Ask) -> None:
     assert [eip.name for eip in recorded.of_type("Eip")] == ["demo-east-nat"]
 
 
-def test_a_login_node_that_asks_for_an_address_has_one_of_its_own(graph: Ask) -> None:
+def test_a_login_node_that_requests_an_address_has_one_of_its_own(graph: Ask) -> None:
     text = BASE.replace(
         "  train:", "  door: {site: east, role: login, public_address: true}\n  train:"
     )

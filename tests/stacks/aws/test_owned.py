@@ -41,7 +41,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_made(
     assert len(api.client("ec2").describe_internet_gateways()["InternetGateways"]) == before
 
 
-def test_a_network_that_exists_is_looked_at(api: Api, planned: Callable[..., SitePlan]) -> None:
+def test_a_network_that_exists_is_checked(api: Api, planned: Callable[..., SitePlan]) -> None:
     ec2 = api.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
     zones = {"AvailabilityZoneId": "use1-az4"}
@@ -96,7 +96,7 @@ def test_an_image_must_exist_and_boot_as_planned(
     assert "ami-0abc is not in us-east-1" in summary
 
 
-def test_a_distribution_without_a_known_image_asks_for_one(
+def test_a_distribution_without_a_known_image_requests_one(
     api: Api, planned: Callable[..., SitePlan]
 ) -> None:
     plan = planned(BASE.replace("scheduler:", "software: {distribution: el-9}\nscheduler:"))

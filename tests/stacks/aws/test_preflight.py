@@ -19,7 +19,7 @@ from .conftest import IMAGE, NONE, Recorded, existing, spec_of
 
 
 @pytest.mark.usefixtures("calm")
-def test_a_spec_that_fits_has_its_prices_told_and_nothing_else(
+def test_a_spec_that_fits_gets_its_prices_and_nothing_else(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan]
 ) -> None:
     findings = preflight(api, spec_of(IMAGE), planned(), catalog)

@@ -58,7 +58,7 @@ def test_a_spot_price_is_reported_with_its_age(
     assert "minutes old" in finding.detail
 
 
-def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
+def test_a_price_that_is_unknown_is_a_warning_and_not_zero(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.say("pricing", "GetProducts", b'{"PriceList": []}')
@@ -68,7 +68,7 @@ def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
     assert finding.summary == "no price found for m9x.large (on-demand) in us-east-1"
 
 
-def test_offers_tell_price_room_source_and_age_option_by_option(
+def test_offers_report_price_room_source_and_age_option_by_option(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("pricing", "GetProducts", "prices.json")

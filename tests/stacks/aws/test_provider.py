@@ -127,7 +127,7 @@ def test_a_burst_that_fails_closes_its_intents(
     assert context.ledger.existing == {}
 
 
-def test_what_a_failed_burst_leaves_keeps_its_intent_and_the_next_call_goes_on(
+def test_what_a_failed_burst_leaves_keeps_its_intent_and_the_next_call_continues(
     provider: AwsProvider, context: SiteContext, aws_says: Recorded
 ) -> None:
     aws_says.answer("ec2", "CreateTags", "unauthorized.xml", 403)
@@ -229,7 +229,7 @@ def test_a_killed_apply_leaves_one_intent_open_and_the_next_settles_it(
     assert ledger.existing == {}
 
 
-def test_before_there_is_a_stack_all_is_to_be_made_and_no_engine_is_asked(
+def test_without_a_stack_all_is_to_be_created_and_no_engine_is_called(
     provider: AwsProvider, context: SiteContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engines = Engines()

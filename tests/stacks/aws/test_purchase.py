@@ -61,7 +61,7 @@ def test_the_next_option_replaces_the_nodes_and_their_template_and_nothing_else(
     }
 
 
-def test_one_node_goes_on_alone_and_the_other_stays_as_it_is(change: Change) -> None:
+def test_one_node_continues_alone_and_the_other_stays_as_it_is(change: Change) -> None:
     found = change({"train002": NEXT})
     assert [r.name for r in found.added] == [f"demo-east-train-{NEXT}"]
     assert found.removed == ()
@@ -119,7 +119,7 @@ def bought(catalog: Catalog, **how: object) -> Graph:
     return Graph(record(run, project="p", stack=SITE))
 
 
-def test_nothing_is_bought_unless_it_was_asked_for_by_name(catalog: Catalog) -> None:
+def test_nothing_is_bought_unless_it_was_requested_by_name(catalog: Catalog) -> None:
     graph = bought(catalog)
     assert graph.of_type("CapacityBlockReservation") == ()
     assert [i.name for i in graph.of_type("Instance")] == ["demo-east-head"]
@@ -163,7 +163,7 @@ def test_a_block_is_bought_for_the_pool_that_was_named(catalog: Catalog) -> None
     assert len(graph.of_type("Instance")) == 3
 
 
-def test_a_block_that_is_there_is_used_even_if_it_is_asked_for_again(catalog: Catalog) -> None:
+def test_a_block_that_is_there_is_used_even_if_it_is_requested_again(catalog: Catalog) -> None:
     graph = bought(catalog, blocks={"train": "cr-0abc"}, buys=frozenset({"train"}))
     assert graph.of_type("CapacityBlockReservation") == ()
     [template] = [t for t in graph.of_type("LaunchTemplate") if BLOCK in t.name]
@@ -214,7 +214,7 @@ def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
     assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", asked)
 
 
-def test_aws_is_not_asked_for_blocks_where_no_node_is_on_such_a_option(catalog: Catalog) -> None:
+def test_aws_is_not_requested_blocks_where_no_node_is_on_such_a_option(catalog: Catalog) -> None:
     double = BlocksDouble()
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     assert bought_blocks(cast("Api", double), plan, {}) == {}

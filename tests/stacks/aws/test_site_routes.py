@@ -24,7 +24,7 @@ def rules(graph: Graph) -> list[dict[str, Any]]:
     return [rule.inputs for rule in found if "cidrIpv4" in rule.inputs]
 
 
-def test_a_tunnel_gives_its_gateway_an_address_and_a_port_and_nobody_else(graph: Ask) -> None:
+def test_a_tunnel_gives_its_gateway_an_address_and_a_port_and_no_others(graph: Ask) -> None:
     made = graph(LINKED)
     [address] = made.of_type("EipAssociation")
     assert address.inputs["instanceId"] == "${Instance/demo-east-gate.id}"

@@ -92,7 +92,7 @@ def test_over_efa_they_let_everything_through_both_ways(graph: Ask) -> None:
         ),
     ],
 )
-def test_buckets_are_linked_for_what_the_spec_says(
+def test_buckets_are_linked_for_what_the_spec_has(
     said: str, paths: dict[str, tuple[str, bool, bool]], graph: Ask
 ) -> None:
     recorded = graph(LUSTRE.replace("import: 's3://data/in'", said))
@@ -178,7 +178,7 @@ def test_nodes_may_use_the_buckets_they_mount_and_no_other(graph: Ask) -> None:
     assert all("acme-models" in arn or "acme-sets" in arn for _, arn in allowed)
 
 
-def test_the_budget_counts_the_clusters_tag_and_tells_the_owner(graph: Ask) -> None:
+def test_the_budget_counts_the_clusters_tag_and_notifies_the_owner(graph: Ask) -> None:
     text = BASE.replace("scheduler:", "budget: {max_usd_per_month: 50000}\nscheduler:")
     budget = graph(text).only("Budget").inputs
     assert (budget["limitAmount"], budget["timeUnit"]) == ("50000.00", "MONTHLY")

@@ -92,7 +92,7 @@ def test_each_member_that_is_renamed_is_seen(tmp_path: Path) -> None:
     assert unseen == []
 
 
-def test_an_input_that_no_model_knows_is_seen() -> None:
+def test_an_input_that_no_model_has_is_seen() -> None:
     rule = {
         "name": "ssh", "priority": "100", "direction": "Inward", "access": "Allow",
         "protocol": "Tcp", "sourceAddressPrefixes": "10.0.0.0/8", "shade": "blue",

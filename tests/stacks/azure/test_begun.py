@@ -28,7 +28,7 @@ def begun(kind: str, **inputs: Any) -> StackResource:
     return StackResource(urn=urn, type=f"azure-native:{kind}", inputs=known | inputs)
 
 
-def test_each_kind_stands_where_the_invented_cloud_has_it() -> None:
+def test_each_kind_is_where_the_invented_cloud_has_it() -> None:
     group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{{in_resourceGroupName}}"
     assert {
         f"azure-native:{kind.replace('.', ':')}": address.replace("{", "{in_").replace(
@@ -58,7 +58,7 @@ def test_an_account_is_taken_up_where_it_is_the_sites(answer: object, taken: boo
     assert begun_ids(azure.api(), PLAN, (one,), ()) == ({one.urn: ACCOUNT} if taken else {})
 
 
-def test_what_takes_no_tags_is_taken_up_where_it_stands_and_what_the_stack_has_is_not() -> None:
+def test_what_takes_no_tags_is_taken_up_in_its_place_and_what_the_stack_has_is_not() -> None:
     azure = AzureDouble()
     where = f"{GROUP}/providers/Microsoft.Network/virtualNetworks/net/subnets/compute7"
     azure.answers[where] = {}

@@ -28,7 +28,7 @@ def test_all_is_tagged_in_a_component_and_a_preview_agrees(text: str) -> None:
     assert agrees(graph, recorded(spec, preview=True))
 
 
-def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_it() -> None:
+def test_the_cluster_upgrades_with_the_spec_and_administrators_alone_reach_it() -> None:
     made = Graph(recorded(parsed(AKS))).only("ManagedCluster").inputs
     assert made["kubernetesVersion"] == "1.34"
     assert made["autoUpgradeProfile"]["upgradeChannel"] == "none"
@@ -87,7 +87,7 @@ def test_it_may_use_the_nodes_subnet_and_nothing_else() -> None:
     assert str(given.inputs["roleDefinitionId"]).endswith("4d97b98b-1d4f-4787-a291-c67834d212e7")
 
 
-def test_whoever_makes_it_is_its_administrator_by_entra_and_by_nothing_else() -> None:
+def test_those_who_makes_it_is_its_administrator_by_entra_and_by_nothing_else() -> None:
     graph = Graph(recorded(parsed(AKS)))
     made = graph.only("ManagedCluster").inputs
     assert made["disableLocalAccounts"] is True
@@ -120,7 +120,7 @@ def test_a_pool_is_a_node_pool_of_its_size_whose_driver_the_operator_brings() ->
     assert pool["nodeLabels"] == {"gcluster.local/pool": "train"}
 
 
-def test_a_spot_pool_costs_at_most_what_is_said() -> None:
+def test_a_spot_pool_costs_at_most_what_is_reported() -> None:
     text = AKS.replace("count: 2", "count: 2, market: [{spot_max_usd_per_hour: 20}]")
     pool = Graph(recorded(parsed(text))).only("AgentPool").inputs
     assert (pool["scaleSetPriority"], pool["spotMaxPrice"]) == ("Spot", 20)
@@ -137,7 +137,7 @@ def test_names_of_node_pools_are_short(name: str, answer: str) -> None:
     assert found.isalnum()
 
 
-def test_several_api_servers_stand_behind_an_internal_balancer() -> None:
+def test_several_api_servers_are_behind_an_internal_balancer() -> None:
     graph = Graph(recorded(parsed(THREE)))
     made = graph.only("LoadBalancer").inputs
     [front] = made["frontendIPConfigurations"]

@@ -57,14 +57,14 @@ def test_the_tags_of_the_cluster_stay(azure: AzureDouble, train: ScaleSetDouble)
     assert not [key for key in train.tags if key.startswith("gcluster-intent-")]
 
 
-def test_the_same_token_asks_once(azure: AzureDouble, train: ScaleSetDouble) -> None:
+def test_the_same_token_queries_once(azure: AzureDouble, train: ScaleSetDouble) -> None:
     first = grown(azure, "train101", "train102")
     assert grown(azure, "train101", "train102") == first
     assert train.calls == ["capacity 2 -> 4"]
 
 
 @pytest.mark.parametrize("stage", ["before", "after"])
-def test_whoever_is_killed_goes_on_with_the_same_token(
+def test_those_who_is_killed_continues_with_the_same_token(
     azure: AzureDouble, train: ScaleSetDouble, stage: str
 ) -> None:
     train.interrupt = stage
@@ -91,7 +91,7 @@ def test_a_growth_left_by_a_killed_process_is_not_taken_for_ones_own(
     assert grown(azure, "train101") == {"train101": "2"}
 
 
-def test_a_change_by_somebody_else_is_seen_and_not_overwritten(
+def test_a_change_by_others_is_seen_and_not_overwritten(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:
     train.rival = True
@@ -128,7 +128,7 @@ def test_a_machine_that_does_not_start_is_taken_away(
     assert set(train.numbers) == {"0", "1", "2"}
 
 
-def test_after_a_failure_the_same_token_may_ask_again(
+def test_after_a_failure_the_same_token_may_request_again(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:
     train.room = 0
@@ -180,7 +180,7 @@ def test_a_smaller_fixed_pool_loses_its_last_machines(
     assert train.tags["gcluster-names-0"] == "train001:0 train002:4"
 
 
-def test_a_machine_that_nobody_named_is_used_before_more_are_asked_for(
+def test_a_machine_that_was_not_named_is_used_before_more_are_requested(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:
     train.numbers["2"] = "Succeeded"
@@ -189,7 +189,7 @@ def test_a_machine_that_nobody_named_is_used_before_more_are_asked_for(
     assert train.calls == ["capacity 3 -> 4"]
 
 
-def test_a_machine_that_nobody_named_goes_before_azure_would_choose(
+def test_a_machine_that_was_not_named_goes_before_azure_would_choose(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:
     train.numbers["9"] = "Succeeded"
@@ -213,7 +213,7 @@ def test_scale_sets_of_other_sites_are_left_alone(azure: AzureDouble) -> None:
     assert sets(azure).parts == ()
 
 
-def test_a_login_that_has_expired_says_what_to_do(azure: AzureDouble) -> None:
+def test_a_login_that_has_expired_reports_what_to_do(azure: AzureDouble) -> None:
     azure.refused = 401, {"error": {"code": "ExpiredAuthenticationToken", "message": "expired"}}
     with pytest.raises(ProviderError) as caught:
         sets(azure)
@@ -235,7 +235,7 @@ def test_an_answer_of_another_form_is_no_traceback(azure: AzureDouble) -> None:
         list(api.tagged("gcluster-cluster", "research"))
 
 
-def test_azure_is_asked_where_the_engines_provider_asks_it(
+def test_azure_is_queried_where_the_engines_provider_queries_it(
     azure: AzureDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "arm.example")

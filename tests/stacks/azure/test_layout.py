@@ -85,7 +85,7 @@ def test_a_pool_on_infiniband_fits_into_one_placement_group(count: int, *, refus
         assert part.count == count
 
 
-def test_a_pool_without_fabric_stands_in_as_many_scale_sets_as_hold_it() -> None:
+def test_a_pool_without_fabric_is_in_as_many_scale_sets_as_hold_it() -> None:
     pool = plan(SPREAD, ("count: 120", "count: 2300")).pool("tokens")
     assert [(part.name, part.count) for part in pool.sets] == [
         ("tokens", 1000), ("tokens-set2", 1000), ("tokens-set3", 300),
@@ -144,14 +144,14 @@ def test_import_and_export_are_of_one_container() -> None:
         plan(ELASTIC, ("export: az://acmedatasets/train", "export: az://acmedatasets/out"))
 
 
-def test_a_container_of_an_account_that_nobody_places_is_refused() -> None:
+def test_a_container_of_an_account_in_no_known_registry_is_refused() -> None:
     with pytest.raises(
         ProviderError, match="the resource group is not specified of the storage account"
     ):
         plan(ELASTIC, (", create: true", ""))
 
 
-def test_a_key_by_its_address_alone_lets_nobody_in() -> None:
+def test_a_key_by_its_address_alone_allows_no_login() -> None:
     text = (CASES / "specs" / f"{ELASTIC}.yaml").read_text(encoding="utf-8")
     [key] = [line for line in text.splitlines() if "kms_key" in line]
     with pytest.raises(ProviderError, match="by its address alone"):

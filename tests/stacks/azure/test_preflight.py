@@ -75,11 +75,11 @@ def only(findings: tuple[Diagnostic, ...]) -> Diagnostic:
     return finding
 
 
-def test_where_all_is_well_nothing_is_said(azure: AzureDouble) -> None:
+def test_where_all_is_well_nothing_is_reported(azure: AzureDouble) -> None:
     assert asked(azure) == ()
 
 
-def test_without_a_login_one_warning_names_all_that_was_not_asked(azure: AzureDouble) -> None:
+def test_without_a_login_one_warning_names_all_that_was_not_queried(azure: AzureDouble) -> None:
     azure.refused = 401, {"error": {"code": "InvalidAuthenticationToken", "message": "no"}}
     finding = only(asked(azure))
     assert (finding.code, finding.severity) == ("GC991", Severity.WARNING)
@@ -174,7 +174,7 @@ def test_prices_are_reported_with_their_source_and_a_catalog_that_is_off_is_a_wa
     assert "; the catalog " in spot.summary
 
 
-def test_a_price_that_nobody_tells_is_a_warning(unlisted: AzureDouble) -> None:
+def test_a_price_that_is_unknown_is_a_warning(unlisted: AzureDouble) -> None:
     answer = [f for f in everything(unlisted) if "ND96isr_H100" in f.summary]
     assert {f.severity for f in answer} == {Severity.WARNING}
     assert all("no price found for" in f.summary for f in answer)

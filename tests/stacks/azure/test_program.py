@@ -77,7 +77,7 @@ def test_no_compute_machine_has_a_public_address(machine: str) -> None:
     assert "loadBalancer" not in interfaces
 
 
-def test_only_logins_that_ask_for_it_have_a_public_address() -> None:
+def test_only_logins_that_request_it_have_a_public_address() -> None:
     addresses = {r.name for r in graph(SPREAD).of_type("PublicIPAddress")}
     assert addresses == {"prepare-north-nat", "prepare-north-door", "prepare-north-door002"}
     named = {r.name for r in graph(PLAIN).of_type("PublicIPAddress")}
@@ -99,7 +99,7 @@ def test_ssh_is_let_in_from_the_admins_only_and_nothing_else_is(machine: str) ->
 
 
 @every
-def test_compute_machines_are_in_the_group_that_lets_nobody_in(machine: str) -> None:
+def test_compute_machines_are_in_the_group_that_allows_no_login(machine: str) -> None:
     found = graph(machine)
     [closed] = [r for r in found.of_type("NetworkSecurityGroup") if r.name.endswith("-closed")]
     assert closed.inputs["securityRules"] == []
@@ -116,7 +116,7 @@ def test_no_network_touches_the_addresses_of_infiniband(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", [name for name in MACHINES if "_ND" in name])
-def test_infiniband_stands_in_one_single_placement_group_of_uniform_machines(machine: str) -> None:
+def test_infiniband_is_in_one_single_placement_group_of_uniform_machines(machine: str) -> None:
     scale_set = graph(machine).only("VirtualMachineScaleSet")
     assert scale_set.inputs["singlePlacementGroup"] is True
     assert scale_set.inputs["orchestrationMode"] == "Uniform"
@@ -140,7 +140,7 @@ def test_amd_machines_boot_the_image_with_rocm() -> None:
     }  # fmt: skip
 
 
-def test_a_spot_pool_says_its_price_and_is_deleted_when_azure_takes_it_back() -> None:
+def test_a_spot_pool_sets_its_price_and_is_deleted_on_eviction() -> None:
     found = profile(ELASTIC)
     assert found["priority"] == "Spot"
     assert found["evictionPolicy"] == "Delete"
@@ -165,7 +165,7 @@ def test_with_a_customers_key_disks_use_it_and_hosts_encrypt_too(machine: str) -
             assert '"diskEncryptionSet"' in whole
 
 
-def test_whoever_encrypts_with_a_key_waits_for_the_right_to_use_it() -> None:
+def test_those_who_encrypts_with_a_key_waits_for_the_right_to_use_it() -> None:
     found = graph(ELASTIC)
     for kind in ("StorageAccount", "AmlFilesystem", "DiskEncryptionSet"):
         before = {resource.type for resource in found.needs(found.only(kind))}

@@ -80,7 +80,7 @@ def test_planned_hosts_are_those_that_are_always_there() -> None:
     assert {h.address for h in planned} == {""}
 
 
-def test_growing_is_intended_before_and_told_after(
+def test_growing_is_recorded_as_intended_before_and_as_done_after(
     azure: AzureDouble,  # noqa: F811  # the fixture
     context: SiteContext,
 ) -> None:

@@ -79,7 +79,7 @@ def test_another_zone_replaces_the_scale_set_and_nothing_else() -> None:
     assert (found.added, found.removed) == ((), ())
 
 
-def test_a_machine_with_a_name_leaves_its_interface_before_it_is_made_again() -> None:
+def test_a_machine_with_a_name_leaves_its_interface_before_it_is_recreated() -> None:
     found = diff(recorded(spec()), recorded(spec(), live_state=on("on-demand-2", "head")))
     changed, address = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
@@ -107,7 +107,7 @@ def test_machines_that_came_with_the_queue_stay_when_a_fixed_one_is_given_up() -
     assert sku["capacity"] == 5
 
 
-def test_compute_pools_say_why_they_can_not_mix_options() -> None:
+def test_compute_pools_report_why_they_can_not_mix_options() -> None:
     catalog = load_catalog()
     assert {r.whole != "" for r in purchase_options(spec(), "east", "train", catalog)} == {True}
     assert {r.whole for r in purchase_options(spec(), "east", "head", catalog)} == {""}

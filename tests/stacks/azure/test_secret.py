@@ -54,13 +54,13 @@ def _transport(vault: Vault) -> RequestsTransport:
     return RequestsTransport(session=session, session_owner=False)
 
 
-def test_a_secret_is_asked_for_with_the_vaults_own_token() -> None:
+def test_a_secret_is_requested_with_the_vaults_own_token() -> None:
     vault = Vault()
     assert read_secret(PLACE, Login(), _transport(vault)) == "plover"
     assert vault.asked == [f"GET {PLACE}?api-version=7.4 Bearer not-a-token"]
 
 
-def test_a_refusal_is_said_in_azures_words() -> None:
+def test_a_refusal_is_reported_with_azures_message() -> None:
     with pytest.raises(ProviderError, match="not authorized"):
         read_secret(PLACE, Login(), _transport(Vault(status=403)))
 

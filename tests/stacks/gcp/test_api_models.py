@@ -62,7 +62,7 @@ _FORMS = {
 """Forms of inputs of Managed Lustre, as pulumi_gcp.lustre.InstanceArgs says them (10.0)."""
 
 
-def test_managed_lustre_gets_what_the_provider_says_of_it(tmp_path: Path) -> None:
+def test_managed_lustre_gets_the_provider_s_settings(tmp_path: Path) -> None:
     """No document describes it: names, what is required and forms are those of typed arguments."""
     taken = inspect.signature(lustre.InstanceArgs.__init__).parameters
     names = {camel_case(name): one for name, one in taken.items() if name != "__self__"}
@@ -106,7 +106,7 @@ def test_each_member_that_is_renamed_is_seen(tmp_path: Path) -> None:
     assert unseen == []
 
 
-def test_what_no_document_knows_is_seen() -> None:
+def test_what_no_document_has_is_seen() -> None:
     body = {
         "sizeGb": "large", "architecture": "VAX", "users": ["x"], "labels": [], "shade": "blue",
         "physicalBlockSizeBytes": 4096,

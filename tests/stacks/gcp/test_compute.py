@@ -28,7 +28,7 @@ def test_the_boot_disk_is_of_a_type_that_the_machine_takes(machine: str, disk: s
     assert boot["autoDelete"] is True
 
 
-def test_machines_of_a_fabric_stand_together_unless_their_capacity_does_already() -> None:
+def test_machines_of_a_fabric_are_placed_together_unless_their_capacity_is_already() -> None:
     graph = graph_of("a3-highgpu-8g")
     policy = graph.only("ResourcePolicy")
     assert policy.inputs["groupPlacementPolicy"] == {"collocation": "COLLOCATED"}
@@ -57,7 +57,7 @@ def test_each_nvlink_domain_that_spans_machines_has_a_policy_also_when_reserved(
         ("a4-highgpu-8g", "FLEX_START", "NO_RESERVATION", "DELETE"),
     ],
 )
-def test_machines_are_bought_as_the_first_option_says(
+def test_machines_are_bought_as_the_first_option_has(
     machine: str, model: str, affinity: str, ends: str | None
 ) -> None:
     made = template(graph_of(machine), "train")
@@ -97,7 +97,7 @@ def test_a_reservation_of_the_own_project_is_called_by_its_name() -> None:
     }
 
 
-def test_queued_machines_are_asked_for_at_once_for_as_long_as_the_spec_says() -> None:
+def test_queued_machines_are_requested_at_once_for_as_long_as_in_the_spec() -> None:
     graph = graph_of("a4-highgpu-8g")
     assert graph.only("ResizeRequest").inputs["resizeBy"] == 4
     group = graph.only("InstanceGroupManager")

@@ -68,7 +68,7 @@ def test_an_account_s_pods_are_the_service_account_that_the_spec_names() -> None
     assert not [m for m in graph_of(GKE).of_type("IAMMember") if "-pods-" in m.name]
 
 
-def test_the_cluster_has_private_nodes_and_moves_when_the_spec_says_so() -> None:
+def test_the_cluster_has_private_nodes_and_upgrades_with_the_spec() -> None:
     made = graph_of(GKE).only("Cluster").inputs
     assert made["minMasterVersion"] == "1.34"
     assert made["releaseChannel"] == {"channel": "UNSPECIFIED"}
@@ -99,7 +99,7 @@ def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
     assert node["labels"] == {"gcluster.local/pool": "train"}
 
 
-def test_the_stack_tells_which_networks_pods_get_interfaces_in_and_is_read_once(
+def test_the_stack_shows_which_networks_pods_get_interfaces_in_and_is_read_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lustre = "{type: lustre, mount: /fast, site: here, capacity: 18 TiB}"
@@ -216,7 +216,7 @@ def test_spot_and_reserved_nodes_are_pools_of_their_own() -> None:
     assert part(pool, "nodeConfig")["spot"] is True
 
 
-def test_several_api_servers_stand_behind_an_internal_proxy() -> None:
+def test_several_api_servers_are_behind_an_internal_proxy() -> None:
     graph = graph_of(THREE)
     rule = graph.only("ForwardingRule").inputs
     assert (rule["loadBalancingScheme"], rule["portRange"]) == ("INTERNAL_MANAGED", "6443")
@@ -240,7 +240,7 @@ def test_in_a_network_that_exists_its_owner_lets_the_proxies_in() -> None:
     assert not [f for f in graph.of_type("Firewall") if f.name == "demo-here-api"]
 
 
-def test_pods_data_lies_on_as_many_local_ssds_as_google_s_own_recipes_say() -> None:
+def test_pods_data_is_on_as_many_local_ssds_as_in_google_s_own_recipes() -> None:
     """32 of a3-ultragpu-8g, 16 of a3-megagpu-8g: `--ephemeral-storage-local-ssd=count=` there."""
     text = GKE + "storage: {scratch: {type: local-nvme, mount: /scratch, format: true}}\n"
     ultra = text.replace("us-central1-a", "us-central1-b").replace("a3-mega", "a3-ultra")

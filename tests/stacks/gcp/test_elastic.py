@@ -157,7 +157,7 @@ class _Limit:
     bulk_limit = 1
 
 
-def test_shrinking_deletes_the_named_and_tells_their_ids(google: Google) -> None:
+def test_shrinking_deletes_the_named_and_shows_their_ids(google: Google) -> None:
     grown(google, NAMES)
     ids = {name: machine["id"] for name, machine in google.machines.items()}
     assert shrink(google.api(), PLAN, ["train003"]) == {"train003": ids["gib-west-train003"]}

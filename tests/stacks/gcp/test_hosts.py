@@ -76,7 +76,7 @@ def test_elastic_machines_are_called_by_their_own_names(google: Google) -> None:
     assert (host.name, host.pool) == ("train007", "train")
 
 
-def test_a_machine_tells_its_keys(google: Google) -> None:
+def test_a_machine_shows_its_keys(google: Google) -> None:
     plan = plan_of("a3-highgpu-8g")
     google.add("tcpx-east-head", "us-east4-a", labels(plan, "head", "head"))
     machines = instances(google.api(), plan)
@@ -94,7 +94,7 @@ def test_a_machine_tells_its_keys(google: Google) -> None:
         ({}, False, (None, None)),
     ],
 )
-def test_where_a_machine_stands_is_reported_by_google(
+def test_where_a_machine_is_is_reported_by_google(
     google: Google, status: object, one_domain: bool, stands: tuple[str | None, str | None]
 ) -> None:
     plan = plan_of("a3-highgpu-8g")

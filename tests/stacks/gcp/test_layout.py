@@ -127,7 +127,7 @@ def test_two_fabrics_in_one_site_share_the_smaller_mtu() -> None:
 
 
 @pytest.mark.parametrize(("word", "makes"), [("none", 0), ("cluster", 1), ("spread", 1)])
-def test_placement_is_what_the_spec_says(word: str, makes: int) -> None:
+def test_placement_is_what_the_spec_has(word: str, makes: int) -> None:
     pool = plan_of(with_train("a3-highgpu-8g", placement=word)).pool("train")
     assert pool.policies() == makes
     assert (pool.placement.spread_over is not None) is (word == "spread")
@@ -139,7 +139,7 @@ def test_a_machine_of_an_nvlink_domain_belongs_to_its_policy() -> None:
     assert [pool.policy_of(number) for number in (1, 18, 19, 36)] == [0, 0, 1, 1]
 
 
-def test_a_boot_disk_is_as_large_as_the_pool_says() -> None:
+def test_a_boot_disk_is_as_large_as_the_pool_has() -> None:
     assert plan_of(spec_of("a3-highgpu-8g")).pool("train").disk_gib == facts().boot_disk_gib
     spec = spec_from(
         """

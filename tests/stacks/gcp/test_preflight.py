@@ -58,7 +58,7 @@ def test_a_quota_below_the_need_is_an_error_and_one_in_use_a_warning(google: Goo
     assert "16 of 64 are in use" in used.summary
 
 
-def test_a_quota_that_google_does_not_tell_is_said_to_be_unknown(google: Google) -> None:
+def test_a_quota_that_google_does_not_report_is_reported_as_unknown(google: Google) -> None:
     google.fixed[REGION] = (200, {"name": "us-central1", "quotas": []})
     unknown = asked(google)["GC982"]
     assert {found.severity for found in unknown} == {Severity.WARNING}
@@ -257,7 +257,7 @@ def test_what_exists_and_may_not_be_read_is_named(google: Google, path: str, wha
     assert any(summary.startswith(what) for summary in said)
 
 
-def test_an_account_of_somebody_else_with_the_name_of_ours_is_refused(google: Google) -> None:
+def test_an_account_of_another_owner_with_the_name_of_ours_is_refused(google: Google) -> None:
     spec = spec_of("a3-ultragpu-8g")
     plan = site_plan(spec, site_of(spec), load_catalog())
     account = plan.names("node", kind="service-account")
@@ -283,7 +283,7 @@ class NobodyLoggedIn:
         raise GoogleError("could not find default credentials: Your default credentials were not")
 
 
-def test_without_a_login_one_warning_says_what_is_not_known() -> None:
+def test_without_a_login_one_warning_reports_what_is_not_known() -> None:
     spec = spec_of("a3-ultragpu-8g")
     plan = site_plan(spec, "west", load_catalog())
     api = Api("acme-ml", login=NobodyLoggedIn())
@@ -294,7 +294,7 @@ def test_without_a_login_one_warning_says_what_is_not_known() -> None:
     assert "gcloud auth application-default login" in found.hint
 
 
-def test_a_busy_google_is_asked_again(google: Google) -> None:
+def test_a_busy_google_is_queried_again(google: Google) -> None:
     plain, times = google.answer, iter(range(9))
 
     def busy(method: str, path: str, query: dict[str, str], body: object) -> object:

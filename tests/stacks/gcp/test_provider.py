@@ -137,7 +137,7 @@ def test_a_growth_whose_end_is_not_known_keeps_its_intents(
     assert list(book.open) == ["west/node/train002"]
 
 
-def test_a_machine_that_tells_no_key_is_never_logged_in_to(
+def test_a_machine_that_shows_no_key_is_never_logged_in_to(
     google: Google, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gcluster.stacks.gcp.session.Session.boot_limit_s", 0.0)
@@ -153,7 +153,7 @@ class _Anything(Answer, frozen=True):
     pass
 
 
-def test_google_is_asked_where_the_engines_provider_asks_it(
+def test_google_is_queried_where_the_engines_provider_queries_it(
     google: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     google.add("demo", "us-central1-a", {})

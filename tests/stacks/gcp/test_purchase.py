@@ -37,19 +37,19 @@ def test_the_next_option_changes_the_template_the_machines_and_their_policy(
     }  # fmt: skip
 
 
-def test_one_machine_goes_on_alone_and_the_other_stays_as_it_is(spec: ClusterSpec) -> None:
+def test_one_machine_continues_alone_and_the_other_stays_as_it_is(spec: ClusterSpec) -> None:
     found = diff(recorded(spec), recorded(spec, purchased={"train002": SPOT}))
     assert found.removed == ()
     assert [c.urn.rpartition("::")[2] for c in found.changed] == ["tcpxo-central-train002"]
 
 
-def test_a_machine_that_is_given_up_is_the_only_thing_that_goes(spec: ClusterSpec) -> None:
+def test_a_machine_that_is_given_up_is_the_only_item_that_goes(spec: ClusterSpec) -> None:
     found = diff(recorded(spec), recorded(spec, purchased={"train001": ""}))
     assert [r.name for r in found.removed] == ["tcpxo-central-train001"]
     assert (found.added, found.changed) == ((), ())
 
 
-def test_a_queued_pool_asks_for_all_its_machines_or_for_none() -> None:
+def test_a_queued_pool_requests_all_its_machines_or_for_none() -> None:
     queued = spec_of(QUEUED)
     pool = queued.pools["train"]
     nodes = [f"train{n:03d}" for n in range(1, 5)]

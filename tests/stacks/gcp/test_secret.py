@@ -38,7 +38,7 @@ def test_the_newest_version_is_read_where_none_is_named() -> None:
     assert session.asked == [f"{root}/latest:access", f"{root}/3:access"]
 
 
-def test_what_is_refused_or_no_text_is_said_without_it() -> None:
+def test_what_is_refused_or_no_text_is_reported_without_it() -> None:
     with pytest.raises(ProviderError) as refused:
         read_secret("projects/p/secrets/ldap", Session(b"", status=403))
     assert [d.detail for d in refused.value.diagnostics] == ["PERMISSION_DENIED: Permission denied"]

@@ -25,7 +25,7 @@ def graph(text: str = SPEC) -> Graph:
     return Graph(recorded(spec_from(text)))
 
 
-def test_the_gateway_keeps_its_address_and_forwards_and_nobody_else_does() -> None:
+def test_the_gateway_keeps_its_address_and_forwards_and_no_others_does() -> None:
     made = graph()
     [gate] = [m for m in made.of_type(MACHINE) if m.name == "demo-east-gate"]
     [door] = items(gate.inputs["networkInterfaces"])

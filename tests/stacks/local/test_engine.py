@@ -48,7 +48,7 @@ def test_auto_takes_docker_where_podman_is_absent(double: Callable[[str, str], P
     assert isinstance(find_engine("auto"), DockerEngine)
 
 
-def test_an_engine_that_is_asked_for_is_not_replaced_by_the_other(
+def test_a_chosen_engine_is_not_replaced_by_the_other(
     double: Callable[[str, str], Path],
 ) -> None:
     double("podman", "exit 0")
@@ -57,13 +57,13 @@ def test_an_engine_that_is_asked_for_is_not_replaced_by_the_other(
 
 
 @pytest.mark.usefixtures("double")
-def test_without_any_engine_the_error_says_the_command() -> None:
+def test_without_any_engine_the_error_has_the_command() -> None:
     with pytest.raises(ProviderError, match="neither podman nor docker is installed") as caught:
         find_engine("auto")
     assert caught.value.diagnostics[0].hint.startswith("sudo apt-get install -y podman")
 
 
-def test_an_engines_failure_is_reported_in_its_own_words(
+def test_an_engines_failure_is_reported_with_its_own_message(
     double: Callable[[str, str], Path],
 ) -> None:
     double("podman", 'echo "Error: no space left on device" >&2; exit 125')
@@ -121,7 +121,7 @@ def test_crun_is_replaced_by_runc_on_hybrid_cgroups(
 
 
 @pytest.mark.usefixtures("double")
-def test_crun_on_hybrid_cgroups_without_runc_says_what_to_install(tmp_path: Path) -> None:
+def test_crun_on_hybrid_cgroups_without_runc_reports_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(ProviderError) as caught:
         runtime_flags(lambda: _facts("crun"), tmp_path)
     assert caught.value.diagnostics[0].hint == "sudo apt-get install -y runc"
@@ -143,9 +143,7 @@ def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
     ]
 
 
-def test_an_engine_is_asked_what_it_is_once(
-    double: Callable[[str, str], Path], tmp_path: Path
-) -> None:
+def test_an_engine_is_queried_once(double: Callable[[str, str], Path], tmp_path: Path) -> None:
     answer = '{"version":{"Version":"4.3"},"store":{"graphRoot":"/store"},"host":'
     answer += '{"ociRuntime":{"name":"runc"},"security":{"rootless":false}}}'
     double("podman", f"echo asked >> {tmp_path}/asked; echo '{answer}'")
@@ -153,7 +151,7 @@ def test_an_engine_is_asked_what_it_is_once(
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
-def test_what_runs_in_a_container_ends_by_itself_though_nobody_waits_for_it(
+def test_what_runs_in_a_container_ends_by_itself_though_it_is_not_waited_for(
     tmp_path: Path,
 ) -> None:
     podman = tmp_path / "podman"  # a double: the container is this machine

@@ -19,7 +19,7 @@ def inject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_nothing_goes_wrong_where_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_goes_wrong_without_injected_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
 
     assert injected() is NONE

@@ -80,7 +80,7 @@ def test_a_node_keeps_its_address_when_others_come_and_go(
     assert all(IPv4Address(address) in SUBNET for address in after.values())
 
 
-def test_a_full_subnet_is_an_error_that_says_how_many_fit() -> None:
+def test_a_full_subnet_is_an_error_that_reports_how_many_fit() -> None:
     small = IPv4Network("10.210.7.0/28")
     assert network.capacity(small) == 5
     network.assign(small, [f"n{i}" for i in range(5)], {})

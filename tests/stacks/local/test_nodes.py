@@ -60,7 +60,7 @@ def test_a_node_is_reached_over_ssh_with_its_own_pinned_key(
     assert stat.S_IMODE((tmp_path / key_file).stat().st_mode) == 0o600
 
 
-def test_a_killed_node_is_started_and_a_removed_one_made_again_at_its_address(
+def test_a_killed_node_is_started_and_a_removed_one_recreated_at_its_address(
     samples: SampleSites,
 ) -> None:
     sample = samples.new("local")

@@ -92,7 +92,7 @@ def test_every_kind_of_the_table_is_in_an_example() -> None:
     assert listers().keys() == KINDS.keys() - SET_AGAIN
 
 
-def test_what_no_model_knows_is_seen() -> None:
+def test_what_no_model_has_is_seen() -> None:
     create = operations("core.VirtualNetworkClient")["create_subnet"]
     given = {"vcnId": 7, "displayName": "x", "shade": "blue"}
     assert sorted(complaints(create, {"page": "2"}, given)) == [

@@ -44,7 +44,7 @@ def test_the_same_burst_again_launches_nothing(oracle: Oracle) -> None:
     assert len(oracle.posted("compute/instances")) == 1
 
 
-def test_a_launch_that_was_not_heard_of_is_the_same_machine_when_asked_again(
+def test_a_launch_that_was_without_a_response_is_the_same_machine_when_queried_again(
     oracle: Oracle,
 ) -> None:
     plan = ready(oracle)
@@ -66,7 +66,7 @@ def test_a_domain_without_capacity_is_left_for_the_next_and_nothing_stays_behind
     assert hosts(oracle) == ["train002", "train003"]
 
 
-def test_fewer_than_asked_for_are_undone(oracle: Oracle) -> None:
+def test_fewer_than_requested_are_undone(oracle: Oracle) -> None:
     plan = ready(oracle)
     oracle.room = 1
     with pytest.raises(ProviderError) as caught:
@@ -95,7 +95,7 @@ def test_nodes_that_come_later_are_bought_as_those_that_are_there(oracle: Oracle
     assert [machine.offer for machine in started] == [SECOND]
 
 
-def test_without_its_configuration_a_burst_says_to_run_up(oracle: Oracle) -> None:
+def test_without_its_configuration_a_burst_has_to_run_up(oracle: Oracle) -> None:
     plan = plan_of(MACHINE)
     with pytest.raises(ProviderError) as caught:
         grow(oracle.api(), plan, plan.pool("train"), ["train002"], TOKEN)

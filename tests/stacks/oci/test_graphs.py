@@ -170,7 +170,7 @@ def test_behind_a_proxy_there_is_no_nat() -> None:
     assert graph.only("ServiceGateway")
 
 
-def test_a_pool_that_is_spread_stands_in_all_fault_domains_without_rdma() -> None:
+def test_a_pool_that_is_spread_is_in_all_fault_domains_without_rdma() -> None:
     graph = graph_of("BM.GPU4.8")
     nodes = [r for r in graph.of_type("Instance") if r.inputs["shape"] == "BM.GPU4.8"]
     assert [n.inputs["faultDomain"] for n in nodes] == ["FAULT-DOMAIN-1", "FAULT-DOMAIN-2"]
@@ -178,7 +178,7 @@ def test_a_pool_that_is_spread_stands_in_all_fault_domains_without_rdma() -> Non
     assert graph.of_type("ClusterNetwork") == graph.of_type("ComputeCluster") == ()
 
 
-def test_what_is_brought_is_used_and_nothing_is_made_beside_it() -> None:
+def test_what_is_brought_is_used_and_nothing_else_is_created() -> None:
     graph = graph_of("BM.GPU.A100-v2.8")
     for kind in ("Vcn", "Subnet", "RouteTable", "NatGateway", "DynamicGroup", "Policy"):
         assert graph.of_type(kind) == (), kind
@@ -200,7 +200,7 @@ def test_the_nodes_reach_each_other_on_every_protocol() -> None:
     assert rule.inputs["source"] == rule.inputs["networkSecurityGroupId"]
 
 
-def test_compute_stands_in_a_subnet_that_allows_no_public_address() -> None:
+def test_compute_is_in_a_subnet_that_allows_no_public_address() -> None:
     graph = graph_of("BM.GPU.H100.8")
     subnet = graph.named("lab-here-compute-subnet")
     assert subnet.inputs["prohibitPublicIpOnVnic"] is True
@@ -264,7 +264,7 @@ def test_a_controller_that_bursts_may_end_only_nodes() -> None:
     assert list(part(node, "definedTags").values()) == ["node"]
 
 
-def test_the_budget_tells_the_owner() -> None:
+def test_the_budget_notifies_the_owner() -> None:
     graph = graph_of("BM.GPU.H100.8")
     assert graph.only("Budget").inputs["amount"] == 120000  # as the spec says
     rules = graph.of_type("Rule")

@@ -64,7 +64,7 @@ def test_an_instance_logs_in_as_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine_login() == {"TF_VAR_auth": "InstancePrincipal"}
 
 
-def test_a_profile_that_is_not_there_is_left_to_whoever_asks_first(
+def test_a_profile_that_is_not_there_is_left_to_the_first_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OCI_CLI_PROFILE", "NOBODY")

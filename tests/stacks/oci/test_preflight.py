@@ -74,7 +74,7 @@ def test_an_image_that_is_not_made_for_the_shape_is_reported(oracle: Oracle) -> 
     assert "is not made for BM.GPU.B200.8" in said.summary
 
 
-def test_what_oci_does_not_answer_is_said_to_be_unknown(oracle: Oracle) -> None:
+def test_what_oci_does_not_answer_is_reported_as_unknown(oracle: Oracle) -> None:
     del oracle.fixed["POST compute/computeCapacityReports"]
     said = asked(oracle.api())["GC970"]
     assert all(item.severity is Severity.WARNING for item in said)
@@ -89,7 +89,7 @@ def test_a_login_that_is_refused_is_one_warning_for_all(oracle: Oracle) -> None:
     assert list(found) == ["GC970"]
 
 
-def test_without_any_login_it_is_said_and_nothing_fails(
+def test_without_any_login_it_is_reported_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -100,7 +100,7 @@ def test_without_any_login_it_is_said_and_nothing_fails(
     assert "oci session authenticate" in found["GC970"][0].hint
 
 
-def test_offers_tell_price_source_age_and_what_a_reservation_has_left(oracle: Oracle) -> None:
+def test_offers_report_price_source_age_and_what_a_reservation_has_left(oracle: Oracle) -> None:
     plan = plan_of(MACHINE)
     reserved, listed = offers(oracle.api(), plan, plan.pool("train"), load_catalog())
     assert (reserved.available, listed.available) == (1, None)

@@ -53,7 +53,7 @@ def test_an_option_that_depends_on_preview_is_found() -> None:
     assert difference.path == ("options",)
 
 
-def test_a_value_that_only_the_preview_knows_is_found() -> None:
+def test_a_value_that_only_the_preview_has_is_found() -> None:
     applied, preview = both(program())
     assert not agrees(preview, applied), "ids are known on the wrong side"
     assert agrees(applied, applied)

@@ -83,7 +83,7 @@ def test_arguments_are_frozen() -> None:
         Nothing().anything = 1  # type: ignore[attr-defined]
 
 
-def test_a_name_says_cluster_site_and_what() -> None:
+def test_a_name_has_cluster_site_and_what() -> None:
     names = Names(cluster="demo", site="east", cloud="aws")
     assert names("vpc") == "demo-east-vpc"
     assert names("gpu", 12) == "demo-east-gpu-12"

@@ -82,7 +82,7 @@ def keys(stacks: Stacks) -> set[str]:
     return {thing["urn"].split("::", 2)[2] for thing in stacks.double.things().values()}
 
 
-def test_the_double_says_that_it_is_one(stacks: Stacks) -> None:
+def test_the_double_reports_that_it_is_one(stacks: Stacks) -> None:
     assert "double" in str(PulumiCommand(root=str(stacks.double.root)).version)
     stacks.open(lambda: None).up()
     assert '"double": true' in (stacks.double.root / "pulumi-double.log").read_text()
@@ -227,7 +227,7 @@ def test_a_failed_resource_is_named_its_dependents_wait_and_the_others_are_kept(
     assert effects(stacks.open(small).up()) == {"keep": 2, "create": 2}
 
 
-def test_protected_data_and_what_it_stands_in_outlive_a_destroy(stacks: Stacks) -> None:
+def test_protected_data_and_what_it_is_in_outlive_a_destroy(stacks: Stacks) -> None:
     stacks.open(small).up()
     with pytest.raises(ProviderError) as failure:
         stacks.open(small).destroy(keep_protected=False)
@@ -239,7 +239,7 @@ def test_protected_data_and_what_it_stands_in_outlive_a_destroy(stacks: Stacks) 
     assert set(stacks.open(small).outputs()) == {"network"}
 
 
-def test_what_the_program_leaves_out_goes_and_what_it_says_to_ignore_stays(stacks: Stacks) -> None:
+def test_what_the_program_leaves_out_goes_and_what_it_has_to_ignore_stays(stacks: Stacks) -> None:
     def program(prefix: str, *, extra: bool) -> Callable[[], None]:
         def run() -> None:
             from pulumi_random import RandomPet  # noqa: PLC0415  # as above
@@ -260,7 +260,7 @@ def test_what_the_program_leaves_out_goes_and_what_it_says_to_ignore_stays(stack
     assert len(stacks.double.things()) == 3
 
 
-def test_a_command_that_hangs_can_be_ended_and_the_next_run_goes_on(stacks: Stacks) -> None:
+def test_a_command_that_hangs_can_be_ended_and_the_next_run_continues(stacks: Stacks) -> None:
     stacks.double.plant({"match": "second", "do": "stall"})
     failures: list[ProviderError] = []
 

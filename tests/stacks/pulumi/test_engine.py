@@ -54,7 +54,7 @@ def test_what_names_no_place_is_refused(state: str) -> None:
         backend_url(state)
 
 
-def test_a_folder_of_any_name_is_made_where_the_state_says(tmp_path: Path) -> None:
+def test_a_folder_of_any_name_is_made_where_the_state_has(tmp_path: Path) -> None:
     state = tmp_path / "my state 50%"
     make_backend(
         StackPlace(cluster="demo", site="e", state=f"file://{state}", workdir=tmp_path / "work")
@@ -124,7 +124,7 @@ def test_the_installer_gets_the_version_of_the_sdk(tmp_path: Path) -> None:
     assert str(again.version) == wanted
 
 
-def test_without_an_engine_it_says_what_was_tried_and_what_to_do(tmp_path: Path) -> None:
+def test_without_an_engine_it_reports_what_was_tried_and_what_to_do(tmp_path: Path) -> None:
     fake_command(tmp_path / "opt", "v2.0.0")
     with pytest.raises(ProviderError) as failure:
         find_command(home=tmp_path, path=str(tmp_path / "opt/bin"), install=no_installer)

@@ -102,7 +102,7 @@ def zombie() -> int:
 
 
 @pytest.mark.parametrize("ended", [gone, zombie])
-def test_the_lock_of_a_killed_run_of_this_machine_is_freed_then_it_goes_on(
+def test_the_lock_of_a_killed_run_of_this_machine_is_freed_then_it_continues(
     command: Command, engine: Callable[[], Engine], ended: Callable[[], int]
 ) -> None:
     engine().refresh()
@@ -114,7 +114,7 @@ def test_the_lock_of_a_killed_run_of_this_machine_is_freed_then_it_goes_on(
 
 
 @pytest.mark.parametrize("whose", ["a process that runs", "another machine"])
-def test_the_lock_of_anybody_else_is_left_and_told(
+def test_a_lock_of_another_holder_is_left_and_reported(
     command: Command, engine: Callable[..., Engine], whose: str
 ) -> None:
     engine().refresh()
@@ -167,7 +167,7 @@ def test_an_export_is_changed_and_read_again(
     assert not list((command.root.parent / "work").glob("tmp*")), "no export is left on the disk"
 
 
-def test_an_empty_stack_is_removed_and_made_again(
+def test_an_empty_stack_is_removed_and_recreated(
     command: Command, engine: Callable[[], Engine]
 ) -> None:
     stack = engine()

@@ -45,14 +45,14 @@ def test_every_cause_has_a_message_and_a_registered_code() -> None:
     assert seen <= register().keys()
 
 
-def test_the_cause_can_be_asked_for() -> None:
+def test_the_cause_can_be_requested() -> None:
     found = {cause(translate(message.text)) for message in MESSAGES}
     assert found == {"locked", "expired", "capacity", "quota", "permission", "other"}
     assert translate("AllocationFailed").code == NO_CAPACITY
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "error: update failed"])
-def test_a_message_that_says_nothing_is_still_a_finding(text: str) -> None:
+def test_a_message_that_is_empty_is_still_a_finding(text: str) -> None:
     assert translate(text).summary.startswith("the cloud refused: ")
 
 

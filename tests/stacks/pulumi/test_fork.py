@@ -22,7 +22,7 @@ for _ in range(20):
 """
 
 
-def test_a_terminal_that_is_started_beside_grpc_runs_its_program() -> None:
+def test_a_terminal_that_is_started_with_grpc_loaded_runs_its_program() -> None:
     unset = {k: v for k, v in os.environ.items() if k != "GRPC_ENABLE_FORK_SUPPORT"}
     environment = {**unset, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

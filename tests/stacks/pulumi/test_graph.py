@@ -17,14 +17,14 @@ def recorded(pools: dict[str, int] | None = None) -> RecordedGraph:
     return record(program(pools), project="p", stack="s")
 
 
-def test_types_are_asked_for_by_token_or_last_word() -> None:
+def test_types_are_requested_by_token_or_last_word() -> None:
     graph = Graph(recorded())
     assert graph.of_type("Instance") == graph.of_type("aws:ec2/instance:Instance")
     assert len(graph.of_type("Instance")) == 2
     assert graph.of_type("NatGateway") == ()
 
 
-def test_asking_for_one_of_several_says_which_there_are() -> None:
+def test_requesting_one_of_several_reports_which_there_are() -> None:
     graph = Graph(recorded())
     with pytest.raises(LookupError, match="demo-east-gpu-0, demo-east-gpu-1"):
         graph.only("Instance")
@@ -80,7 +80,7 @@ def test_an_untagged_resource_is_found() -> None:
     assert [resource.name for resource in untagged(graph, LABELS.found_by())] == ["bare"]
 
 
-def test_a_forgotten_parent_and_forgotten_outputs_are_found() -> None:
+def test_a_missing_parent_and_missing_outputs_are_found() -> None:
     class Forgetful(pulumi.ComponentResource):
         def __init__(self) -> None:
             super().__init__("test:Forgetful", "forgetful")
@@ -114,7 +114,7 @@ def test_equal_graphs_have_no_difference() -> None:
     assert diff(recorded({"gpu": 1}), recorded({"gpu": 2}))
 
 
-def test_changed_inputs_are_named_and_replacement_where_the_sdk_says_so() -> None:
+def test_changed_inputs_are_named_and_replacement_where_the_sdk_requires_it() -> None:
     def run(cidr: str, *, replace: bool) -> RecordedGraph:
         rules = ["cidr_block"] if replace else None
         options = pulumi.ResourceOptions(replace_on_changes=rules)

@@ -46,7 +46,7 @@ def odd() -> Iterator[Diagnostic]:
     yield SMALL
 
 
-def test_where_nothing_stands_in_the_way_nothing_is_said() -> None:
+def test_where_nothing_exists_in_the_way_nothing_is_reported() -> None:
     assert ask_all(CLOUD, [Question("this", well)]) == ()
 
 
@@ -66,7 +66,7 @@ def test_all_questions_are_open_at_the_same_time() -> None:
     assert ask_all(CLOUD, [Question(str(n), meet) for n in range(8)]) == (SMALL,)
 
 
-def test_a_question_without_an_answer_is_a_warning_with_the_clouds_words() -> None:
+def test_a_question_without_an_answer_is_a_warning_with_the_clouds_message() -> None:
     said, other = ask_all(CLOUD, [Question("the quota", refused), Question("b", small)])
     assert (said.code, said.severity) == ("GC988", Severity.WARNING)
     assert said.summary == "the quota: not checked, the login may not do this"
@@ -89,7 +89,7 @@ def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> Non
     assert other == SMALL
 
 
-def test_what_stands_is_asked_once_and_only_when_needed() -> None:
+def test_what_is_is_queried_once_and_only_when_needed() -> None:
     asked: list[str] = []
 
     def pools() -> list[str]:
@@ -102,7 +102,7 @@ def test_what_stands_is_asked_once_and_only_when_needed() -> None:
     assert asked == ["pools"]
 
 
-def test_what_stands_is_unknown_to_every_question_that_needs_it() -> None:
+def test_what_is_is_unknown_to_every_question_that_needs_it() -> None:
     def silent() -> list[str]:
         raise provider_error("GC962", "may not list")
 

@@ -68,7 +68,7 @@ def test_components_and_the_stack_have_their_outputs() -> None:
     assert graph.outputs["gpu"] == addresses
 
 
-def test_a_preview_knows_no_ids_and_nothing_made_from_them() -> None:
+def test_a_preview_has_no_ids_and_nothing_made_from_them() -> None:
     graph = recorded(program(), preview=True)
     machine = Graph(graph).named("demo-east-gpu-0")
     assert machine.inputs["subnetId"] == Unknown()

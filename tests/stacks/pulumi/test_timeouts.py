@@ -63,7 +63,7 @@ def test_what_a_site_makes_of_slow_kinds_has_their_time(cloud: str, kinds: set[s
     assert found == kinds
 
 
-def test_a_resource_that_says_its_own_times_keeps_them() -> None:
+def test_a_resource_that_has_its_own_times_keeps_them() -> None:
     def run() -> None:
         wait_for_slow_kinds("aws")
         own = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="5m"))

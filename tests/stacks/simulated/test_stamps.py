@@ -25,7 +25,7 @@ def test_what_was_written_last_is_read(
     assert stamps.read_stamps(context) == expected
 
 
-def test_a_node_that_is_made_again_has_no_stamps(samples: SampleSites) -> None:
+def test_a_node_that_is_recreated_has_no_stamps(samples: SampleSites) -> None:
     sample = samples.new("simulated")
     sample.provider.apply(sample.context)
     for name in ("gpu001", "gpu002"):

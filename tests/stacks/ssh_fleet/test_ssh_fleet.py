@@ -93,7 +93,7 @@ def test_a_key_of_the_list_is_pinned_and_no_other_host_gets_it() -> None:
     assert [h.ssh.host_keys for h in hosts] == [(), (KEY,), ()]
 
 
-def test_what_a_pool_says_of_a_host_goes_before_the_list() -> None:
+def test_a_pool_s_settings_of_a_host_override_the_list() -> None:
     text = SPEC.format(hosts="192.0.2.10, 192.0.2.11 ops 2222", bastion="jump").replace(
         '["gpu[001-002]"]', "[{name: gpu001, user: root}, {name: gpu002, address: 192.0.2.9}]"
     )
@@ -134,13 +134,13 @@ def test_some_silent_hosts_are_a_warning_and_all_silent_ones_an_error(tmp_path: 
     assert none.severity is Severity.ERROR
 
 
-def test_a_server_that_speaks_something_else_is_no_ssh_server() -> None:
+def test_a_server_that_is_no_ssh_server_itself_is_no_ssh_server() -> None:
     with greeting(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         silent = unanswered([Endpoint("127.0.0.1", port)], timeout_s=2)
     assert list(silent.values()) == ["something answers there that is no SSH server"]
 
 
-def test_of_hosts_behind_a_bastion_the_bastion_is_asked_once(tmp_path: Path) -> None:
+def test_of_hosts_behind_a_bastion_the_bastion_is_queried_once(tmp_path: Path) -> None:
     with greeting(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
         bastion = f"ops@127.0.0.1:{port}"
         spec = spec_of("192.0.2.10", "192.0.2.11", "192.0.2.12", bastion=bastion)

@@ -33,5 +33,5 @@ def test_a_case_is_rendered_as_its_golden_text(
         ("", ""),
     ],
 )
-def test_age_takes_any_stamp_and_says_nothing_of_what_is_none(stamp: str, says: str) -> None:
+def test_age_takes_any_stamp_and_ignores_what_is_none(stamp: str, says: str) -> None:
     assert age(stamp, NOW) == says

@@ -60,7 +60,7 @@ def test_quotas_are_reported_with_their_limit_where_there_is_one() -> None:
     assert quota_lines(()) == []
 
 
-def test_a_status_tells_a_drained_node_s_reason_and_since_when_and_the_cause() -> None:
+def test_a_status_shows_a_drained_node_s_reason_and_since_when_and_the_cause() -> None:
     status = ClusterStatus(
         cluster="demo",
         conditions=(),
@@ -98,7 +98,7 @@ def test_what_a_drain_did_is_reported_node_by_node() -> None:
     ]
 
 
-def test_a_saved_queue_whose_jobs_nobody_counted_is_not_told_as_empty() -> None:
+def test_a_saved_queue_without_a_count_is_not_reported_as_empty() -> None:
     saved = SavedQueue(
         id="20261122T120000Z-abcdef", taken_at="2026-11-22T12:00:00Z", slurm="24.11",
         running=None, pending=None, size=2048, sha256="",
@@ -115,7 +115,7 @@ def test_very_many_causes_are_reported_by_their_number() -> None:
     assert lines[-1] == "and 480 causes more: --format json has them"
 
 
-def test_a_reboot_is_shown_before_and_told_after() -> None:
+def test_a_reboot_is_shown_before_and_reported_after() -> None:
     pace = Pace(
         pool="gpu", nodes=("gpu001", "gpu002"), at_once=1, wait_s=3600, requeues=False, jobs=3
     )

@@ -97,7 +97,7 @@ def test_what_only_ages_changes_no_byte() -> None:
     assert plan_markdown(replace(_PLAN, observed_age_s=9000.0, steps=busy)) == _EXPECTED
 
 
-def test_a_plan_without_changes_says_so_and_what_it_costs() -> None:
+def test_a_plan_without_changes_reports_it_and_what_it_costs() -> None:
     empty = replace(_PLAN, sites=(), steps=(), unreachable=(), diagnostics=())
     answer = plan_markdown(empty)
     assert "Nothing to change" in answer

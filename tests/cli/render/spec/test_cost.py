@@ -63,7 +63,7 @@ def test_the_oldest_price_that_is_shown_is_reported(read: Read) -> None:
     assert "the oldest price is of 2026-08-02;" in text
 
 
-def test_a_cluster_above_its_budget_says_by_how_much(read: Read) -> None:
+def test_a_cluster_above_its_budget_reports_by_how_much(read: Read) -> None:
     dear = msgspec.structs.replace(_bill(read, "at-most"), max_usd_per_hour=2000.0)
     assert (
         "budget $2,000.00/h: the worst case takes at most 150%, $990.35 too much"

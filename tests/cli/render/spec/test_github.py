@@ -32,7 +32,7 @@ def test_severities_are_the_three_commands() -> None:
     assert answer == ["::error", "::warning", "::notice"]
 
 
-def test_columns_are_left_out_where_several_lines_are_meant() -> None:
+def test_columns_are_left_out_where_several_lines_are_selected() -> None:
     several = Span(line=6, column=21, end_line=8, end_column=2)
     assert "line=6,endLine=8,title" in _command(file="a.yaml", span=several)
 

@@ -33,7 +33,7 @@ def test_a_path_elsewhere_is_whole(here: Path) -> None:
     assert uri("../other.yaml") == (f"file://{beside}", False)
 
 
-def test_a_name_that_only_looks_like_the_folder_above_is_below(here: Path) -> None:
+def test_a_name_that_only_resembles_the_folder_above_is_below(here: Path) -> None:
     del here
     assert relative("..a.yaml") == "..a.yaml"
 

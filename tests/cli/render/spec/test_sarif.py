@@ -85,12 +85,12 @@ def test_a_patch_is_a_fix_that_a_tool_can_apply() -> None:
     assert not any(found.is_error for found in load_text("\n".join(lines)).diagnostics)
 
 
-def test_columns_count_characters_and_say_so() -> None:
+def test_columns_count_characters_and_report_it() -> None:
     run = _log_of(WRONG.replace("name: demo", 'name: "😀😀", nam: 1'))["runs"][0]
     assert run["columnKind"] == "unicodeCodePoints"
 
 
-def test_a_fingerprint_survives_moved_lines_and_tells_alike_findings_apart() -> None:
+def test_a_fingerprint_survives_moved_lines_and_distinguishes_equal_findings() -> None:
     def marks(text: str, file: str = "specs/a.yaml") -> list[str]:
         results = _log_of(text, file)["runs"][0]["results"]
         return [result["partialFingerprints"][FINGERPRINT] for result in results]
@@ -108,7 +108,7 @@ def test_the_key_that_the_upload_computes_itself_is_left_to_it() -> None:
     assert list(result["partialFingerprints"]) == [FINGERPRINT]
 
 
-def test_each_rule_stands_once_with_the_heaviest_level_it_was_found_at() -> None:
+def test_each_rule_is_once_with_the_heaviest_level_it_was_found_at() -> None:
     run = _log(_finding(severity=Severity.WARNING), _finding(), _finding(severity=Severity.NOTE))[
         "runs"
     ][0]

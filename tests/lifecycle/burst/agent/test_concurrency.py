@@ -35,7 +35,7 @@ class EndsWhenLookedAt:
         """Raise nothing: errors come out of `busy`."""
 
 
-def test_a_call_that_ends_in_the_middle_of_a_round_is_not_made_again(own_places: Path) -> None:
+def test_a_call_that_ends_in_the_middle_of_a_round_is_not_recreated(own_places: Path) -> None:
     harness = Harness(own_places / "here")
     harness.submit("a", partition="spill", run_s=30)
     agent = harness.agent(harness.cluster(), EndsWhenLookedAt())
@@ -48,7 +48,7 @@ def test_a_call_that_ends_in_the_middle_of_a_round_is_not_made_again(own_places:
     assert [e.what for e in harness.said] == ["asked", "made", "joined", "leaving", "gone"]
 
 
-def test_an_address_that_comes_while_others_are_looked_at_stops_no_round() -> None:
+def test_an_address_that_comes_while_others_are_checked_stops_no_round() -> None:
     places, fold = Places(), BurstFold()
     fold.nodes = {name: _joined(name) for name in ("spill001", "spill002")}
     places.learn([fold.nodes["spill001"]], {"spill001": "10.1.0.1"})
@@ -65,7 +65,7 @@ def test_an_address_that_comes_while_others_are_looked_at_stops_no_round() -> No
     assert places.wrong(fold, seen) == {"spill001": "10.1.0.1"}
 
 
-def test_a_name_that_is_used_again_is_asked_about_again() -> None:
+def test_a_name_that_is_used_again_is_queried_again() -> None:
     places, fold = Places(), BurstFold()
     fold.nodes = {"spill001": _joined("spill001")}
     places.learn([fold.nodes["spill001"]], {"spill001": "10.1.0.1"})

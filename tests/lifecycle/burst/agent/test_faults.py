@@ -191,7 +191,7 @@ def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(harness: H
     assert harness.controller.load().jobs["b"].answer.startswith("refused: ")
 
 
-def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(harness: Harness) -> None:
+def test_what_a_provider_requests_now_goes_before_the_catalogs_price(harness: Harness) -> None:
     (pool,) = elastic_pools(_spec(), load_catalog())
     usd = pool.prices["on-demand"]
     cloud = Cloud(refuses={"spot"})

@@ -37,7 +37,7 @@ def test_a_move_that_is_refused_is_reported_and_not_tried_in_each_round(folder: 
     assert "joined" in _steps(harness)
 
 
-def test_one_thing_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -> None:
+def test_one_item_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -> None:
     harness = Harness(folder)
 
     def dead(answer: Told) -> None:
@@ -58,7 +58,7 @@ def test_one_thing_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -
     assert harness.controller.load().jobs["a"].started is not None
 
 
-def test_of_very_many_jobs_those_are_reported_first_that_know_nothing(
+def test_of_very_many_jobs_those_are_reported_first_that_have_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "LOGGED_AT_ONCE", 2)

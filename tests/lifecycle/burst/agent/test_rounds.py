@@ -51,7 +51,7 @@ def test_a_job_that_has_not_waited_shows_why_it_stays(folder: Path) -> None:
     assert harness.controller.load().jobs["a"].partition == "train"
 
 
-def test_nodes_of_one_round_are_asked_for_in_one_call(folder: Path) -> None:
+def test_nodes_of_one_round_are_requested_in_one_call(folder: Path) -> None:
     harness = Harness(folder)
     for name in ("a", "b", "c"):
         harness.submit(name, partition="spill")
@@ -61,7 +61,7 @@ def test_nodes_of_one_round_are_asked_for_in_one_call(folder: Path) -> None:
     assert [each.nodes for each in harness.said if each.what == "asked"] == ["spill[001-003]"]
 
 
-def test_jobs_that_were_refused_together_are_asked_for_one_by_one(folder: Path) -> None:
+def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) -> None:
     harness = Harness(folder, cloud=", max_nodes: 2")
     for name in ("a", "b", "c"):
         harness.submit(name, partition="spill")
@@ -151,7 +151,7 @@ def test_a_job_goes_home_when_home_has_room_before_it_started(folder: Path) -> N
     assert harness.controller.load().jobs["a"].answer == "went back to train: it has room there"
 
 
-def test_a_rented_node_that_died_is_given_back(folder: Path) -> None:
+def test_a_rented_node_that_failed_is_given_back(folder: Path) -> None:
     harness = Harness(folder)
     harness.submit("a", partition="spill", run_s=2000)
     agent = harness.agent(harness.cluster())
@@ -164,7 +164,7 @@ def test_a_rented_node_that_died_is_given_back(folder: Path) -> None:
     assert [e.reason for e in harness.said if e.what == "gone"] == ["Not responding"]
 
 
-def test_the_name_of_a_rented_node_that_died_is_used_again(folder: Path) -> None:
+def test_the_name_of_a_rented_node_that_failed_is_used_again(folder: Path) -> None:
     harness = Harness(folder)
     harness.submit("a", partition="spill", run_s=2000)
     agent = harness.agent(harness.cluster())
@@ -178,7 +178,7 @@ def test_the_name_of_a_rented_node_that_died_is_used_again(folder: Path) -> None
     assert [e.nodes for e in harness.said if e.what == "may-come-again"] == ["spill001"]
 
 
-def test_a_node_that_somebody_put_down_is_left_down(folder: Path) -> None:
+def test_a_node_that_was_set_down_by_hand_is_left_down(folder: Path) -> None:
     harness = Harness(folder)
 
     def by_hand(answer: Told) -> None:

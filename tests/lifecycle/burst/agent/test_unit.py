@@ -37,7 +37,7 @@ def test_no_character_of_a_path_means_something_to_systemd(
     assert 'Environment="XDG_DATA_HOME=/srv/50%%/a \\"b\\""' in unit
 
 
-def test_an_agent_that_is_asked_to_stop_has_not_failed() -> None:
+def test_an_agent_that_is_stopped_has_not_failed() -> None:
     assert f"SuccessExitStatus={Exit.INTERRUPTED:d}\n" in unit_file("trial", "ops", "5s")
 
 

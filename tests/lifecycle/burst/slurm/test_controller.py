@@ -106,7 +106,7 @@ def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) ->
     ]
 
 
-def test_a_node_of_which_nothing_is_left_may_be_asked_for_at_once(shell: Shell) -> None:
+def test_a_node_of_which_nothing_is_left_may_be_requested_at_once(shell: Shell) -> None:
     controller(shell).end_power_down(["spill001", "spill003"])
 
     assert [line for line in shell.said if line.startswith("update")] == [
@@ -114,7 +114,7 @@ def test_a_node_of_which_nothing_is_left_may_be_asked_for_at_once(shell: Shell) 
     ]
 
 
-def test_a_node_that_somebody_drained_stays_drained_when_it_is_gone(shell: Shell) -> None:
+def test_a_node_that_was_drained_by_hand_stays_drained_when_it_is_gone(shell: Shell) -> None:
     controller(shell).end_power_down(["spill004"])
 
     assert not [line for line in shell.said if line.startswith("update")]
@@ -136,7 +136,7 @@ def test_waiting_ends_with_a_request_or_with_its_time(
     controller(shell).wait(3600)
 
 
-def test_a_move_that_slurm_refuses_is_reported_in_its_words(shell: Shell) -> None:
+def test_a_move_that_slurm_refuses_is_reported_with_its_message(shell: Shell) -> None:
     with pytest.raises(SchedulerRefused, match="head: Job is not pending"):
         controller(shell).move("12", "bad", "it has waited 31 min")
 
@@ -169,7 +169,7 @@ def test_a_controller_that_does_not_answer_is_silent(shell: Shell) -> None:
         controller(shell).observe()
 
 
-def test_the_second_controller_is_asked_while_the_first_is_off(shell: Shell) -> None:
+def test_the_second_controller_is_queried_while_the_first_is_off(shell: Shell) -> None:
     shell.off = {"head1"}
     both = controller(shell, "head1", "head2")
 

@@ -53,13 +53,13 @@ def test_each_state_of_a_node_is_one_of_four(state: str, seen: str) -> None:
     assert read(look(nodes=line), MARK, {}).nodes["spill001"].state == seen
 
 
-def test_a_node_that_slurm_knows_nothing_of_is_left_out() -> None:
+def test_a_node_that_slurm_does_not_list_is_left_out() -> None:
     line = NODE.format(name="spill001", state="UNKNOWN+CLOUD", end="") + "\n"
 
     assert read(look(nodes=line), MARK, {}).nodes == {}
 
 
-def test_an_idle_node_says_since_when_and_a_drained_one_is_not_fit() -> None:
+def test_an_idle_node_has_since_when_and_a_drained_one_is_not_fit() -> None:
     end = "Reason=bad fan = loud [root@1767225000]"
     nodes = "".join(
         NODE.format(name=name, state=state, end=end) + "\n"
@@ -73,7 +73,7 @@ def test_an_idle_node_says_since_when_and_a_drained_one_is_not_fit() -> None:
     assert seen["gpu003"].idle_since is None
 
 
-def test_a_waiting_job_has_all_that_the_policy_asks() -> None:
+def test_a_waiting_job_has_all_that_the_policy_queries() -> None:
     text = look(jobs=job(comment="data=scratch,home spill=no"), more=more(node="gres/gpu:h100:8"))
 
     (found,) = read(text, MARK, {"h100": "H100"}).jobs
@@ -94,7 +94,7 @@ def test_gpus_of_the_whole_job_are_shared_by_its_nodes() -> None:
 
 
 @pytest.mark.parametrize(("tasks", "nodes"), [("0-9", 20), ("0-9%3", 6), ("1,4-8:2", 8), ("5", 2)])
-def test_an_array_asks_for_the_nodes_of_all_tasks_that_may_run_at_once(
+def test_an_array_requests_the_nodes_of_all_tasks_that_may_run_at_once(
     tasks: str, nodes: int
 ) -> None:
     (found,) = read(look(jobs=job(tasks=tasks), more=more()), MARK, {}).jobs
@@ -124,7 +124,7 @@ def test_a_feature_that_is_one_of_two_does_not_move_what_comes_after_it() -> Non
     assert not found.job.may_leave
 
 
-def test_what_stands_between_bars_in_a_comment_is_no_feature() -> None:
+def test_what_is_between_bars_in_a_comment_is_no_feature() -> None:
     (found,) = read(look(jobs=job(comment="lr=1|spill=no spill=no|x"), more=more()), MARK, {}).jobs
     (other,) = read(look(jobs=job(comment="spill=no a|b"), more=more()), MARK, {}).jobs
 

@@ -42,7 +42,7 @@ def refused(asked: Addon, bundle: Path | None = None) -> str:
     return said.summary
 
 
-def test_it_is_fetched_once_and_then_nobody_is_asked(publisher: Publisher, cache: Path) -> None:
+def test_it_is_fetched_once_and_not_queried_again(publisher: Publisher, cache: Path) -> None:
     asked = addon(publisher)
     assert artefact(asked) == CHART
     assert [path.read_bytes() for path in cache.iterdir()] == [CHART]
@@ -68,12 +68,12 @@ def test_what_was_published_again_is_refused_and_not_kept(
     assert not cache.exists()
 
 
-def test_where_nobody_publishes_it_the_hint_is_a_bundle(publisher: Publisher) -> None:
+def test_where_is_not_published_it_the_hint_is_a_bundle(publisher: Publisher) -> None:
     asked = addon(publisher, version="2.0.0")
     assert "widgets 2.0.0 can't be had" in refused(asked)
 
 
-def test_from_a_bundle_no_publisher_is_asked(publisher: Publisher, tmp_path: Path) -> None:
+def test_from_a_bundle_no_publisher_is_queried(publisher: Publisher, tmp_path: Path) -> None:
     folder = tmp_path / "bundle" / "files" / "addons"
     folder.mkdir(parents=True)
     assert "is not there" in refused(addon(publisher), tmp_path / "bundle")

@@ -108,7 +108,7 @@ def test_what_somebody_gave_to_another_add_on_counts_as_deleted(
     assert found.lines() == ("put back of add-on widgets: Deployment widgets-system/manager",)
 
 
-def test_a_field_that_somebody_took_is_put_back_but_makes_no_plan(
+def test_a_field_that_was_taken_over_is_put_back_but_makes_no_plan(
     tmp_path: Path, publisher: Publisher
 ) -> None:
     (one,) = wants(tmp_path, publisher)

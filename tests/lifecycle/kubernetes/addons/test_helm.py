@@ -34,7 +34,7 @@ def test_a_helm_that_is_new_enough_is_taken(
 
 
 @pytest.mark.parametrize("version", ["v3.17.4", "v2.17.0", "", "helm: no such option"])
-def test_one_that_is_too_old_or_says_nothing_is_refused(
+def test_one_that_is_too_old_or_prints_no_version_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     program(tmp_path, f"echo '{version}'")
@@ -44,7 +44,7 @@ def test_one_that_is_too_old_or_says_nothing_is_refused(
     assert "3.18 is the oldest" in summary
 
 
-def test_without_one_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_one_that_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert refusal() == ("GC1061", "add-ons are Helm charts, and there is no helm on PATH")
 

@@ -114,7 +114,7 @@ def test_hooks_that_never_run_and_images_at_no_digest_are_named(lab: Lab) -> Non
     assert "example.org/manager:1" in answer["GC1066"]
 
 
-def test_a_second_up_finds_nothing_to_do_renders_nothing_and_asks_no_publisher(
+def test_a_second_up_finds_nothing_to_do_renders_nothing_and_queries_no_publisher(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
@@ -188,7 +188,7 @@ def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -
     assert lab.look(wanted).pending == ()
 
 
-def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_again(lab: Lab) -> None:
+def test_where_what_was_applied_is_lost_a_plan_reports_that_all_of_it_comes_again(lab: Lab) -> None:
     wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
     system = "--namespace=gcluster-system"
@@ -207,7 +207,7 @@ def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_again(l
     lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
 
 
-def test_claims_of_a_set_stay_when_it_goes_though_it_says_that_they_go_with_it(lab: Lab) -> None:
+def test_claims_of_a_set_stay_when_it_goes_though_it_reports_that_they_go_with_it(lab: Lab) -> None:
     labels = {"gcluster.local/cluster": "lab", "gcluster.local/addon": "books"}
     lab.kubectl.text("apply", "--filename=-", stdin=json.dumps(charts.books(labels)))
     where = "--namespace=kube-system"
@@ -239,7 +239,7 @@ def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -
     assert lab.look(wanted).lines() == ()
 
 
-def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_says(lab: Lab) -> None:
+def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_has(lab: Lab) -> None:
     late = charts.full(manager=charts.MANAGER.replace("{{ .Values.replicas }}", "1"))
     said = lab.up(lab.wants(entry(lab.publisher, "widgets", late)), limit_s=20)
     stopped = said[-1]
@@ -248,7 +248,7 @@ def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_says(lab
     assert "no nodes available" in stopped.detail
 
 
-def test_a_kind_that_nobody_brings_is_named_before_anything_is_applied(lab: Lab) -> None:
+def test_a_kind_that_nothing_defines_is_named_before_anything_is_applied(lab: Lab) -> None:
     monitor = "apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: m}\n"
     said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full(monitor=monitor))))
     assert said[-1].code == "GC1064"

@@ -46,7 +46,7 @@ def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str
     return items
 
 
-def test_only_names_of_kinds_that_are_served_are_asked_for_in_a_version_that_is() -> None:
+def test_only_names_of_kinds_that_are_served_are_requested_in_a_version_that_is() -> None:
     asked = refuse([])
     assert [(one["apiVersion"], one["kind"]) for one in asked] == [
         ("v1", "ConfigMap"),
@@ -78,6 +78,6 @@ def test_its_own_and_namespaces_of_the_cluster_are_not() -> None:
     refuse([made("ConfigMap", cluster="lab", addon="widgets"), made("Namespace", cluster="lab")])
 
 
-def test_what_its_record_has_is_not_asked_for() -> None:
+def test_what_its_record_has_is_not_requested() -> None:
     asked = refuse([], made("ConfigMap"))
     assert [one["kind"] for one in asked] == ["Namespace", "Deployment"]

@@ -157,7 +157,7 @@ def test_gateways_are_awaited_while_their_controller_is_there() -> None:
     ]
 
 
-def test_custom_objects_of_several_kinds_are_all_told_before_one_is_awaited() -> None:
+def test_custom_objects_of_several_kinds_are_all_reported_before_one_is_awaited() -> None:
     kubectl = KubectlDouble({})
     parts = ObjectKey("example.org", "Part", "w", "one")
     kinds = SERVED.kinds | {("example.org", "Part"): ("parts.example.org", True)}

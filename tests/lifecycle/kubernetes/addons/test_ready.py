@@ -102,7 +102,7 @@ def test_a_bundle_with_all_images_that_are_started_passes(path: Path) -> None:
     made_ready(cluster, path, path.parent)
 
 
-def test_an_image_that_only_the_rendered_add_on_names_is_asked_for(path: Path) -> None:
+def test_an_image_that_only_the_rendered_add_on_names_is_requested(path: Path) -> None:
     cluster = opened(path, bundle(NAMED))
     with pytest.raises(LifecycleError) as error:
         made_ready(cluster, path, path.parent)
@@ -116,7 +116,7 @@ def test_an_image_that_only_the_rendered_add_on_names_is_asked_for(path: Path) -
     assert f"gcluster bundle {path} --out {path.parent}" in found[0].hint
 
 
-def test_a_cluster_that_lives_on_a_bundle_already_is_held_to_it(path: Path) -> None:
+def test_a_cluster_that_already_uses_a_bundle_is_held_to_it(path: Path) -> None:
     made_ready(opened(path, bundle(NAMED, f"docker.io/{MORE}")), path, path.parent)  # now cached
     with pytest.raises(LifecycleError) as error:
         made_ready(opened(path, bundle(NAMED)), path, None)
@@ -130,7 +130,7 @@ def test_nodes_that_pull_from_registries_are_held_to_nothing(path: Path) -> None
     made_ready(opened(path, other), path, None)
 
 
-def test_images_of_the_catalog_are_asked_for_with_the_packages(path: Path) -> None:
+def test_images_of_the_catalog_are_requested_with_the_packages(path: Path) -> None:
     cluster = opened(path, None)
 
     def lacking(held: BundleManifest) -> list[str]:

@@ -79,7 +79,7 @@ class Drill(LocalShell):
         return path.read_text() if path.exists() else ""
 
 
-def test_a_stopped_slurmd_is_noticed_and_the_node_mends_itself(tmp_path: Path) -> None:
+def test_a_stopped_slurmd_is_noticed_and_the_node_repairs_itself(tmp_path: Path) -> None:
     drill = Drill(tmp_path, seen=43, back=95)
     read = drill.go("service")
     assert {one.metric: one.value for one in read.figures} == {"noticed": 40.0, "back": 2.0}

@@ -137,7 +137,7 @@ def test_a_drill_runs_on_the_controller_as_root_and_is_no_job_of_its_own(tmp_pat
     assert "--uid" not in controller.said("units")[0]
 
 
-def test_the_lines_of_many_nodes_are_told_apart_and_a_node_without_an_end_is_seen() -> None:
+def test_the_lines_of_many_nodes_are_separated_and_a_node_without_an_end_is_found() -> None:
     text = (
         "@gpu001 @measure {}\nsrun: noise\n@gpu002 half\n@gpu001 # gcluster node ended 0\n"
         "@gpu003 bad\n@gpu003 # gcluster node ended 7\n"

@@ -180,7 +180,7 @@ def test_a_result_over_nodes_of_which_some_were_excluded_since_is_none(
     assert record.results([fewer]) == {}
 
 
-def test_the_text_says_before_the_findings_what_was_not_real_and_not_tested() -> None:
+def test_the_text_has_before_the_findings_what_was_not_real_and_not_tested() -> None:
     gap = {("pairs", "all of main-1"): Gap(nodes="gpu[001-003]", why="measure isn't on gpu003")}
     answer = judge_results(TESTS, NODE_RESULTS, gap, {}, {}, frozenset(), {})
     report = composed(answer, simulated={"GPUs are simulated: sim.h100x8": NODES})

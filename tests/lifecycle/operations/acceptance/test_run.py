@@ -87,7 +87,7 @@ def outcomes(accepted: Accepted) -> dict[str, str]:
     return {test.name: test.outcome for test in accepted.report.tests}
 
 
-def test_what_can_be_tested_is_and_the_rest_is_said(hall: Hall) -> None:
+def test_what_can_be_tested_is_and_the_rest_is_reported(hall: Hall) -> None:
     accepted = hall.accept()
     assert outcomes(accepted) == {"fio": "pass", "pairs": "not tested"}
     assert accepted.report.verdict == "pass"
@@ -140,7 +140,7 @@ def test_the_job_of_a_killed_run_is_followed_though_it_holds_its_nodes(
     assert len(hall.sruns) == 1
 
 
-def test_an_excluded_node_is_left_out_and_what_it_said_is_not_judged(hall: Hall) -> None:
+def test_an_excluded_node_is_left_out_and_what_it_reported_is_not_judged(hall: Hall) -> None:
     hall.busy("gpu003")
     hall.shell.has("fio", f"[ $SLURMD_NODENAME != gpu002 ] && echo '{FIO}' || exit 3")
     assert hall.accept().report.verdict == "incomplete"
@@ -150,7 +150,7 @@ def test_an_excluded_node_is_left_out_and_what_it_said_is_not_judged(hall: Hall)
     assert [c.verdict for c in report.certificates] == ["pass", "excluded", "excluded"]
 
 
-def test_an_unfinished_one_goes_on_only_as_it_was_begun(hall: Hall) -> None:
+def test_an_unfinished_one_continues_only_as_it_was_begun(hall: Hall) -> None:
     hall.busy("gpu002")
     hall.accept()
     with pytest.raises(LifecycleError, match="another --repetitions") as refused:

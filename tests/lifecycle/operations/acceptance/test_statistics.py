@@ -48,7 +48,7 @@ def test_a_latency_is_worse_when_it_is_higher() -> None:
     assert outliers([2.0, 2.0, 2.1, 2.0, 0.9], "lower") == []
 
 
-def test_of_two_that_differ_nobody_can_tell_which_is_wrong() -> None:
+def test_of_two_that_differ_either_may_be_wrong() -> None:
     assert outliers([400.0, 100.0], "higher") == []
 
 

@@ -128,7 +128,7 @@ def test_ibdiagnet_is_for_infiniband_alone() -> None:
     assert isinstance(way, Way)
 
 
-def test_processors_stand_in_for_gpus_only_where_none_are_real_and_it_is_said() -> None:
+def test_processors_replace_gpus_only_where_none_are_real_and_it_is_reported() -> None:
     payload = "/usr/libexec/gcluster/allreduce"
     way = choose_way(ways("alltoall"), LAUNCH.nodes, has(payload, gpu="none"), ())
     assert isinstance(way, Way)

@@ -57,7 +57,7 @@ def test_a_cable_elsewhere_or_without_an_answer_fails(
     assert read.failures == (f"{said}, the plan has it on leaf1 port 17",)
 
 
-def test_a_port_that_is_down_fails_and_one_beside_the_plan_is_told(
+def test_a_port_that_is_down_fails_and_one_outside_of_the_plan_is_reported(
     plan: dict[str, dict[str, Cable]],
 ) -> None:
     read = read_wiring("cable mlx5_0|17|MF0;leaf1:x\ncable mlx5_9|2|MF0;l:x\n", plan["gpu001"])
@@ -86,7 +86,7 @@ echo 'lldp.ens1f0.port.descr=to gpu002=x'
 
 
 @pytest.mark.parametrize(("way", "host"), [(0, "gpu001"), (1, "gpu002")])
-def test_what_a_node_s_shell_asks_its_ports_is_what_is_compared(
+def test_what_a_node_s_shell_queries_its_ports_is_what_is_compared(
     tmp_path: Path, plan: dict[str, dict[str, Cable]], way: int, host: str
 ) -> None:
     for name in ("device/net/ens1f0", "ports/1"):
@@ -104,7 +104,7 @@ def test_what_a_node_s_shell_asks_its_ports_is_what_is_compared(
     assert (read.failures, [one.value for one in read.figures]) == ((), [1.0])
 
 
-def test_a_node_that_the_plan_does_not_know_proves_nothing() -> None:
+def test_a_node_that_the_plan_does_not_have_proves_nothing() -> None:
     assert read_wiring(FOUND, {}).failures == ("the plan has no cable of this node",)
 
 

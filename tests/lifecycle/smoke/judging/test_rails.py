@@ -117,7 +117,7 @@ def test_of_64_nodes_above_their_floor_the_one_dead_rail_is_named(
     assert verdict.bad_rails == (("gpu017", "mlx5_3"),)
 
 
-def test_64_healthy_nodes_pass_and_it_is_said_what_is_proven(
+def test_64_healthy_nodes_pass_and_it_is_reported_what_is_proven(
     run_of_64: list[str], tmp_path: Path
 ) -> None:
     verdict = judged([*run_of_64, *fleet(tmp_path, {})], NODES).verdict
@@ -186,7 +186,9 @@ def test_one_of_32_efas_that_is_dead_is_named(tmp_path: Path, dead: str) -> None
         (["# gcluster rail: gpu001 after mlx5_0/1 InfiniBand 400 - -"], "no counters of gpu[001"),
     ],
 )
-def test_what_was_not_counted_is_said_and_not_taken_for_healthy(rails: list[str], why: str) -> None:
+def test_what_was_not_counted_is_reported_and_not_taken_for_healthy(
+    rails: list[str], why: str
+) -> None:
     lines = log_of("infiniband-ndr", SETUPS["infiniband-ndr"].via)
     verdict = judged([*lines, *rails], 4).verdict
     (warned,) = [one for one in verdict.warnings if one.code == "rails-not-counted"]
@@ -194,13 +196,13 @@ def test_what_was_not_counted_is_said_and_not_taken_for_healthy(rails: list[str]
     assert verdict.rails.startswith("not proven: ")
 
 
-def test_of_googles_nics_it_is_said_that_nothing_counts_them() -> None:
+def test_of_googles_nics_it_is_reported_that_nothing_counts_them() -> None:
     lines = log_of("gpudirect-tcpxo", SETUPS["gpudirect-tcpxo"].via)
     verdict = judged(lines, 2, "gpudirect-tcpxo").verdict
     assert verdict.rails == "not proven: no port counter of gvnic is known"
 
 
-def test_inside_an_nvlink_domain_no_nic_is_asked_for_and_beyond_it_they_share() -> None:
+def test_inside_an_nvlink_domain_no_nic_is_requested_and_beyond_it_they_share() -> None:
     machine, fabric = CATALOG.machines["gb200-nvl72"], CATALOG.fabrics["infiniband-ndr"]
     assert rails_wanted(fabric, machine, 18, simulated=False) is None
     beyond = rails_wanted(fabric, machine, 36, simulated=False)
@@ -208,7 +210,7 @@ def test_inside_an_nvlink_domain_no_nic_is_asked_for_and_beyond_it_they_share() 
     assert beyond.domain_nodes == 18
 
 
-def test_where_the_node_knows_its_rails_no_other_port_is_counted(tmp_path: Path) -> None:
+def test_where_the_node_has_found_its_rails_no_other_port_is_counted(tmp_path: Path) -> None:
     for device in ("mlx5_1", "mlx5_10", "mlx5_2"):
         port(tmp_path, device, 0)
     lines = counted(tmp_path, "gpu001", "true", known=("mlx5_1", "mlx5_2"))

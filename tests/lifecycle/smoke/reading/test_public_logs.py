@@ -23,7 +23,7 @@ def half(read: Half) -> list[float | None]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_everything_in_a_public_log_is_read_as_it_stands_there(name: str) -> None:
+def test_everything_in_a_public_log_is_read_as_it_is(name: str) -> None:
     case = CASES[name]
     assert case["source"]
     log = parse_log(case["log"].splitlines())

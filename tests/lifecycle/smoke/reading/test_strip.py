@@ -35,7 +35,7 @@ LINE = "#  Rank  0 Group  0 Pid    654 on     gpu001 device  0 [0x00] simulated 
         "2026-01-15T02:30:52Z 3: ",
     ],
 )
-def test_what_stands_around_a_line_is_taken_away(prefix: str) -> None:
+def test_what_is_around_a_line_is_taken_away(prefix: str) -> None:
     assert strip(f"{prefix}{LINE}\x1b[0m\r\n") == LINE
 
 

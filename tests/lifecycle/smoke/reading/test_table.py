@@ -16,7 +16,7 @@ HEAD = ("size", "count", "type", "redop", "root")
 LAYOUT = Layout(columns=(*HEAD, *HALF, *HALF), halves=(5, 9))
 
 
-def test_the_head_tells_the_layout() -> None:
+def test_the_head_has_the_layout() -> None:
     assert layout_of(NEW) == LAYOUT
     old = layout_of(OLD)
     assert old is not None

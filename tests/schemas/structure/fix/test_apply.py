@@ -35,7 +35,7 @@ def test_a_mistake_that_shows_only_after_another_is_fixed_too() -> None:
     assert fixed.after.text == SPEC
 
 
-def test_what_no_machine_can_know_is_left() -> None:
+def test_what_no_machine_can_have_is_left() -> None:
     wrong = SPEC.replace("count: 4", "count: many")
     fixed = apply_fixes(load_text(wrong))
     assert not fixed.is_changed

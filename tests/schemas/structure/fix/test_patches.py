@@ -139,7 +139,7 @@ def test_an_entry_goes_with_its_comma_and_the_comment_of_its_line(
 
 
 @pytest.mark.parametrize(("text", "fix", "expected"), REPLACED)
-def test_a_value_or_key_is_replaced_where_it_stands(text: str, fix: Fix, expected: str) -> None:
+def test_a_value_or_key_is_replaced_in_its_place(text: str, fix: Fix, expected: str) -> None:
     assert _fixed(text, fix) == expected
 
 
@@ -255,7 +255,7 @@ def _any_fix(data: Any, chance: random.Random) -> Fix:
 
 @settings(max_examples=300)
 @given(st.randoms(use_true_random=False))
-def test_a_fix_does_what_it_says_and_touches_no_byte_outside_its_span(
+def test_a_fix_does_what_it_has_and_touches_no_byte_outside_its_span(
     chance: random.Random,
 ) -> None:
     data = written_yaml.data(chance)
