@@ -115,7 +115,7 @@ def see_changes(
         for host in observation.existing.hosts
         if host.connection == "ssh" and observation.stamps.get(host.name) and host.name in wanted
     ]
-    found = _changed(session, hosts, wanted)
+    found = _changed(session, hosts, wanted, cluster.name)
     stamps = dict(observation.stamps)
     for name, drifts in found.items():
         stamps[name] = _disbelieved(stamps[name], [d for d in drifts if d.fixable])
@@ -138,7 +138,7 @@ def see_deviations(
     wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
     compute = nodes.with_role("compute")
     asked = [host for host in compute if host.connection == "ssh" and host.name in wanted]
-    return deviations(_changed(session, asked, wanted))
+    return deviations(_changed(session, asked, wanted, cluster.name))
 
 
 def deviations(by_node: Mapping[str, Collection[Drift]]) -> dict[str, tuple[str, ...]]:
@@ -147,12 +147,14 @@ def deviations(by_node: Mapping[str, Collection[Drift]]) -> dict[str, tuple[str,
 
 
 def _changed(
-    session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted]
+    session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted], cluster: str
 ) -> dict[str, tuple[Drift, ...]]:
     """Return host -> what was changed there, of those that answer."""
     return {
         host.name: tuple(
-            d for d in judge(host.name, wanted[host.name], answer).drifts if d.is_deviation
+            d
+            for d in judge(host.name, wanted[host.name], answer, cluster=cluster).drifts
+            if d.is_deviation
         )
         for host, answer in ask_nodes(session, hosts, wanted)
         if not isinstance(answer, Unreachable)

@@ -191,13 +191,16 @@ class NodeFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that leave something and have no seal."""
 
 
-def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport) -> NodeFindings:
+def judge(
+    host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport, *, cluster: str
+) -> NodeFindings:
     """Return what differs on a node.
 
     Args:
         host: its name.
         wanted: step -> the step and the stamp that it leaves, in the order they run.
         report: its answer.
+        cluster: name for the commands in hints.
     """
     people: set[str] = set()
     written: set[str] = set()
@@ -227,7 +230,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], report: NodeReport)
         drift = _compared(host, item, seal.items.get(item), report.now.get(item), keys)
         if drift is not None:
             with_author = _with_author(drift, seal, report)
-            hint = _by_hand(with_author)
+            hint = _by_hand(with_author, cluster)
             drifts.append(
                 msgspec.structs.replace(with_author, hint=hint)
                 if hint
@@ -332,26 +335,26 @@ def _compared(
     )
 
 
-def _by_hand(drift: Drift) -> str:
+def _by_hand(drift: Drift, cluster: str) -> str:
     """Return what a person does about it; "" where the step that left it fixes it."""
     match drift.kind:
         case "entry" | "account":
-            return _stranger(drift)
+            return _stranger(drift, cluster)
         case "link":
             return "look at its cable, port and switch"
         case "sysctl" if drift.was:
             return f"on the node: sysctl -w {drift.name}='{drift.was.replace(',', ' ')}'"
         case "kernel":
-            return "restart it into the right kernel: gcluster reboot"
+            return f"restart it into the right kernel: gcluster reboot {cluster} {drift.where}"
         case "mount" if drift.now != "gone":
             return f"on the node: umount {drift.name}" if not drift.was else "mount it as it was"
         case _:
             return ""
 
 
-def _stranger(drift: Drift) -> str:
+def _stranger(drift: Drift, cluster: str) -> str:
     """Return what is done about something that no role wrote and that decides who gets in."""
-    keep = f"if it is yours: gcluster drift CLUSTER --accept {drift.where}:{drift.name}"
+    keep = f"if it is yours: gcluster drift {cluster} --accept {drift.where}:{drift.name}"
     if drift.was or (drift.kind == "entry" and drift.now == "another"):
         return f"no role wrote it; look at it on the node, and {keep}"
     group, _, member = drift.name.rpartition(":")

@@ -146,7 +146,7 @@ class _Hosts:
             if not answer.stamps and not answer.seals and name in ever:
                 drifts.append(_empty(name, self._wanted[name]))
                 continue
-            found = judge(name, self._wanted[name], answer)
+            found = judge(name, self._wanted[name], answer, cluster=self._cluster.name)
             drifts += found.drifts
             behind += found.behind
             if found.unsealed and name in real:

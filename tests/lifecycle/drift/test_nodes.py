@@ -60,7 +60,7 @@ SOUND = NodeReport(
 
 
 def _judge(**changes: Any) -> NodeFindings:
-    return judge("gpu001", WANTED, replace(SOUND, **changes))
+    return judge("gpu001", WANTED, replace(SOUND, **changes), cluster="demo")
 
 
 def _now(**changes: str | None) -> dict[tuple[str, str], str]:
@@ -271,8 +271,9 @@ def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str,
         SOUND, stamps=dict.fromkeys(wanted, A), seals=seals, touched={},
         now=known | {("file", RULES): A} | more,
     )  # fmt: skip
-    found = judge("gpu001", wanted, report).drifts
+    found = judge("gpu001", wanted, report, cluster="demo").drifts
     assert all(drift.hint and not drift.fixable for drift in found)
+    assert all(f"gcluster drift demo --accept gpu001:{d.name}" in d.hint for d in found)
     return [(drift.kind, drift.name, drift.now) for drift in found]
 
 
@@ -317,4 +318,4 @@ def test_an_entry_that_is_gone_allows_no_login() -> None:
         SOUND, stamps={"base.configure": A}, now=KNOWN, touched={},
         seals={"base.configure": Seal(digest=A, at=1000, items=known)},
     )  # fmt: skip
-    assert judge("gpu001", {"base.configure": (BASE, A)}, report).drifts == ()
+    assert judge("gpu001", {"base.configure": (BASE, A)}, report, cluster="demo").drifts == ()
