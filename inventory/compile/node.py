@@ -6,6 +6,7 @@ import msgspec
 
 from ...schemas.catalog import Catalog, Fabric
 from ...schemas.catalog.model.machine import Gpu, Machine
+from ...schemas.derived.rails import machine_in_pool
 from ...schemas.derived.storage import Mounts, is_on_volume, mount_point
 from ...schemas.spec import ClusterSpec, FileService, LustreStorage, Pool, PoolRole
 from ...schemas.stack.bundle import BundleManifest, KubernetesBundle
@@ -262,7 +263,7 @@ def node_facts(
             pool=pool,
             spec=spec,
             catalog=catalog,
-            machine=None if pool.machine is None else catalog.machines[pool.machine],
+            machine=_machine(pool, catalog),
             software=_NONE,
             storage=storage[name],
         )
@@ -278,6 +279,13 @@ def node_facts(
         )
         for name, node in found.items()
     }
+
+
+def _machine(pool: Pool, catalog: Catalog) -> Machine | None:
+    """Return a pool's machine type with the rails that its nodes have."""
+    machine = None if pool.machine is None else catalog.machines[pool.machine]
+    name = pool.fabric or (None if machine is None else machine.fabric)
+    return machine_in_pool(machine, pool, catalog.fabrics.get(name or ""))
 
 
 def _asks_for_slurm(spec: ClusterSpec) -> bool:

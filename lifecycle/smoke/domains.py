@@ -9,6 +9,7 @@ from statistics import median
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog, Fabric, Machine
 from ...schemas.checks.capacity.placement import is_fabric_domain
+from ...schemas.derived.rails import machine_in_pool
 from ...schemas.spec import ClusterSpec
 from ..nodes.ssh import SshSession, Unreachable
 
@@ -30,6 +31,12 @@ def fabric_domains(
 def machine_of(catalog: Catalog, host: Host) -> Machine | None:
     """Return a host's machine type; None: it has none, or one that is not in the catalog."""
     return catalog.machines.get(host.machine or "")
+
+
+def machine_in_pool_of(spec: ClusterSpec, catalog: Catalog, host: Host) -> Machine | None:
+    """Return a host's machine type with the rails of its pool's nodes; None: as `machine_of`."""
+    machine, fabric = machine_of(catalog, host), fabric_of(spec, catalog, host)
+    return machine_in_pool(machine, spec.pools[host.pool], fabric)
 
 
 def fabric_of(spec: ClusterSpec, catalog: Catalog, host: Host) -> Fabric | None:

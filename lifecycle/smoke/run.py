@@ -23,7 +23,7 @@ from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, 
 from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
 from ..scheduler.select import knows_use
-from .domains import blocks_of, fabric_of, machine_of
+from .domains import blocks_of, fabric_of, machine_in_pool_of, machine_of
 from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch, in_container, launches, sweep
 from .launching.job import JobRunner, SmokeRun
@@ -262,7 +262,7 @@ class _Gate:
         """Return the bus bandwidth of one GPU per node, in GB/s, that a dead rail can't reach."""
         host = self._hosts(launch)[0]
         machine, fabric = (
-            machine_of(self._catalog, host),
+            machine_in_pool_of(self._spec, self._catalog, host),
             fabric_of(self._spec, self._catalog, host),
         )
         if machine is None or fabric is None or fabric.floor is None or not launch.can_split:
@@ -314,7 +314,7 @@ class _Gate:
         if not launch.gpus:
             return Rails(count=1, layer="socket")
         devices = rail_devices(self._facts[host.pool])
-        machine = machine_of(self._catalog, host)
+        machine = machine_in_pool_of(self._spec, self._catalog, host)
         if fabric is None:
             return None
         return rails_wanted(fabric, machine, len(launch.nodes), devices, simulated=False)

@@ -11,6 +11,7 @@ import msgspec
 from ..catalog import Catalog, Fabric, Machine, ProviderFacts
 from ..derived.hostlist import HostlistError, expand
 from ..derived.links import Routes
+from ..derived.rails import machine_in_pool
 from ..derived.storage import Mounts
 from ..diagnostics import PathTuple, closest
 from ..spec import (
@@ -168,6 +169,10 @@ class CheckContext:
     def machine(self, pool: Pool) -> Machine | None:
         """Return the machine type of a pool; None when it names none or an unknown one."""
         return None if pool.machine is None else self.machines.get(pool.machine)
+
+    def machine_in_pool(self, pool: Pool) -> Machine | None:
+        """Return the machine type of a pool with the rails that its nodes have."""
+        return machine_in_pool(self.machine(pool), pool, self.fabric(pool))
 
     def fabric(self, pool: Pool) -> Fabric | None:
         """Return the fabric class of a pool: its own, else its machine type's; None: not known."""

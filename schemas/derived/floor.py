@@ -31,6 +31,7 @@ import msgspec
 from ..catalog import Catalog, Fabric, Machine, Nic
 from ..spec import ClusterSpec
 from ..spec.units import ByteSize
+from .rails import machine_in_pool
 
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""
@@ -103,6 +104,11 @@ def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int
     if isinstance(domain, str):
         return _none(domain)
     machine, fabric = domain
+    pools = [spec.pools[pool] for pool in nodes]
+    machines = [machine_in_pool(machine, pool, fabric) for pool in pools]
+    if len({msgspec.json.encode(each) for each in machines}) > 1:
+        return _none(f"pools {', '.join(sorted(nodes))} have different rails")
+    machine = machines[0] or machine
     largest = ByteSize(message_sizes(spec.smoke.allreduce.sizes, [machine])[1])
     if fabric.floor is not None and largest.value < fabric.floor.from_size.value:
         return _none(

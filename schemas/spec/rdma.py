@@ -67,8 +67,8 @@ class Rdma(SpecModel, frozen=True):
 
     UPDATES: ClassVar = updates(
         in_place="leaves subnet_manager partition_keys pods",
-        rolling="drivers devices ipoib sharp managed networks mtu dscp priority congestion_dscp "
-        "ring",
+        rolling="drivers devices rails gbps ipoib sharp managed networks mtu dscp priority "
+        "congestion_dscp ring",
     )
 
     drivers: Literal["auto", "doca", "inbox", "image"] = "auto"
@@ -80,6 +80,11 @@ class Rdma(SpecModel, frozen=True):
     ] = field(default_factory=list)
     """RDMA devices, one a rail, in the rails' order; default: as the machine type's maker names
     them, else those that a node finds behind a PCIe switch with a GPU, or by kind and rate."""
+    rails: Annotated[int, Meta(ge=1, le=64)] | None = None
+    """Adapters of a node that carry the GPUs' traffic; default: as many as the machine type has,
+    else as many as `devices`."""
+    gbps: Annotated[float, Meta(gt=0, examples=[400])] | None = None
+    """Speed of each rail in Gb/s; default: the machine type's, else the fabric class's."""
     leaves: list[Annotated[str, Meta(min_length=1, examples=["MF0;su*-leaf1:*"])]] = field(
         default_factory=list
     )

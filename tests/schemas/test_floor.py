@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +18,9 @@ from gcluster.schemas.derived.floor import (
     message_sizes,
     nic_ceiling_gbytes_per_s,
 )
+from gcluster.schemas.derived.rails import machine_in_pool
 from gcluster.schemas.load import load_text
-from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.schemas.spec.units import BandwidthFloor, ByteSize
 
 CATALOG = load_catalog()
@@ -284,4 +286,45 @@ def test_every_machine_of_the_catalog_has_a_floor_on_four_nodes() -> None:
         if machine.gpu is not None and not machine.simulated and machine.fabric in CATALOG.fabrics
         if floor_gbytes_per_s(machine, CATALOG.fabrics[machine.fabric], 4).gbytes_per_s is None
     }
-    assert unknown == {"BM.GPU.MI300X.8", "a3-highgpu-2g", "a3-highgpu-4g"} | without_nvlink
+    assert unknown == {"a3-highgpu-2g", "a3-highgpu-4g"} | without_nvlink
+
+
+@pytest.mark.parametrize("fabric", ["infiniband-ndr", "roce"])
+@pytest.mark.parametrize("board", ["hgx-h100-8", "hgx-h200-8", "hgx-b200-8", "mi300x-8"])
+def test_a_board_in_a_server_of_one_s_own_has_a_floor_once_its_rails_are_known(
+    board: str, fabric: str
+) -> None:
+    pool = msgspec.convert({"site": "hall", "rdma": {"rails": 8, "gbps": 400}}, Pool)
+    machine = machine_in_pool(CATALOG.machines[board], pool, CATALOG.fabrics[fabric])
+    assert machine is not None
+    floor = floor_gbytes_per_s(machine, CATALOG.fabrics[fabric], 4).gbytes_per_s
+    assert floor is not None
+    assert 200 <= floor <= 400
+
+
+def test_a_pool_s_own_rails_count_in_its_floor_and_pools_of_other_rails_have_none_together() -> (
+    None
+):
+    text = {
+        "apiVersion": "gcluster/v1",
+        "name": "hall",
+        "sites": {"hall": {"provider": "bare-metal", "ssh": {"user": "ops"}}},
+        "pools": {
+            "head": {"site": "hall", "role": "controller", "hosts": "head01"},
+            **{
+                name: {
+                    "site": "hall", "machine": "hgx-h100-8", "hosts": f"{name}[1-4]",
+                    "fabric": "roce", "cpu": {"sockets": 2, "cores": 56}, "memory": "2 TiB",
+                    "rdma": {"rails": rails, "gbps": 400},
+                }
+                for name, rails in {"wide": 8, "narrow": 4}.items()
+            },
+        },
+        "scheduler": {"type": "slurm"},
+    }  # fmt: skip
+    loaded = load_text(yaml.safe_dump(text)).spec
+    assert loaded is not None
+    assert allreduce_floor(loaded, CATALOG, {"wide": 4}).gbytes_per_s == pytest.approx(280)
+    assert allreduce_floor(loaded, CATALOG, {"narrow": 4}).gbytes_per_s == pytest.approx(140)
+    both = allreduce_floor(loaded, CATALOG, {"wide": 4, "narrow": 4})
+    assert both.reason == "no floor: pools narrow, wide have different rails"

@@ -19,7 +19,7 @@ from ...cluster.cluster import Cluster
 from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageProgress
 from ...nodes.ssh import SshSession
-from ...smoke.domains import fabric_of, machine_of
+from ...smoke.domains import fabric_of, machine_in_pool_of
 from ...smoke.judging.verdict import Expectation, Wire
 from ...smoke.launch import Launch
 from ...smoke.launching.slurm import FREE
@@ -201,7 +201,8 @@ class Execution:
         return next(host for host in self._everyone if host.name == launch.nodes[0])
 
     def _machine(self, launch: Launch) -> Machine | None:
-        return machine_of(self._cluster.catalog, self._first(launch))
+        cluster = self._cluster
+        return machine_in_pool_of(cluster.spec, cluster.catalog, self._first(launch))
 
     def _expectation(
         self, test: AcceptanceTest, launch: Launch, floor: FloorFigure, status: int

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...catalog import Fabric, Machine
 from ...derived.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from ...derived.rails import EITHER
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
 from ...spec.units import ByteSize
@@ -16,14 +17,12 @@ from ..registry import Finding, check
 
 _TCP = "ethernet"
 """The class that every machine has: TCP over the nodes' own network."""
-_EITHER = ("infiniband", "roce")
-"""Kinds that one card can be set to."""
 
 
 def _asked(context: CheckContext) -> Iterator[tuple[str, Pool, Machine, Fabric]]:
     """Yield pools that ask for a class by name, where machine and class are known and real."""
     for name, pool in context.pools.items():
-        machine = context.machine(pool)
+        machine = context.machine_in_pool(pool)
         fabric = context.fabric(pool) if pool.fabric not in (None, _TCP) else None
         if machine is None or fabric is None or machine.simulated:
             continue
@@ -115,7 +114,7 @@ def _fits(context: CheckContext, pool: Pool, machine: Machine, fabric: Fabric) -
         return gpus is None or (domain is not None and domain.domain_gpus > gpus.count)
     if context.cloud(pool) is not None and machine.fabric is not None:
         return False
-    kinds = (fabric.nic_kind, *(_EITHER if fabric.nic_kind in _EITHER else ()))
+    kinds = (fabric.nic_kind, *(EITHER if fabric.nic_kind in EITHER else ()))
     return machine.nics is None or any(_gpu_nics(machine, kind) for kind in kinds)
 
 
@@ -168,14 +167,15 @@ infiniband-ndr): a floor that little above the ceiling may pass."""
 def _real_pools(context: CheckContext) -> Iterator[tuple[str, Machine, Fabric | None]]:
     """Yield compute pools with real GPUs, and their fabric class where it is known."""
     for name, pool in context.pools.items():
-        machine = context.machine(pool)
+        machine = context.machine_in_pool(pool)
         if pool.is_compute and machine is not None and not machine.simulated and machine.gpu:
             yield name, machine, context.fabric(pool)
 
 
 def _relies_on_floor(*paths: PathTuple) -> tuple[PathTuple, ...]:
     keys = ("machine", "fabric", "count", "hosts", "quorum", "role")
-    return *paths, *(("pools", "*", key) for key in keys)
+    rdma = (("pools", "*", "rdma", key) for key in ("rails", "gbps", "devices"))
+    return *paths, *(("pools", "*", key) for key in keys), *rdma
 
 
 @check("GC216", summary="The AllReduce stops below the sizes at which a floor can be judged.")
@@ -214,21 +214,22 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC217", summary="No floor is known for a pool that requests the floor of its fabric class.")
+@check("GC217", summary="No floor is known for a pool that is to be held to its fabric class's.")
 def floor_unknown(context: CheckContext) -> Iterator[Finding]:
-    """`floor: auto` takes the floor of the fabric class for so many nodes, where it is known.
+    """`floor: auto`, the default for GPUs, takes the fabric class's floor for so many nodes.
 
     It follows from the NICs, from an AllReduce inside one node, and from one that was published for
-    the class. Where one of them is missing nothing is asked, and a slow cluster passes. Name the
-    NICs in a catalog file of your own, or write the floor as a number.
+    the class. Where one of them is missing nothing judges the speed, and a slow cluster passes. An
+    HGX board's NICs are its server's: say how many there are (`rails` under the pool's `rdma`), or
+    name them in a catalog file of your own. Or write the floor as a number, or none.
     """
     floor = context.smoke.allreduce.floor
-    if floor is None or not floor.is_auto:
+    if floor is not None and not floor.is_auto:
         return
     without: dict[str, list[str]] = {}
     for name, machine, fabric in _real_pools(context):
         nodes = context.size(name)
-        if not nodes:
+        if not nodes or (floor is None and not _lacks_rails(context.pools[name], machine, fabric)):
             continue
         if fabric is None:
             why = f"the fabric class of {machine.name} is not known"
@@ -238,13 +239,24 @@ def floor_unknown(context: CheckContext) -> Iterator[Finding]:
         if why:
             without.setdefault(why.removeprefix("no floor: "), []).append(name)
     for why, pools in without.items():
+        first = pools[0]
+        at_pool = ("pools", first, "fabric" if context.pools[first].fabric else "machine")
         yield Finding(
             summary=f"no floor is known for {listing(pools)}: {why}",
-            path=_FLOOR,
+            path=at_pool if floor is None else _FLOOR,
             severity=Severity.WARNING,
-            hint="write a number, such as floor: 300 GB/s, or name the pool's fabric and its NICs",
+            hint="name the pool's fabric and its rails (rdma: {rails: 8, gbps: 400}), or write "
+            "smoke: {allreduce: {floor: 300 GB/s}}, or floor: none",
             relies_on=_relies_on_floor(_FLOOR),
         )
+
+
+def _lacks_rails(pool: Pool, machine: Machine, fabric: Fabric | None) -> bool:
+    """Say whether a pool of hosts that are there already has rails of which too little is known."""
+    if pool.hosts is None or fabric is None or fabric.nic_kind not in EITHER:
+        return False
+    speeds = _gpu_nics(machine, fabric.nic_kind)
+    return not speeds or None in speeds
 
 
 @check("GC218", summary="A floor that the hardware can't reach.")

@@ -183,7 +183,7 @@ def _networks_of(context: CheckContext, name: str, pool: Pool) -> Iterator[Findi
             relies_on=(path, *needs),
         )
         return
-    machine = context.machine(pool)
+    machine = context.machine_in_pool(pool)
     nics = [nic for nic in (machine.nics if machine else None) or () if nic.kind == "roce"]
     rails = len(pool.rdma.devices) or sum(nic.count for nic in nics if not nic.front_end)
     if rails and len(networks) != rails:

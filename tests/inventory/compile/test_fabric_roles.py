@@ -143,9 +143,46 @@ def test_adapters_of_another_maker_get_addresses_and_no_drivers_or_settings_of_n
     assert steps["roce.join"].variables["roce_managed"] is False
 
 
-def test_rails_are_counted_only_where_the_machines_nics_speak_what_the_fabric_is() -> None:
+def test_adapters_that_speak_either_are_rails_of_what_the_fabric_is() -> None:
     steps = steps_of({**dgx(), "fabric": "roce"})
-    assert steps["roce.verify"].variables["roce_rails"] == 0
+    assert steps["roce.verify"].variables["roce_rails"] == 8
+    assert steps["roce.verify"].variables["roce_gbps"] == 400
+    (rails,) = [
+        nic
+        for nic in steps["node_health.configure"].variables["node_health_nics"]
+        if not nic.get("front_end")
+    ]
+    assert (rails["kind"], rails["count"], rails["gbps"]) == ("roce", 8, 400)
+
+
+BOARD = {
+    "site": "here", "machine": "hgx-h100-8", "hosts": "gpu[001-032]",
+    "cpu": {"sockets": 2, "cores": 56}, "memory": "2000 GiB",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fabric", ["infiniband-ndr", "roce"])
+@pytest.mark.parametrize(
+    ("rdma", "expected"),
+    [
+        ({"rails": 8, "gbps": 400}, {"count": 8, "gbps": 400}),
+        ({"rails": 4, "gbps": 400}, {"count": 4, "gbps": 400}),
+        (
+            {"devices": ["mlx5_0", "mlx5_1"], "gbps": 400},
+            {"count": 2, "gbps": 400, "devices": ["mlx5_0", "mlx5_1"]},
+        ),
+    ],
+)
+def test_rails_of_a_board_whose_server_is_one_s_own_are_held_to_what_the_pool_says(
+    fabric: str, rdma: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    steps = steps_of({**BOARD, "fabric": fabric, "rdma": rdma})
+    kind = "roce" if fabric == "roce" else "infiniband"
+    nics = steps["node_health.configure"].variables["node_health_nics"]
+    assert nics == [{"kind": kind, **expected}]
+    verify = steps[f"{kind}.verify"].variables
+    assert verify[f"{kind}_rails"] == expected["count"]
+    assert verify[f"{kind}_gbps"] == expected["gbps"]
 
 
 def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> None:

@@ -51,9 +51,18 @@ def layout(name: str) -> dict[str, Any]:
     return read
 
 
-def expected(name: str, folder: Path) -> dict[str, Any]:
-    """Return what the compiler says a node of this machine must have: its node-health.json."""
+def expected(name: str, folder: Path, *, board: bool = False) -> dict[str, Any]:
+    """Return what the compiler says a node of this machine must have: its node-health.json.
+
+    Args:
+        name: a layout.
+        folder: to write a spec into.
+        board: it is the catalog's board, and the pool says the rest (`board` of the layout); else
+            the catalog's machine, or the layout's own.
+    """
     known = layout(name)
+    if board:
+        known = {key: known[key] for key in known if key != "own"} | known["board"]
     machine = known["own"]["name"] if "own" in known else known["machine"]
     spec = CASES / f"stacks/{known.get('spec')}/specs/{machine}.yaml"
     if not spec.exists():
@@ -61,7 +70,8 @@ def expected(name: str, folder: Path) -> dict[str, Any]:
         own = {"catalog": ["machines.yaml"]} if "own" in known else {}
         (folder / "machines.yaml").write_text(yaml.safe_dump(catalog))
         spec = folder / "cluster.yaml"
-        gpu = {"site": "hall", "machine": machine, "hosts": "gpu[001-002]"}
+        gpu = {"site": "hall", "hosts": "gpu[001-002]"}
+        gpu |= known["board"] if board else {"machine": machine}
         pools = _BARE_METAL["pools"] | {"gpu": gpu}  # type: ignore[operator]  # a dict
         spec.write_text(yaml.safe_dump(_BARE_METAL | own | {"pools": pools}))
     loaded = load(spec)
@@ -89,11 +99,12 @@ def faults_of(name: str) -> list[str]:
 class FakeNode:
     """A node of a layout in a folder: bin with its tools, root with its files."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        """Write a healthy one."""
+    def __init__(self, name: str, folder: Path, *, board: bool = False) -> None:
+        """Write a healthy one; board: what it must have is as the catalog's board has it."""
         self.name, self.folder, self.known = name, folder, layout(name)
         self.root = folder / "root"
-        self.expected = expected(name, folder) | {"mounts": [], "disk_most_percent": 100}
+        looked_at = {"mounts": [], "disk_most_percent": 100}
+        self.expected = expected(name, folder, board=board) | looked_at
         (folder / "node-health.json").write_text(json.dumps(self.expected))
         for nic in self.known["nics"]:
             self._nic(nic)

@@ -124,6 +124,29 @@ def test_a_fault_drains_a_machine_that_is_new_and_one_that_was_well(
     assert codes(report) <= {wanted, "part-missing"}, "and nothing else is made up"
 
 
+BOARDS = [name for name in LAYOUTS if "board" in machines.layout(name)]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_on_a_board_of_the_catalog_the_pool_s_words_find_the_same_rails_and_their_faults(
+    tmp_path: Path, name: str
+) -> None:
+    """The catalog knows a board and not its server: `rails` under the pool's `rdma` says them."""
+    server = FakeNode(name, tmp_path, board=True)
+    assert (look(server)["reason"], look(server)["reason"]) == ("", "")
+    record = server.root / "var/lib/gcluster/rails"
+    assert record.read_text().split() == machines.layout(name)["rails"]
+    rails = [fault for fault in faults_of(name) if "{rail}" in str(FAULTS[fault])]
+    assert len(rails) >= 3
+    for fault in rails:
+        if FAULTS[fault].get("grows"):
+            continue
+        server.forget()
+        assert codes(look(server)) == set()
+        with server.fault(fault):
+            assert FAULTS[fault]["finds"] in codes(look(server)), fault
+
+
 def test_storage_that_is_expected_is_held_to_its_own_speed(tmp_path: Path) -> None:
     storage = FakeNode("dgx-h100", tmp_path)
     own = {"kind": "infiniband", "count": 2, "gbps": 200, "front_end": True}
