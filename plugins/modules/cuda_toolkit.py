@@ -119,7 +119,8 @@ def differences(version: str, home: str) -> list[str]:
 def driver_differences(major: str) -> list[str]:
     """Return what is wrong with the driver: within a major release any of its drivers will do."""
     code, text = run("nvidia-smi", "--version")
-    most = re.search(r"(?m)^CUDA Version\s*: (\d+)\.(\d+)", text)
+    # From 610 on: "CUDA UMD version".
+    most = re.search(r"(?m)^CUDA (?:UMD )?[Vv]ersion\s*: (\d+)\.(\d+)", text)
     if code or not most:
         return [f"the driver doesn't say which CUDA it runs: {text}"]
     if int(most.group(1)) < int(major):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from recorded_machine import Machine
+from running import module
 
 MAKEFILE = """\
 .RECIPEPREFIX = >
@@ -163,3 +164,18 @@ def test_an_allreduce_in_the_node_is_read_row_by_row(
     result = machine.call("nccl_check", asked | {"tests": str(tmp_path / "tests")})
     assert result["failed"] == bool(answer), result
     assert answer in result.get("msg", "")
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("good", ""),
+        ("umd", ""),  # "CUDA UMD version": so from driver 610 on
+        ("old-driver", "the driver runs CUDA up to 12.8, so no program of CUDA 13"),
+    ],
+)
+def test_which_cuda_a_driver_runs_is_read_of_each_generation_s_words(
+    machine: Machine, case: str, said: str
+) -> None:
+    machine.play("cuda", case)
+    assert module("cuda_toolkit").driver_differences("13") == ([said] if said else [])
