@@ -1,10 +1,10 @@
-"""Interfaces of clouds' machines that carry the GPUs' traffic: of which class, and how many."""
+"""Interfaces of machines that carry the GPUs' traffic: of which class, and how many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...diagnostics import PathTuple, listing
+from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -25,20 +25,24 @@ def _relies_on(name: str) -> tuple[PathTuple, ...]:
 
 @check("GC227", summary="The fabric of a pool's nodes is not specified.")
 def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
-    """In a cloud the fabric class decides interfaces, drivers and NCCL's plugin of GPU nodes.
+    """The fabric class decides drivers, settings and NCCL's plugin of GPU nodes; in a cloud also
+    their interfaces.
 
     It comes with the machine type, where the catalog knows it. Where it doesn't, the pool names it,
-    or `fabric: ethernet` for plain TCP: without, nodes would have none of the three.
+    or `fabric: ethernet` for plain TCP: without, a cloud's nodes would have none of these. Hosts of
+    one's own may have been set up by others, so that there it is a warning: the AllReduce that `up`
+    ends with can't pass, for of an unknown class no transport is the right one.
     """
     for name, pool in context.pools.items():
         machine = context.machine(pool)
         if machine is None or machine.gpu is None or machine.simulated or not pool.is_compute:
             continue
-        cloud, nodes = _cloud(context, pool), context.size(name)
+        cloud, nodes = context.catalog_name(pool), context.size(name)
         if cloud is None or (pool.fabric or machine.fabric) is not None or nodes in {0, 1}:
             continue
         if cloud not in machine.sites:
             continue
+        is_cloud = _cloud(context, pool) is not None
         kinds = {nic.kind for nic in machine.nics or () if not nic.front_end}
         fabrics = context.catalog.fabrics.values()
         own = [fabric for fabric in fabrics if cloud in fabric.providers]
@@ -47,6 +51,7 @@ def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
         yield Finding(
             summary=f'pool "{name}": which fabric class {machine.name} has is not known',
             path=("pools", name, "machine"),
+            severity=Severity.ERROR if is_cloud else Severity.WARNING,
             hint=f"write fabric: ethernet for plain TCP{_or_one_of(fitting)}",
             relies_on=_relies_on(name),
         )
