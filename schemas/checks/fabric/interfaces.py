@@ -25,8 +25,7 @@ def _relies_on(name: str) -> tuple[PathTuple, ...]:
 
 @check("GC227", summary="The fabric of a pool's nodes is not specified.")
 def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
-    """The fabric class decides drivers, settings and NCCL's plugin of GPU nodes; in a cloud also
-    their interfaces.
+    """The fabric class decides drivers and NCCL's plugin of GPU nodes, in a cloud their interfaces.
 
     It comes with the machine type, where the catalog knows it. Where it doesn't, the pool names it,
     or `fabric: ethernet` for plain TCP: without, a cloud's nodes would have none of these. Hosts of
