@@ -39,9 +39,9 @@ def fabric_unknown(context: CheckContext) -> Iterator[Finding]:
         cloud, nodes = context.catalog_name(pool), context.size(name)
         if cloud is None or (pool.fabric or machine.fabric) is not None or nodes in {0, 1}:
             continue
-        if cloud not in machine.sites:
-            continue
         is_cloud = _cloud(context, pool) is not None
+        if cloud not in machine.sites or not (is_cloud or pool.hosts is not None):
+            continue
         kinds = {nic.kind for nic in machine.nics or () if not nic.front_end}
         fabrics = context.catalog.fabrics.values()
         own = [fabric for fabric in fabrics if cloud in fabric.providers]
