@@ -67,7 +67,7 @@ def rails(node: NodeFacts) -> dict[str, Json]:
     devices = rail_devices(node)
     return {
         "count": len(devices) or sum(nic.count for nic in nics),
-        "gbps": class_speed or max(speeds, default=0),
+        "gbps": node.pool.rdma.gbps or class_speed or max(speeds, default=0),
         "devices": devices,
     }
 

@@ -185,6 +185,11 @@ def test_rails_of_a_board_whose_server_is_one_s_own_are_held_to_what_the_pool_sa
     assert verify[f"{kind}_gbps"] == expected["gbps"]
 
 
+def test_rails_that_a_node_is_to_find_are_held_to_the_rate_that_the_pool_says() -> None:
+    steps = steps_of({**BOARD, "fabric": "roce", "rdma": {"gbps": 200}})
+    assert steps["roce.verify"].variables["roce_gbps"] == 200
+
+
 def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> None:
     tuned = steps_of(dgx())["tuning.join"].variables
     assert (tuned["tuning_pcie"], tuned["tuning_processors"]) == (True, True)
