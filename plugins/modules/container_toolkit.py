@@ -107,6 +107,8 @@ ExecStart=amd-ctk cdi generate --output=/etc/cdi/amd.json
 WantedBy=multi-user.target
 """
 CTK = {"nvidia": "nvidia-ctk", "amd": "amd-ctk"}
+VERSION = {"nvidia": "--version", "amd": "version"}
+"""What each is asked for its version: AMD's has a verb, and no such flag (its main.go)."""
 RUNTIMES: dict[str, dict[str, Any]] = {
     "nvidia": {"nvidia": {"path": "nvidia-container-runtime", "args": []}},
     "amd": {"amd": {"path": "amd-container-runtime", "args": []}},
@@ -207,7 +209,7 @@ def differences(asked: dict[str, Any]) -> list[str]:
         for unit in asked["units"]
         if run("systemctl", "is-failed", "--quiet", unit)[0] == 0
     ]
-    code, text = run(CTK[vendor], "--version")
+    code, text = run(CTK[vendor], VERSION[vendor])
     version = re.search(r"\d+\.\d+\.\d+", text)
     if code or version is None:
         wrong.append(f"{CTK[vendor]} doesn't answer: {text}")
