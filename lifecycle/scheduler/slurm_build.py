@@ -63,16 +63,19 @@ if ! systemctl is-active --quiet {unit}; then
     {work}/{unit} {version} {url} {checksum} {out} >&2
 fi
 """
-_FOLLOW = """cd {out} 2>/dev/null || exit 4
-for turn in 1 2; do
-  [ ! -e SHA256SUMS ] || exit 0
-  if [ -e FAILED ]; then cat FAILED; exit 3; fi
-  if systemctl is-active --quiet {unit}; then grep '^== ' log; exit 5; fi
-  sleep 1
-done
-tail -n 15 log
-exit 4
+_FOLLOW = """result() {{
+  [ ! -e {out}/SHA256SUMS ] || exit 0
+  if [ -e {out}/FAILED ]; then cat {out}/FAILED; exit 3; fi
+}}
+result
+case "$(systemctl is-active {unit})" in
+  inactive|failed|unknown) result; tail -n 15 {out}/log; exit 4 ;;
+esac
+grep '^== ' {out}/log
+exit 5
 """
+"""Prints a build's steps (exit 5: it runs) or its error (3, 4). On a busy node the unit is active
+before its program has a folder, and systemd may not answer: neither is an end."""
 _PLACE = """set -e
 umask 022
 mkdir -p {mirror}
@@ -430,7 +433,7 @@ _IS_BUILDING = 5
 def _not_built(build: Build, builder: Host, output: str) -> NotBuilt:
     """Return a builder's error: a line of what failed, then the log's last lines."""
     first, _, rest = output.strip().partition("\n")
-    why = first.partition(": ")[2] if "was not built" in first else "the build ended"
-    log = f"{builder.name}:{build.out}/log"
-    detail = rest if "was not built" in first else output.strip()
-    return NotBuilt(f"{builder.name} failed at {why} (all of it is in {log})", detail)
+    log = f"all of it is in {builder.name}:{build.out}/log"
+    if "was not built" in first:
+        return NotBuilt(f"{builder.name} failed at {first.partition(': ')[2]} ({log})", rest)
+    return NotBuilt(f"the build ended on {builder.name} without a result ({log})", output.strip())

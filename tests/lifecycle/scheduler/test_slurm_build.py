@@ -90,7 +90,7 @@ class Here:
         self.folder = folder
         (folder / "bin").mkdir()
         for name, script in {
-            "systemctl": "exit 3",
+            "systemctl": "echo inactive; exit 3",
             "systemd-run": 'while [ "${1#/}" = "$1" ]; do shift; done; "$@" 2>/dev/null || :',
         }.items():
             (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -209,6 +209,39 @@ def test_a_build_that_fails_is_reported_with_its_step_and_last_lines_and_to_node
     reported = build(here, HEAD)
     assert [each.ok for each in reported if isinstance(each, StageFinished)] == [True]
     assert not failed.exists()
+
+
+def test_a_build_on_a_busy_node_is_waited_for(here: Here) -> None:
+    """Its program starts late, and systemd fails to answer once."""
+    running, asked = here.folder / "running", here.folder / "asked"
+    (here.folder / "bin/systemd-run").write_text(
+        f"""#!/bin/sh
+while [ "${{1#/}}" = "$1" ]; do shift; done
+touch {running}
+(sleep 0.3; "$@"; rm {running}) >/dev/null 2>&1 &
+"""
+    )
+    (here.folder / "bin/systemctl").write_text(
+        f"""#!/bin/sh
+if [ -e {running} ] && [ ! -e {asked} ]; then touch {asked}; exit 1; fi
+if [ -e {running} ]; then echo active; else echo inactive; exit 3; fi
+"""
+    )
+
+    reported = build(here, HEAD)
+
+    assert asked.exists()
+    assert [each.diagnostic for each in reported if isinstance(each, Finding)] == []
+    assert [each.ok for each in reported if isinstance(each, StageFinished)] == [True]
+
+
+def test_a_build_that_was_killed_is_reported_as_ended(here: Here) -> None:
+    (here.folder / "bin/systemd-run").write_text("#!/bin/sh\n")
+
+    reported = build(here, HEAD)
+
+    (finding,) = [each.diagnostic for each in reported if isinstance(each, Finding)]
+    assert "the build ended on head1 without a result" in finding.summary
 
 
 def test_a_controller_that_comes_later_gets_them_from_the_one_that_has_them(here: Here) -> None:
