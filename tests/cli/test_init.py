@@ -109,6 +109,18 @@ def test_any_machine_of_the_catalog_gets_a_spec_that_validates(tmp_path: Path) -
     assert wrong == {}
 
 
+def test_no_spec_to_start_from_leaves_the_fabric_class_of_its_nodes_unknown(tmp_path: Path) -> None:
+    """The AllReduce at the end of `up` can't pass where it is, and nothing judges its speed."""
+    catalog, unknown = load_catalog(), set()
+    for provider in DEFAULTS:
+        for machine in machines_of(provider, catalog):
+            text = starter_spec(Wish(provider=provider, name="lab", machine=machine, nodes=2))
+            loaded = load_text(text, file="c.yaml", folder=tmp_path)
+            if {d.code for d in loaded.diagnostics} & {"GC217", "GC227"}:
+                unknown.add((provider, machine))
+    assert unknown == set()
+
+
 @pytest.mark.parametrize("provider", ["aws", "gcp", "azure", "oci"])
 def test_the_scratch_that_is_commented_out_fits_its_cloud(tmp_path: Path, provider: str) -> None:
     text = starter_spec(Wish(provider=provider, name="lab", nodes=2))
