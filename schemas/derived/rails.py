@@ -33,8 +33,10 @@ def machine_in_pool(machine: Machine | None, pool: Pool, fabric: Fabric | None) 
     said = pool.rdma.rails or (0 if rails else len(pool.rdma.devices))
     if said:
         devices = [device for nic in rails for device in nic.devices]
+        if len(devices) != said:  # which of them have a cable only the node can see
+            devices = []
         speed = max((nic.gbps or 0 for nic in rails), default=0) or fabric.nic_gbps
-        rails = [Nic(kind=kind, count=said, gbps=speed, devices=devices[:said])]
+        rails = [Nic(kind=kind, count=said, gbps=speed, devices=devices)]
     if pool.rdma.gbps is not None:
         rails = [msgspec.structs.replace(nic, gbps=pool.rdma.gbps) for nic in rails]
     rails = [msgspec.structs.replace(nic, kind=kind) for nic in rails]

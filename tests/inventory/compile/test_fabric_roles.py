@@ -185,6 +185,15 @@ def test_rails_of_a_board_whose_server_is_one_s_own_are_held_to_what_the_pool_sa
     assert verify[f"{kind}_gbps"] == expected["gbps"]
 
 
+def test_of_fewer_rails_than_the_machine_type_has_the_node_finds_which_they_are() -> None:
+    rails = [
+        nic
+        for nic in steps_of(dgx(rails=4))["node_health.configure"].variables["node_health_nics"]
+        if not nic.get("front_end")
+    ]
+    assert rails == [{"kind": "infiniband", "count": 4, "gbps": 400}]
+
+
 def test_rails_that_a_node_is_to_find_are_held_to_the_rate_that_the_pool_says() -> None:
     steps = steps_of({**BOARD, "fabric": "roce", "rdma": {"gbps": 200}})
     assert steps["roce.verify"].variables["roce_gbps"] == 200

@@ -147,6 +147,25 @@ def test_on_a_board_of_the_catalog_the_pool_s_words_find_the_same_rails_and_thei
             assert FAULTS[fault]["finds"] in codes(look(server)), fault
 
 
+def test_a_machine_with_half_its_rails_cabled_is_fit_where_the_pool_says_four(
+    tmp_path: Path,
+) -> None:
+    half = FakeNode("dgx-h100", tmp_path)
+    rails = machines.layout("dgx-h100")["rails"]
+    for name in rails[4:]:
+        port = half.root / f"sys/class/infiniband/{name}/ports/1"
+        (port / "state").write_text("1: DOWN\n")
+        (port / "rate").write_text("10 Gb/sec (4X SDR)\n")
+    assert codes(look(half)) == {"nic-down"}
+    half.forget()
+    four = [{"kind": "infiniband", "count": 4, "gbps": 400}]
+    (tmp_path / "node-health.json").write_text(json.dumps(half.expected | {"nics": four}))
+    assert (look(half)["reason"], look(half)["reason"]) == ("", "")
+    assert (half.root / "var/lib/gcluster/rails").read_text().split() == rails[:4]
+    (half.root / f"sys/class/infiniband/{rails[1]}/ports/1/state").write_text("1: DOWN\n")
+    assert codes(look(half)) == {"nic-down"}
+
+
 def test_storage_that_is_expected_is_held_to_its_own_speed(tmp_path: Path) -> None:
     storage = FakeNode("dgx-h100", tmp_path)
     own = {"kind": "infiniband", "count": 2, "gbps": 200, "front_end": True}
