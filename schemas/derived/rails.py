@@ -29,7 +29,7 @@ def machine_in_pool(machine: Machine | None, pool: Pool, fabric: Fabric | None) 
         return machine
     nics = machine.nics or []
     known = [nic for nic in nics if nic.kind in EITHER and not nic.front_end]
-    rails = [nic for nic in known if nic.kind == kind] or known
+    theirs = rails = [nic for nic in known if nic.kind == kind] or known
     said = pool.rdma.rails or (0 if rails else len(pool.rdma.devices))
     if said:
         devices = [device for nic in rails for device in nic.devices]
@@ -42,4 +42,4 @@ def machine_in_pool(machine: Machine | None, pool: Pool, fabric: Fabric | None) 
     rails = [msgspec.structs.replace(nic, kind=kind) for nic in rails]
     if not rails:
         return machine
-    return msgspec.structs.replace(machine, nics=[*rails, *(n for n in nics if n not in known)])
+    return msgspec.structs.replace(machine, nics=[*rails, *(n for n in nics if n not in theirs)])

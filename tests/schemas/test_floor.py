@@ -328,3 +328,14 @@ def test_a_pool_s_own_rails_count_in_its_floor_and_pools_of_other_rails_have_non
     assert allreduce_floor(loaded, CATALOG, {"narrow": 4}).gbytes_per_s == pytest.approx(140)
     both = allreduce_floor(loaded, CATALOG, {"wide": 4, "narrow": 4})
     assert both.reason == "no floor: pools narrow, wide have different rails"
+
+
+def test_adapters_that_are_no_rails_of_the_fabric_stay_what_they_are() -> None:
+    storage = Nic(kind="roce", count=2, gbps=200)
+    dgx = CATALOG.machines["dgx-h100"]
+    both = msgspec.structs.replace(dgx, nics=[*(dgx.nics or ()), storage])
+    pool = msgspec.convert({"site": "hall", "rdma": {"rails": 8}}, Pool)
+    found = machine_in_pool(both, pool, CATALOG.fabrics["infiniband-ndr"])
+    assert found is not None
+    assert storage in (found.nics or ())
+    assert sum(nic.count for nic in found.nics or () if nic.kind == "infiniband") == 8
