@@ -63,6 +63,8 @@ VERBS = (
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
     Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),
+    Verb("top", "Inspect", "Show jobs and nodes by what they waste now, in dollars."),
+    Verb("report", "Inspect", "Show who used and wasted GPU hours over a time, in dollars."),
     Verb("history", "Inspect", "List the runs that changed a cluster and how they ended."),
     Verb("show", "Inspect", "Show the events of one run; history lists the runs."),
     Verb(

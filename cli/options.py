@@ -39,7 +39,7 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
 
 
-def _remember(ctx: typer.Context, value: Any) -> Any:
+def remember_format(ctx: typer.Context, value: Any) -> Any:
     """Keep the format where the message of an error finds it."""
     ctx.meta[FORMAT] = str(value)
     return value
@@ -99,15 +99,15 @@ Nodes: TypeAlias = Annotated[
 ]
 OutputFormat: TypeAlias = Annotated[
     Format,
-    typer.Option("--format", help="How the result is written.", callback=_remember),
+    typer.Option("--format", help="How the result is written.", callback=remember_format),
 ]
 PlanOutput: TypeAlias = Annotated[
     PlanFormat,
-    typer.Option("--format", help="How the answer is written.", callback=_remember),
+    typer.Option("--format", help="How the answer is written.", callback=remember_format),
 ]
 ReportFormatOption: TypeAlias = Annotated[
     ReportFormat,
-    typer.Option("--format", help="How the findings are written.", callback=_remember),
+    typer.Option("--format", help="How the findings are written.", callback=remember_format),
 ]
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", "-y", help="Do it without asking.", show_default=False)

@@ -77,3 +77,31 @@ def test_a_gpu_s_metrics_are_there_once_for_each_job_that_its_file_names(
     assert len(served) == GPUS + 1
     named = [line.partition('"double"')[2] for line in served if "hpc_job" in line]
     assert named == [',hpc_job="7"} 0.0', ',hpc_job="8"} 0.0', r',hpc_job="a\"} 1"} 0.0']
+
+
+def test_a_process_whose_environment_is_closed_has_the_gpus_of_its_job(
+    double: ModuleType, tmp_path: Path
+) -> None:
+    """Root without rights to trace reads no other user's environment."""
+    proc, jobs = tmp_path / "proc", tmp_path / "jobs"
+    jobs.mkdir()
+    (jobs / "5").write_text("7\n")
+
+    def running(pid: int, parent: int, name: str, ticks: int, line: bytes = b"") -> None:
+        (proc / str(pid)).mkdir(parents=True, exist_ok=True)
+        (proc / str(pid) / "stat").write_text(
+            f"{pid} ({name}) R {parent} " + "0 " * 9 + f"{ticks} 0 " + "0 " * 20
+        )
+        (proc / str(pid) / "cmdline").write_bytes(line)
+
+    running(10, 1, "slurmstepd", 0, b"slurmstepd: [7.batch]\0")
+    running(11, 10, "sh", 0)
+    running(12, 11, "python3", 0)
+    running(20, 1, "python3", 0)
+    gpus = double.Gpus(GPUS, POWER_W, proc, str(jobs))
+    gpus.look(now=1000.0)
+    running(12, 11, "python3", 5 * double.TICKS)
+    running(20, 1, "python3", 5 * double.TICKS)
+    gpus.look(now=1010.0)
+
+    assert gpus.busy == [0, 0, 0, 0, 0, 0.5, 0, 0]

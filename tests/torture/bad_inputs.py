@@ -122,6 +122,8 @@ VERBS: dict[str, tuple[str, ...]] = {
     "rotate tunnels": (),
     "rotate encryption": (),
     "status": (),
+    "top": ("--once",),
+    "report": (),
     "history": (),
     "show": ("RUN",),
     "drift": (),

@@ -34,6 +34,7 @@ IDLE_W = 70.0
 MAX_CLOCK_MHZ, IDLE_CLOCK_MHZ, MEMORY_MIB = 1980, 345, 81559
 TICKS = os.sysconf("SC_CLK_TCK")
 HELD_BY = re.compile(rb"(?:^|\0)(?:SLURM_STEP_GPUS|SLURM_JOB_GPUS)=([0-9,]+)(?:\0|$)")
+STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 
 
 def held(environment: bytes) -> list[int]:
@@ -48,12 +49,53 @@ def cpu_seconds(stat: str) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+class Processes:
+    """The processes of this node at one look, and the GPUs that each has been given.
+
+    Whose environment can't be read, as in a container without rights to trace, has the GPUs of its
+    job: that of the slurmstepd which it descends from.
+    """
+
+    def __init__(self, proc: Path, jobs: dict[str, list[int]]) -> None:
+        """Read them all; one that ends meanwhile is left out."""
+        self.jobs = jobs
+        self.parents: dict[str, str] = {}
+        self.used: dict[str, float] = {}
+        self.given: dict[str, list[int]] = {}
+        self.steps: dict[str, str] = {}
+        for process in proc.glob("[0-9]*"):
+            try:
+                stat = (process / "stat").read_text()
+                self.used[process.name] = cpu_seconds(stat)
+                self.parents[process.name] = stat.rpartition(")")[2].split()[1]
+                if "(slurmstepd)" in stat:
+                    step = STEP.match((process / "cmdline").read_bytes())
+                    self.steps[process.name] = step[1].decode() if step else ""
+                self.given[process.name] = held((process / "environ").read_bytes())
+            except (OSError, IndexError, ValueError):
+                continue
+
+    def gpus(self, process: str) -> list[int]:
+        """Return the GPUs of a process."""
+        if self.given.get(process):
+            return self.given[process]
+        at, seen = self.parents.get(process), {process}
+        while at is not None and at not in seen:
+            if at in self.steps:
+                return self.jobs.get(self.steps[at], [])
+            seen.add(at)
+            at = self.parents.get(at)
+        return []
+
+
 class Gpus:
     """The simulated GPUs of this node, and what is known of them now."""
 
-    def __init__(self, count: int, power_w: float, proc: Path = Path("/proc")) -> None:
-        """Take the GPUs by their number and their power limit."""
-        self.count, self.power_w, self.proc = count, power_w, proc
+    def __init__(
+        self, count: int, power_w: float, proc: Path = Path("/proc"), jobs: str = ""
+    ) -> None:
+        """Take the GPUs by their number and power limit, and the folder that names their jobs."""
+        self.count, self.power_w, self.proc, self.jobs = count, power_w, proc, jobs
         self.busy = [0.0] * count
         self.held = [False] * count
         self.energy_mj = [0.0] * count
@@ -67,17 +109,17 @@ class Gpus:
         spent: dict[int, float] = defaultdict(float)
         after: dict[str, float] = {}
         self.held = [False] * self.count
-        for process in self.proc.glob("[0-9]*"):
-            try:
-                gpus = held((process / "environ").read_bytes())
-                used = cpu_seconds((process / "stat").read_text()) if gpus else 0.0
-            except (OSError, IndexError, ValueError):
-                continue  # it has ended
-            for gpu in (gpu for gpu in gpus if gpu < self.count):
+        by_job: dict[str, list[int]] = defaultdict(list)
+        for gpu in range(self.count):
+            for job in jobs_of(self.jobs, gpu):
+                by_job[job].append(gpu)
+        processes = Processes(self.proc, by_job)
+        for process, used in processes.used.items():
+            for gpu in (gpu for gpu in processes.gpus(process) if gpu < self.count):
                 self.held[gpu] = True
-                after[process.name] = used
+                after[process] = used
                 # A new process has done all of its work since the last reading, at most.
-                spent[gpu] += min(used - self._before.get(process.name, 0.0), took)
+                spent[gpu] += min(used - self._before.get(process, 0.0), took)
         self._before = after
         self.busy = [min(spent[gpu] / took, 1.0) for gpu in range(self.count)]
         for gpu in range(self.count):
@@ -214,11 +256,12 @@ def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPSe
 def main() -> None:
     """Serve until stopped; settings are those of dcgm-exporter's environment."""
     settings = os.environ
-    gpus = Gpus(int(settings["GCLUSTER_DOUBLE_GPUS"]), float(settings["GCLUSTER_DOUBLE_POWER_W"]))
+    jobs = settings.get("DCGM_HPC_JOB_MAPPING_DIR", "")
+    power_w = float(settings["GCLUSTER_DOUBLE_POWER_W"])
+    gpus = Gpus(int(settings["GCLUSTER_DOUBLE_GPUS"]), power_w, jobs=jobs)
     rows = fields(Path(settings["DCGM_EXPORTER_COLLECTORS"]).read_text())
     model = settings["GCLUSTER_DOUBLE_MODEL"]
     web = Path(settings["DCGM_EXPORTER_WEB_CONFIG_FILE"]).read_text()
-    jobs = settings.get("DCGM_HPC_JOB_MAPPING_DIR", "")
     serving = server(settings["DCGM_EXPORTER_LISTEN"], web, lambda: page(gpus, rows, model, jobs))
     threading.Thread(target=serving.serve_forever, daemon=True).start()
     while True:

@@ -1,0 +1,69 @@
+"""`gcluster top`: jobs by what they waste, and nodes, as they are now."""
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console as RichConsole
+from rich.live import Live
+from rich.text import Text
+
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.status.waste.now import Now, read_now
+from ...lifecycle.status.waste.prometheus import Asking, prometheus_of
+from ..console import say, stdout
+from ..options import Format, OutputFormat, Target
+from ..render.document import answer
+from ..render.inspect.top import top_text
+
+INTERVAL_S = 15
+"""Between two looks, as between two evaluations of Prometheus' rules."""
+
+
+def command(
+    cluster: Target,
+    once: Annotated[
+        bool, typer.Option("--once", help="Show it once and end.", show_default=False)
+    ] = False,
+    rows: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most jobs and nodes [default: as many as fit]."),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Show jobs and nodes by what they waste now, in dollars.
+
+    It asks the cluster's Prometheus through SSH, every 15 s; Ctrl-C ends it. With --format json, or
+    where the output is no terminal, it shows it once.
+    """
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        ask = prometheus_of(opened, session)
+        if once or fmt is Format.JSON or not stdout().live:
+            now = read_now(opened.name, ask, time.time())
+            answer(fmt, now, lambda: top_text(now, stdout(), rows=rows))
+        else:
+            _watch(opened.name, ask, rows)
+    return Exit.OK
+
+
+def _watch(cluster: str, ask: Asking, rows: int | None) -> None:
+    """Draw it again and again, until a person ends it."""
+    now = read_now(cluster, ask, time.time())
+    try:
+        with Live(
+            _drawn(now, rows), console=RichConsole(), screen=True, auto_refresh=False
+        ) as live:
+            while True:
+                time.sleep(INTERVAL_S)
+                now = read_now(cluster, ask, time.time())
+                live.update(_drawn(now, rows), refresh=True)
+    except KeyboardInterrupt:
+        say(top_text(now, stdout(), rows=rows))
+
+
+def _drawn(now: Now, rows: int | None) -> Text:
+    console, height = stdout(), RichConsole().height
+    return Text.from_ansi(console.fit(top_text(now, console, rows=rows, height=height)))
