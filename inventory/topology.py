@@ -59,7 +59,7 @@ def topology_of(
     plugin: Plugin = "auto",
     block_sizes: Sequence[int] = (),
     *,
-    knows_blocks: bool = True,
+    supports_blocks: bool = True,
 ) -> Topology:
     """Return the topology that is valid for all of these hosts.
 
@@ -71,14 +71,14 @@ def topology_of(
         hosts: those that run jobs.
         plugin: tree: blocks only above leaves, or as switches where no leaf is known; none: flat.
         block_sizes: of the spec: the first is the least that Slurm takes as a block.
-        knows_blocks: whether the scheduler can keep jobs in blocks; else they are switches.
+        supports_blocks: whether the scheduler can keep jobs in blocks; else they are switches.
     """
     if plugin == "none":
         return FLAT
     members = tuple(hosts)
     blocks = _groups((host.placement.block, host.name) for host in members)
     smallest = min(map(len, blocks.values()), default=0)
-    if plugin != "tree" and knows_blocks and smallest >= SMALLEST_BLOCK:
+    if plugin != "tree" and supports_blocks and smallest >= SMALLEST_BLOCK:
         return Topology(
             type="block",
             groups=_folded(blocks),
@@ -86,7 +86,7 @@ def topology_of(
             block_sizes=tuple(block_sizes),
         )
     leaves = _groups((host.placement.leaf, host.name) for host in members)
-    if (plugin == "tree" or not knows_blocks) and not leaves:
+    if (plugin == "tree" or not supports_blocks) and not leaves:
         leaves, blocks = blocks, {}
     if len(leaves) > 1:
         return Topology(type="tree", groups=_folded(leaves), units=_units(leaves, blocks))

@@ -63,14 +63,14 @@ def measure(folder: Path, environment: dict[str, str]) -> tuple[list[float], lis
     try:
         run("up", str(spec), "--yes", log=log, environment=environment)
         cold = [again(spec, environment) for _ in range(ROUNDS)]
-        looks = [drift(spec, environment) for _ in range(ROUNDS)]
+        runs = [drift(spec, environment) for _ in range(ROUNDS)]
         words = ["podman", "exec", f"gcluster-{cluster}-gpu002", "chmod", "0644"]
         subprocess.run([*words, "/etc/munge/munge.key"], check=True)
         _, changed = drift(spec, environment)
     finally:
         run("down", str(spec), "--yes", log=log, environment=environment)
-    false = max(len(looked_up["drifts"]) for _, looked_up in looks)
-    return cold, [seconds for seconds, _ in looks], false, len(changed["drifts"])
+    false = max(len(looked_up["drifts"]) for _, looked_up in runs)
+    return cold, [seconds for seconds, _ in runs], false, len(changed["drifts"])
 
 
 def main() -> int:

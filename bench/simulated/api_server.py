@@ -179,8 +179,8 @@ class ApiServer:
             if any(process.poll() is not None for process in self._running):
                 break
             if (self.folder / "pki/apiserver.crt").exists():
-                asked = self.kubectl("get", "--raw=/readyz", check=False)
-                if asked.stdout.strip() == "ok" and self._has_schemas():
+                requested = self.kubectl("get", "--raw=/readyz", check=False)
+                if requested.stdout.strip() == "ok" and self._has_schemas():
                     return
             time.sleep(0.5)
         log = self.folder / "kube-apiserver.log"
@@ -190,8 +190,8 @@ class ApiServer:
 
     def _has_schemas(self) -> bool:
         """Make the server merge its schemas, which its first client would wait for."""
-        asked = self.kubectl("get", "--raw=/openapi/v2", "--request-timeout=120s", check=False)
-        return asked.returncode == 0
+        requested = self.kubectl("get", "--raw=/openapi/v2", "--request-timeout=120s", check=False)
+        return requested.returncode == 0
 
     def _stop(self) -> None:
         for process in reversed(self._running):

@@ -91,9 +91,11 @@ def kwok(folder: Path) -> Path:
 
 def stages(folder: Path) -> Path:
     """Return kwok's own stages for nodes that are well and pods that go on running, in one file."""
-    asked = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+    requested = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
     own = {**os.environ, "GOTOOLCHAIN": "auto", "GOFLAGS": "-mod=readonly"}
-    answer = subprocess.run(asked, check=True, cwd=_KWOK, env=own, capture_output=True, text=True)
+    answer = subprocess.run(
+        requested, check=True, cwd=_KWOK, env=own, capture_output=True, text=True
+    )
     base, out = Path(answer.stdout.strip()) / "kustomize/stage", folder / "stages.yaml"
     texts = [(base / name).read_text(encoding="utf-8") for name in _STAGES]
     out.write_text("\n---\n".join(texts), encoding="utf-8")
@@ -187,8 +189,8 @@ def waited(what: str, done: Callable[[], bool]) -> float:
 
 def placed_pods(api: ApiServer) -> int:
     """Return how many pods have a node; 0 while one is waiting, which is a fast query."""
-    asked = "/api/v1/pods?fieldSelector=spec.nodeName%3D&limit=1"
-    if json.loads(api.kubectl("get", f"--raw={asked}").stdout)["items"]:
+    requested = "/api/v1/pods?fieldSelector=spec.nodeName%3D&limit=1"
+    if json.loads(api.kubectl("get", f"--raw={requested}").stdout)["items"]:
         return 0
     return sum(by_node(api).values())
 

@@ -70,12 +70,12 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     halves = {
         "set apart": [run for run in runs() if run.is_apart],
         "fitted on": [run for run in runs() if not run.is_apart],
     }
-    if asked.json:
+    if requested.json:
         found = {name: {**summary(each), "by": table(each)} for name, each in halves.items()}
         print(json.dumps(found, indent=2))
         return 0

@@ -201,11 +201,11 @@ def main() -> int:
     """Show the fit; with --write keep it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", metavar="DATE", help="write the constants, of this date")
-    asked = parser.parse_args()
-    found = found_constants(asked.write or "2026-11")
+    requested = parser.parse_args()
+    found = found_constants(requested.write or "2026-11")
     text = as_yaml(found)
     print(text)
-    if asked.write:
+    if requested.write:
         FILE.write_text(f"# {HEAD}\n{text}", encoding="utf-8")
     return 0
 

@@ -161,11 +161,11 @@ def main() -> int:
     """Show the fit; with --write keep it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", metavar="DATE", help="write the constants, of this date")
-    asked = parser.parse_args()
-    found = fit_serving(asked.write or "2026-11")
+    requested = parser.parse_args()
+    found = fit_serving(requested.write or "2026-11")
     text = as_yaml(found)
     print(text)
-    if asked.write:
+    if requested.write:
         head = "Written by `python -m bench.size.serving_fit --write DATE`."
         FILE.write_text(f"# {head}\n{text}", encoding="utf-8")
     for run, error in zip(serving_runs(), errors(serving_runs(), found), strict=True):

@@ -44,7 +44,7 @@ def seconds(gpus: int) -> float:
 
 def main() -> int:
     """Measure and report."""
-    asked = arguments(__doc__ or "").parse_args()
+    requested = arguments(__doc__ or "").parse_args()
     seconds(SIZES[0])  # reads the catalog
     points = {gpus: seconds(gpus) for gpus in SIZES}
     results = [
@@ -56,7 +56,7 @@ def main() -> int:
         ),
         Result(name="exponent over GPUs", value=fitted_exponent(points), unit="", limit=EXPONENT),
     ]
-    return report("sizing a training run", results, as_json=asked.json, ratios=asked.ratios)
+    return report("sizing a training run", results, as_json=requested.json, ratios=requested.ratios)
 
 
 if __name__ == "__main__":

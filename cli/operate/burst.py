@@ -157,7 +157,7 @@ def agent(
     return Exit.OK
 
 
-_SAYING = threading.Lock()
+_OUTPUT_LOCK = threading.Lock()
 
 
 def _line(event: AgentEvent) -> None:
@@ -166,7 +166,7 @@ def _line(event: AgentEvent) -> None:
     line = msgspec.json.encode(
         {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     )
-    with _SAYING:
+    with _OUTPUT_LOCK:
         emit(line.decode())
         sys.stdout.flush()
 

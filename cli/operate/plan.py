@@ -59,7 +59,7 @@ def command(
         answer(fmt, plan, lambda: plan_text(plan, stdout()))
     if plan.preflight is not None and fmt is PlanFormat.TEXT:
         say(f"\n{preflight_text(plan.preflight, stdout())}")
-    asked = (diagnostic for site in plan.preflight or () for diagnostic in site.diagnostics)
-    if any(diagnostic.is_error for diagnostic in (*plan.diagnostics, *asked)):
+    requested = (diagnostic for site in plan.preflight or () for diagnostic in site.diagnostics)
+    if any(diagnostic.is_error for diagnostic in (*plan.diagnostics, *requested)):
         return Exit.REFUSED
     return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

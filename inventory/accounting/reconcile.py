@@ -216,7 +216,7 @@ class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
 
 USERS_AT_ONCE = 200
 """Users in one command: a line that a shell, a log and a reader still take."""
-USERS_SAID = 8
+MAX_NAMED_USERS = 8
 """Most users that a change's text names; the others are counted."""
 
 _Where = tuple[tuple[str, str], ...]
@@ -317,7 +317,7 @@ def _batches(users: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _user_list(users: tuple[str, ...]) -> str:
-    named = ", ".join(users[:USERS_SAID])
-    more = len(users) - USERS_SAID
+    named = ", ".join(users[:MAX_NAMED_USERS])
+    more = len(users) - MAX_NAMED_USERS
     kind = "user" if len(users) == 1 else "users"
     return f"{kind} {named}{f' and {more:,} more' if more > 0 else ''}"

@@ -122,26 +122,26 @@ def kubelet_settings(node: NodeFacts) -> dict[str, Json]:
 
     Local nodes share this machine with each other: nothing of it is reserved, pinned or limited.
     """
-    asked = node.pool.kubernetes or PoolKubernetes()
-    pulls = asked.parallel_pulls
+    requested = node.pool.kubernetes or PoolKubernetes()
+    pulls = requested.parallel_pulls
     made: dict[str, Json] = {
-        "maxPods": asked.max_pods,
+        "maxPods": requested.max_pods,
         "serializeImagePulls": pulls == 1,
     }
     if pulls > 1:
         made["maxParallelImagePulls"] = pulls
     if not node.is_machine:
         return made
-    made |= {"podPidsLimit": asked.pids_per_pod, "seccompDefault": True}
+    made |= {"podPidsLimit": requested.pids_per_pod, "seccompDefault": True}
     known = node.pool.machine is not None
     machine = machine_of(node.spec, node.name, node.catalog) if known else None
-    reserved_mib = _reserved_mib(machine, asked)
-    cpus = _reserved_cpus(machine, asked)
+    reserved_mib = _reserved_mib(machine, requested)
+    cpus = _reserved_cpus(machine, requested)
     made["kubeReserved"] = {"cpu": str(cpus), "memory": f"{reserved_mib}Mi"}
-    aligned = asked.alignment or ("none" if node.gpu is None else "best-effort")
+    aligned = requested.alignment or ("none" if node.gpu is None else "best-effort")
     if aligned != "none":
         made |= {"cpuManagerPolicy": "static", "topologyManagerPolicy": aligned}
-    if asked.pin_memory:
+    if requested.pin_memory:
         # All that is kept from pods, to the last byte: a kubelet refuses another sum.
         kept = f"{reserved_mib + _EVICTED_BELOW_MIB}Mi"
         made["memoryManagerPolicy"] = "Static"
@@ -149,15 +149,15 @@ def kubelet_settings(node: NodeFacts) -> dict[str, Json]:
     return made
 
 
-def _reserved_cpus(machine: Machine | None, asked: PoolKubernetes) -> int:
-    if asked.reserved_cpus is not None:
-        return asked.reserved_cpus
+def _reserved_cpus(machine: Machine | None, requested: PoolKubernetes) -> int:
+    if requested.reserved_cpus is not None:
+        return requested.reserved_cpus
     return 1 + (0 if machine is None else machine.cpu.threads) // 64
 
 
-def _reserved_mib(machine: Machine | None, asked: PoolKubernetes) -> int:
-    if asked.reserved_memory is not None:
-        return math.ceil(asked.reserved_memory.value / 2**20)
+def _reserved_mib(machine: Machine | None, requested: PoolKubernetes) -> int:
+    if requested.reserved_memory is not None:
+        return math.ceil(requested.reserved_memory.value / 2**20)
     memory_gib = 0 if machine is None else machine.memory_gib or 0
     return 1024 + math.ceil(memory_gib * 1024 / 100)
 
@@ -200,8 +200,8 @@ def version_of(node: NodeFacts) -> str:
     """Return the version that nodes run: the bundle's, the spec's, else the tested set's."""
     if node.kubernetes is not None:
         return node.kubernetes.kubernetes
-    asked = node.spec.software.kubernetes
-    return (node.version("kubernetes") or "") if asked == "auto" else asked
+    requested = node.spec.software.kubernetes
+    return (node.version("kubernetes") or "") if requested == "auto" else requested
 
 
 def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]:
@@ -352,10 +352,10 @@ def containerd_steps(node: NodeFacts) -> list[Step]:
         mirrors[registry] = redirect.url.rstrip("/")
     if mirrors:
         configured["containerd_mirrors"] = mirrors
-    asked = None if node.pool.kubernetes is None else node.pool.kubernetes.runtime_class
+    requested = None if node.pool.kubernetes is None else node.pool.kubernetes.runtime_class
     runtimes: dict[str, Json] = {}
-    if asked is not None:
-        runtimes["containerd_runtimes"] = {asked.name: asked.type}
+    if requested is not None:
+        runtimes["containerd_runtimes"] = {requested.name: requested.type}
     return [
         _containerd_step("preflight", {}),
         _containerd_step("install", {}),

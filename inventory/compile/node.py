@@ -290,8 +290,8 @@ def _machine(pool: Pool, catalog: Catalog) -> Machine | None:
 
 def _asks_for_slurm(spec: ClusterSpec) -> bool:
     """Whether a version of Slurm is written."""
-    asked = (spec.software, *(pool.software for pool in spec.pools.values()))
-    return any(one is not None and one.slurm not in {"auto", "distribution"} for one in asked)
+    requested = (spec.software, *(pool.software for pool in spec.pools.values()))
+    return any(one is not None and one.slurm not in {"auto", "distribution"} for one in requested)
 
 
 def _only_slurm(resolved: Resolved) -> Resolved:

@@ -89,7 +89,7 @@ def addons_of(spec: ClusterSpec, catalog: Catalog) -> RequiredAddons:
 
 
 def bundle_addons(
-    asked: RequiredAddons, out: Path, report: Reporter, get: Get
+    requested: RequiredAddons, out: Path, report: Reporter, get: Get
 ) -> tuple[BundledFile, ...]:
     """Fetch add-ons into a bundle, write their digests, and return what the bundle holds of them.
 
@@ -97,7 +97,7 @@ def bundle_addons(
     those of the catalog.
 
     Args:
-        asked: the add-ons to fetch; empty: nothing is fetched or written.
+        requested: the add-ons to fetch; empty: nothing is fetched or written.
         out: the bundle's folder.
         report: receives an event for each.
         get: returns the content of a URL.
@@ -106,18 +106,18 @@ def bundle_addons(
         LifecycleError: GC939, one for each that is not available or differs from its pin; GC1061,
             GC1062: one can't be rendered.
     """
-    if not asked.chosen:
+    if not requested.chosen:
         return ()
-    total = len(asked.chosen)
+    total = len(requested.chosen)
     report(StageStarted(name="add-ons", total=total))
     files: list[BundledFile] = []
     filled: list[Addon] = []
     findings: list[Diagnostic] = []
-    for done, one in enumerate(asked.chosen):
+    for done, one in enumerate(requested.chosen):
         addon = one.addon
         report(StageProgress(name="add-ons", done=done, total=total, detail=addon.name))
         try:
-            content, whole = _fetched(one, asked, get)
+            content, whole = _fetched(one, requested, get)
         except LifecycleError as error:
             findings += error.diagnostics
             continue
@@ -143,18 +143,18 @@ def pinned_images(out: Path) -> dict[str, str]:
 
 
 def addons_missing(
-    manifest: BundleManifest, asked: RequiredAddons, held: BundledImages | None, command: str
+    manifest: BundleManifest, requested: RequiredAddons, held: BundledImages | None, command: str
 ) -> Iterator[Diagnostic]:
     """Yield what a bundle lacks of add-ons: charts and manifests, and images that are pinned.
 
     Args:
         manifest: of the bundle.
-        asked: the add-ons that the spec needs.
+        requested: the add-ons that the spec needs.
         held: the images that it has; None: nodes take images from registries.
         command: the command that completes the bundle.
     """
     files = {file.path for file in manifest.files}
-    for one in asked.chosen:
+    for one in requested.chosen:
         addon = one.addon
         path = f"{FOLDER}/{file_name(addon)}"
         if path not in files:
@@ -169,7 +169,7 @@ def addons_missing(
             yield from held.lacking(addon.name, pinned)
 
 
-def _fetched(one: ChosenAddon, asked: RequiredAddons, get: Get) -> tuple[bytes, Addon]:
+def _fetched(one: ChosenAddon, requested: RequiredAddons, get: Get) -> tuple[bytes, Addon]:
     """Return an add-on's chart or manifest, and the add-on with every digest."""
     addon = one.addon
     content = published(addon, get)
@@ -178,7 +178,7 @@ def _fetched(one: ChosenAddon, asked: RequiredAddons, get: Get) -> tuple[bytes, 
         raise failure(
             "GC939", f"add-on {addon.name} {addon.version} is {digest}, not {addon.digest}"
         )
-    made = rendered(one, content, asked.cluster, asked.release, asked.compiled)
+    made = rendered(one, content, requested.cluster, requested.release, requested.compiled)
     known = {full_name(name) for name in addon.images}
     images = dict(addon.images)
     for image in made.images:
@@ -210,12 +210,12 @@ _STAGE = "images of add-ons"
 
 
 def bundle_images(
-    asked: RequiredKubernetes | None, addons: Mapping[str, str], out: Path, report: Reporter
+    requested: RequiredKubernetes | None, addons: Mapping[str, str], out: Path, report: Reporter
 ) -> tuple[tuple[BundledImage, ...], tuple[BundledFile, ...]]:
     """Put images into a bundle's archive; an archive with exactly these is left as it is.
 
     Args:
-        asked: what nodes need of Kubernetes; None: nothing from the bundle, and no images.
+        requested: what nodes need of Kubernetes; None: nothing from the bundle, and no images.
         addons: name and tag of each image of an add-on -> its pinned digest.
         out: the bundle's folder.
         report: receives an event for each.
@@ -223,10 +223,10 @@ def bundle_images(
     Raises:
         LifecycleError: GC939, one for each that is not available or differs from its pin.
     """
-    images = {} if asked is None else asked.images | dict(addons)
-    if asked is None or not images:
+    images = {} if requested is None else requested.images | dict(addons)
+    if requested is None or not images:
         return (), ()
-    (architecture,) = asked.architectures
+    (architecture,) = requested.architectures
     path = f"{BUNDLED}/{MORE_IMAGES}"
     wanted = tuple(
         BundledImage(role=_ROLE, reference=f"{name}@{digest}", archive=path)

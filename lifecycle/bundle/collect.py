@@ -162,7 +162,7 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
     cache = places.private_directory(places.cache_home()) / "bundle"
     roots: dict[str, AptRoot] = {}
     known: dict[tuple[str, tuple[RoleNeed, ...]], list[Found]] = {}
-    asked: dict[str, set[RoleNeed]] = {}
+    requested: dict[str, set[RoleNeed]] = {}
     found: dict[str, dict[str, Found]] = {}
     for done, pool in enumerate(needs, start=1):
         distribution = pool.distribution or ""
@@ -176,7 +176,7 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
         if (which, pool.packages) not in known:
             names = [a.what for a in pool.packages]
             known[which, pool.packages] = roots[which].resolved(names)
-        asked.setdefault(distribution, set()).update(pool.packages)
+        requested.setdefault(distribution, set()).update(pool.packages)
         found.setdefault(distribution, {}).update(
             {package.file: package for package in known[which, pool.packages]}
         )
@@ -184,7 +184,7 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
     parts = [
         Part(
             distribution=name,
-            asked=tuple(sorted(asked[name])),
+            asked=tuple(sorted(requested[name])),
             found=tuple(package for _, package in sorted(found[name].items())),
             indexes=dict(
                 sorted(
@@ -203,9 +203,9 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
 
 def _packages(part: Part) -> list[RequiredFile]:
     roles: dict[str, str] = {}
-    for asked in part.asked:
-        name = asked.what.split("=")[0]
-        roles[name] = f"{roles[name]}, {asked.role}" if name in roles else asked.role
+    for requested in part.asked:
+        name = requested.what.split("=")[0]
+        roles[name] = f"{roles[name]}, {requested.role}" if name in roles else requested.role
     return [
         RequiredFile(
             url=found.url,

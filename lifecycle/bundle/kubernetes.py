@@ -93,9 +93,12 @@ def _kube_vip_image(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
     return {name or KUBE_VIP_SOURCE: digest}
 
 
-def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
+def refusals(requested: RequiredKubernetes) -> Iterator[Diagnostic]:
     """Yield what keeps Kubernetes out of a bundle, before anything is fetched."""
-    for what, found in (("versions", asked.versions), ("architectures", asked.architectures)):
+    for what, found in (
+        ("versions", requested.versions),
+        ("architectures", requested.architectures),
+    ):
         if len(found) > 1:
             yield Diagnostic(
                 code="GC939",
@@ -104,14 +107,14 @@ def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
                 f"{', '.join(sorted(found))}",
                 hint="make a bundle for each part of the spec",
             )
-    if "" in asked.versions:
+    if "" in requested.versions:
         yield Diagnostic(
             code="GC939",
             severity=Severity.ERROR,
             summary="the version of Kubernetes on the nodes is not specified",
             hint="write software.kubernetes in the spec",
         )
-    for image, digest in asked.images.items():
+    for image, digest in requested.images.items():
         if not digest:
             yield Diagnostic(
                 code="GC939",
@@ -122,12 +125,12 @@ def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
 
 
 def bundle_kubernetes(
-    asked: RequiredKubernetes | None, out: Path, report: Reporter, of: Release | None = None
+    requested: RequiredKubernetes | None, out: Path, report: Reporter, of: Release | None = None
 ) -> tuple[KubernetesBundle | None, tuple[BundledFile, ...]]:
     """Put Kubernetes into a bundle; files that exist with the right checksum are kept.
 
     Args:
-        asked: what the nodes need; None: nothing.
+        requested: what the nodes need; None: nothing.
         out: the bundle's folder.
         report: receives an event for each part.
         of: where releases are published; by default as release.yaml says.
@@ -135,14 +138,14 @@ def bundle_kubernetes(
     Raises:
         LifecycleError: GC939, GC912: it can't be built or fetched.
     """
-    if asked is None:
+    if requested is None:
         return None, ()
-    (what,) = asked.versions
+    (what,) = requested.versions
     if what == MODULES:
         folder, manifest = ensure_built(report)
         source = f"Go modules, build {manifest.key}"
     else:
-        (built_for,) = asked.architectures
+        (built_for,) = requested.architectures
         folder, manifest = _released(full_version(what), built_for, report, of)
         source = f"release {manifest.kubernetes}"
     files = []
@@ -159,23 +162,23 @@ def bundle_kubernetes(
 
 
 def kubernetes_missing(
-    manifest: BundleManifest, asked: RequiredKubernetes | None, command: str
+    manifest: BundleManifest, requested: RequiredKubernetes | None, command: str
 ) -> Iterator[Diagnostic]:
     """Yield what a bundle lacks of Kubernetes: all of it, or the architecture of its nodes.
 
     Args:
         manifest: of the bundle.
-        asked: the needs of the spec's nodes.
+        requested: the needs of the spec's nodes.
         command: the command that completes the bundle.
     """
-    if asked is None:
+    if requested is None:
         return
     hint = f"where the mirrors are: {command}; nothing was changed"
     held = manifest.kubernetes
     if held is None:
         summary = "the bundle has no Kubernetes, which the spec's nodes run"
         yield Diagnostic(code="GC1050", severity=Severity.ERROR, summary=summary, hint=hint)
-    elif other := asked.architectures - {held.architecture}:
+    elif other := requested.architectures - {held.architecture}:
         summary = (
             f"the bundle has Kubernetes for {held.architecture}, and nodes are "
             f"{', '.join(sorted(other))}"

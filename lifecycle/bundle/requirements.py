@@ -153,10 +153,10 @@ def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | N
     """Return a pool's distribution, from the spec, its software or its site."""
     own = spec.pools[pool].software
     distributions = [own.distribution if own else "auto", spec.software.distribution]
-    asked = next((name for name in distributions if name != "auto"), None)
+    requested = next((name for name in distributions if name != "auto"), None)
     if spec.sites[spec.pools[pool].site].provider == "local":
         return _SUITES[recipe().suite]
-    return asked or resolved
+    return requested or resolved
 
 
 def _repositories(group: Group, distribution: str | None) -> Iterator[dict[str, Any]]:
@@ -287,12 +287,12 @@ def refuse_unclear(
             for image in pool.images
             if "@sha256:" not in image.what
         ]
-    asked = {a.role for pool in needs for a in pool.packages} | {
+    requested = {a.role for pool in needs for a in pool.packages} | {
         f.role for pool in needs for f in pool.files
     }
-    asked |= set() if kubernetes is None else {"kubernetes"}
+    requested |= set() if kubernetes is None else {"kubernetes"}
     for role in only:
-        if role not in asked:
+        if role not in requested:
             found.append(_refusal(f'nothing of this spec is installed by a role "{role}"', ""))
     if found:
         raise LifecycleError(*dict.fromkeys(found), exit_code=Exit.REFUSED)

@@ -47,10 +47,10 @@ def find_remains(
     found = []
     for site in sites:
         wearing = site.provider.ids_in_use(site.context)
-        asked = set(wearing - others | lost)
-        if by_tag and not asked:
-            asked = {site.context.cluster_id}
-        for identity in sorted(asked):
+        requested = set(wearing - others | lost)
+        if by_tag and not requested:
+            requested = {site.context.cluster_id}
+        for identity in sorted(requested):
             context = msgspec.structs.replace(site.context, cluster_id=identity)
             if identity in lost:  # a simulated site is in the folder of its id
                 workdir = site.context.workdir.parent / identity

@@ -83,7 +83,7 @@ class SiteLedger(msgspec.Struct, frozen=True, kw_only=True):
     """Provider ids in the site's stack."""
 
 
-_Look: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
+_SiteCheck: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
 
 
 def check_ledger(cluster: Cluster) -> LedgerCheck:
@@ -217,7 +217,7 @@ def _elastic(cluster: Cluster) -> frozenset[str]:
     return frozenset(f"node/{name}" for names in pools for name in names)
 
 
-def _site_ledger(site: OpenSite) -> _Look:
+def _site_ledger(site: OpenSite) -> _SiteCheck:
     try:
         found = site.provider.sweep(site.context)
         return found, site.provider.tracked_ids(site.context, found)

@@ -54,11 +54,11 @@ def _elsewhere(cluster: Cluster, found: DesiredObjects) -> tuple[Diagnostic, ...
 
 def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> Iterator[Diagnostic]:
     """Check that the bundle has what the spec needs."""
-    asked: dict[PathTuple, str] = {("software", "kubernetes"): spec.software.kubernetes}
+    requested: dict[PathTuple, str] = {("software", "kubernetes"): spec.software.kubernetes}
     for name, pool in spec.pools.items():
         if pool.software is not None:
-            asked["pools", name, "software", "kubernetes"] = pool.software.kubernetes
-    for path, version in asked.items():
+            requested["pools", name, "software", "kubernetes"] = pool.software.kubernetes
+    for path, version in requested.items():
         wants = version.removeprefix("v")
         if wants not in {"auto", bundle.kubernetes} and not bundle.kubernetes.startswith(
             f"{wants}."
@@ -82,8 +82,8 @@ def _not_in_the_bundle(found: DesiredObjects, held: set[str], whose: str) -> Ite
             path=("scheduler", "cni"),
             hint="write cni: routed, or leave it out",
         )
-    asked = {image for made in found.objects.values() for image in images(made)}
-    for image in sorted({*asked, pause_image(found.facts)} - held):
+    requested = {image for made in found.objects.values() for image in images(made)}
+    for image in sorted({*requested, pause_image(found.facts)} - held):
         yield _error(
             "GC1002",
             f"image {image} is not in the bundle {whose}",

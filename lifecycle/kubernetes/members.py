@@ -54,16 +54,16 @@ def leave_etcd(
     wanted = observation.desired.with_role("controller")
     made = {name for (_, name), c in observation.changes().items() if c.effect == "create"}
     staying = {host.name for host in wanted} - {node.name for node in gone} - made
-    asked = [
+    requested = [
         host
         for host in observation.existing.with_role("controller")
         if host.connection == "ssh"
         and host.name in staying
         and JOINED in observation.stamps.get(host.name, {})
     ]
-    if not asked:
+    if not requested:
         return ()  # nothing of etcd would be left, or nothing is there yet
-    here = asked[0]
+    here = requested[0]
     try:
         members = _members(here, session)
         old = {name: identity for name, identity in members.items() if name not in staying}

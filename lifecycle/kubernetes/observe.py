@@ -117,8 +117,8 @@ def see_pods(kubectl: Kubectl, *options: str) -> list[PodSeen]:
     Raises:
         ApiRefused, ApiSilent: see `Kubectl.text`.
     """
-    asked = ("pods", "--all-namespaces", _NOT_ENDED, *options)
-    return [_pod(row) for row in rows(kubectl, *asked, fields=POD_FIELDS)]
+    requested = ("pods", "--all-namespaces", _NOT_ENDED, *options)
+    return [_pod(row) for row in rows(kubectl, *requested, fields=POD_FIELDS)]
 
 
 def holding(pods: Iterable[PodSeen]) -> dict[str, list[PodSeen]]:

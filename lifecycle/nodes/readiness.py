@@ -79,7 +79,7 @@ def await_ready(
         return {}
     waits, mutex = dict[str, str](), threading.Lock()
 
-    def tell(host: str, why: str | None) -> None:
+    def end(host: str, why: str | None) -> None:
         with mutex:
             if why is None:
                 waits.pop(host, None)
@@ -98,9 +98,9 @@ def await_ready(
             found = probe(host, session)
             over = time.monotonic() >= until or host.silent or found.reason.startswith(_FINAL)
             if not found.reason or over:
-                tell(host.name, None)
+                end(host.name, None)
                 return found
-            tell(host.name, found.reason)
+            end(host.name, found.reason)
             time.sleep(min(pause_s, max(0.0, until - time.monotonic())))
 
     with ThreadPoolExecutor(min(_AT_ONCE, len(everyone))) as pool:

@@ -74,8 +74,8 @@ def restart(
     failed = {n: f"not restarted: {_last_output(a)}" for n, a in before.items() if not _ok(a)}
     waiting = {name: host for name, host in waiting.items() if name not in failed}
     # It may cut the connection: whether it restarts is seen by its start, and not by this answer.
-    asked = session.run_many(waiting.values(), RESTART, timeout_s=30)
-    last = {name: _last_output(answer) for name, answer in asked.items()}
+    requested = session.run_many(waiting.values(), RESTART, timeout_s=30)
+    last = {name: _last_output(answer) for name, answer in requested.items()}
     since = clock.now()
     back: dict[str, float] = {}
     while waiting:

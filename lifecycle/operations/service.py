@@ -166,11 +166,11 @@ def wait_for_answers(service: Scheduler, nodes: Collection[str], clock: Clock) -
     Drained nodes are not waited for: they may be down.
     """
     began = clock.now()
-    heard = began
-    while clock.now() - began < ANSWERS_S and clock.now() - heard < SILENT_S:
+    last_response = began
+    while clock.now() - began < ANSWERS_S and clock.now() - last_response < SILENT_S:
         with suppress(SchedulerSilent):
             uses = service.nodes(nodes)
-            heard = clock.now()
+            last_response = clock.now()
             if not any(_will_answer(use) for use in uses.values()):
                 return
         clock.sleep(_POLL_S)

@@ -22,7 +22,7 @@ from ..scheduler.processes import Processes
 from ..status.slurm import answered, asking
 from .changes import JobImpact, RemovedNode
 
-_LOOK = asking("--format='%A|%u|%N'")
+_QUERY = asking("--format='%A|%u|%N'")
 _COLUMNS = 3
 _LIMIT_S = 30
 
@@ -45,7 +45,7 @@ def ask_job_impact(
     if isinstance(spec.scheduler, KubernetesScheduler):
         return _of_kubernetes(session, existing, nodes)
     here = next(h for h in existing.with_role("controller") if h.connection == "ssh")
-    answer = session.run_many([here], _LOOK, timeout_s=_LIMIT_S)[here.name]
+    answer = session.run_many([here], _QUERY, timeout_s=_LIMIT_S)[here.name]
     if isinstance(answer, Unreachable):
         return JobImpact(problem=f"{here.name}: {answer.reason}")
     lines = answered(answer.stdout)[1] if answer.returncode == 0 else None

@@ -16,7 +16,7 @@ from ..up.prepare import NOTHING_TO_RESUME
 from .accounting.settle import settle
 from .base import Scheduler
 from .processes import Processes
-from .select import knows_use, scheduler_of
+from .select import has_observable_use, scheduler_of
 from .slurm_build import build_slurm
 
 
@@ -25,7 +25,7 @@ def _leaving(state: UpState) -> tuple[RemovedNode, ...]:
 
 
 def _have_jobs(state: UpState) -> bool:
-    return knows_use(state.cluster.spec, state.before.present) and bool(_leaving(state))
+    return has_observable_use(state.cluster.spec, state.before.present) and bool(_leaving(state))
 
 
 def _of_leaving(state: UpState) -> Scheduler:

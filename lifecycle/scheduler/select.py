@@ -13,7 +13,7 @@ from .processes import Processes
 from .slurm import Slurm
 
 
-def knows_use(spec: ClusterSpec, hosts: ClusterInventory) -> bool:
+def has_observable_use(spec: ClusterSpec, hosts: ClusterInventory) -> bool:
     """Whether it can be known what runs on the hosts: from a scheduler, or from the hosts."""
     if isinstance(spec.scheduler, NoScheduler):
         return any(host.connection == "ssh" for host in hosts.with_role("compute"))
@@ -39,7 +39,7 @@ def node_jobs(
     spec: ClusterSpec, session: SshSession, inventory: ClusterInventory
 ) -> dict[str, tuple[str, ...]] | None:
     """Return compute node -> its jobs; None when no scheduler answers."""
-    if not inventory.with_role("controller") and not knows_use(spec, inventory):
+    if not inventory.with_role("controller") and not has_observable_use(spec, inventory):
         return None
     try:
         nodes = [host.name for host in inventory.with_role("compute")]
@@ -53,6 +53,6 @@ def scheduler_or_none(
     spec: ClusterSpec, existing: ClusterInventory, session: SshSession
 ) -> Scheduler | None:
     """Return the scheduler that the spec names; None where it can't be queried."""
-    if not knows_use(spec, existing):
+    if not has_observable_use(spec, existing):
         return None
     return scheduler_of(spec, existing, session)

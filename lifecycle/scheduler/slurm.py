@@ -14,7 +14,7 @@ from .base import NodeUse, SchedulerSilent
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
-_LOOK = asking(f"--states={_ON_NODES} --format='%A|%N'")
+_QUERY = asking(f"--states={_ON_NODES} --format='%A|%N'")
 _PINNED = "squeue --noheader --format='%A|%T|%n'"
 """Jobs that haven't ended, with the nodes that they request by name."""
 _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
@@ -32,7 +32,7 @@ class Slurm:
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each node, in one SSH exec; raises SchedulerSilent."""
         wanted = set(nodes)
-        found, lines = answered(self._run(_LOOK))
+        found, lines = answered(self._run(_QUERY))
         if lines is None:
             raise SchedulerSilent("its answer was cut short")
         jobs = _jobs(lines)

@@ -40,7 +40,7 @@ _LOST_S = 600
 _INSTALL_LIMIT_S = 900
 """How long nodes wait for a build to have installed what it needs: two of apt would disturb each
 other."""
-_LOOK_EVERY_S = 3.0
+_POLL_INTERVAL_S = 3.0
 _BLOCK = 1 << 20
 
 PLATFORM = (
@@ -328,22 +328,22 @@ class _Work:
         start = as_root(builder, ["sh", "-c", _START.format(**names)])
         self._done(feed(self._session, builder, start, [program], timeout_s=120), builder)
         follow = as_root(builder, ["sh", "-c", _FOLLOW.format(**names)])
-        end, heard = time.monotonic() + _LIMIT_S, time.monotonic()
+        end, last_response = time.monotonic() + _LIMIT_S, time.monotonic()
         while time.monotonic() < end:
             answer = self._session.run(builder, follow)
             if isinstance(answer, SshResult):
-                heard = time.monotonic()
+                last_response = time.monotonic()
                 if answer.returncode == 0:
                     return
                 if answer.returncode == _IS_BUILDING:
                     self._report_step(build, builder, answer.stdout)
                 else:
                     raise _not_built(build, builder, answer.stdout)
-            elif time.monotonic() - heard > _LOST_S:
+            elif time.monotonic() - last_response > _LOST_S:
                 raise NotBuilt(
                     f"{builder.name}, which builds it, can't be reached: {answer.reason}"
                 )
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
         raise NotBuilt(f"it was not built on {builder.name} within {_LIMIT_S // 3600} h")
 
     def _has_installed(self, builder: Host) -> None:

@@ -78,8 +78,8 @@ def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict
 
     A part that a host doesn't have is left out. Unreachable hosts are under "unknown".
     """
-    asked = [host for host in inventory.hosts if host.connection == "ssh"]
-    answers = session.run_many(asked, _ASK, timeout_s=30)
+    requested = [host for host in inventory.hosts if host.connection == "ssh"]
+    answers = session.run_many(requested, _ASK, timeout_s=30)
     found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     if inventory.is_managed:
         _with_api_facts(inventory, session, found)

@@ -70,8 +70,8 @@ def reasons_against(
     of `drift` counts.
     """
     compute = existing.real.with_role("compute")
-    asked = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
-    stale = stale_reasons(certificate, (host.name for host in compute), asked, unsettled)
+    requested = {} if pulls(cluster.spec, existing) else read_starts(existing, session)
+    stale = stale_reasons(certificate, (host.name for host in compute), requested, unsettled)
     return (*stale, *_ended_by_drift(cluster, certificate))
 
 

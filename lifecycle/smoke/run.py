@@ -22,7 +22,7 @@ from ..cluster.outcome import Exit, LifecycleError, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
 from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
-from ..scheduler.select import knows_use
+from ..scheduler.select import has_observable_use
 from .domains import blocks_of, fabric_of, machine_in_pool_of, machine_of
 from .judging.verdict import Expectation, Rails, Verdict, Wire
 from .launch import Launch, in_container, launches, sweep
@@ -102,7 +102,7 @@ def run_allreduce(
         UnprovenError: too few of the hosts are idle to prove anything (GC1173).
     """
     everyone = tuple(h for h in inventory.with_role("compute") if spec.pools[h.pool].runs_jobs)
-    if not knows_use(spec, inventory) or not everyone:
+    if not has_observable_use(spec, inventory) or not everyone:
         raise failure(
             "GC931",
             "the AllReduce needs a compute node, and a controller where there is one, that work",

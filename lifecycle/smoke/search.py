@@ -114,8 +114,8 @@ class Search:
     ) -> Located:
         """Test each NIC alone between two nodes of which one is at fault."""
         pair = _two_of(located.faults, self._launch.nodes)
-        asked = [host for host in hosts if host.name in pair]
-        names = rails_of(session, asked, fabric)
+        requested = [host for host in hosts if host.name in pair]
+        names = rails_of(session, requested, fabric)
         if len(names) < _PAIR:
             return located
         speeds = {name: self._one_rail(name, pair, fabric) for name in names}

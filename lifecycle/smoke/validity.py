@@ -25,8 +25,8 @@ _NAMED = 3
 def read_starts(inventory: ClusterInventory, session: SshSession) -> dict[str, str]:
     """Query the compute nodes' boot ids, all at once."""
     compute = inventory.with_role("compute")
-    asked = [host for host in compute if host.connection == "ssh" and host.address]
-    answers = session.run_many(asked, READ, timeout_s=20)
+    requested = [host for host in compute if host.connection == "ssh" and host.address]
+    answers = session.run_many(requested, READ, timeout_s=20)
     found = {
         name: answer.stdout.strip()
         for name, answer in answers.items()

@@ -64,7 +64,7 @@ ENCRYPTED = re.compile(r"(secrets|queue|etcd)/.+\.(?P<key>\d{6})\.(age|json)")
 _ENGINES = ("pulumi/", f"{ASIDE}/")
 """Written by others, or damaged on purpose: no hash of ours is in there."""
 
-_TOLD = "it is missing, and events refer to it"
+_MISSING = "it is missing, and events refer to it"
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def check_state(store: StateStore) -> StateCheck:
         except DamagedObjectError as error:
             note(error)
     # One that was replaced since blocks nothing, but it was applied to the cluster.
-    found = dict.fromkeys(lost_specs(log), _TOLD) | found | _lost_locks(log) | _lost_keys(keys)
+    found = dict.fromkeys(lost_specs(log), _MISSING) | found | _lost_locks(log) | _lost_keys(keys)
     held = {epoch_key(one.site, one.epoch) for one in lock_states(store).values() if one.held}
     newest = max((key for key in {*keys, *found} if kind_of(key).what == APPLIED), default="")
     damaged = (
@@ -176,7 +176,7 @@ def _least(store: StateStore) -> int:
 
 
 def _lost_locks(log: EventLog) -> dict[str, str]:
-    return {epoch_key(site, epoch): _TOLD for site, epoch in lost_epochs(log).items()}
+    return {epoch_key(site, epoch): _MISSING for site, epoch in lost_epochs(log).items()}
 
 
 def _lost_keys(keys: Iterable[str]) -> dict[str, str]:

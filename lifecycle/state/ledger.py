@@ -158,7 +158,7 @@ class Ledger:
         Raises:
             ValueError: no such intent was stored: the caller broke the rule of intents.
         """
-        self._must_know(created)
+        self._require_recorded(created)
         self._commit(lambda batch: batch.created.update(created))
 
     def adopt(self, site: str, found: Iterable[tuple[str, Resource, str]]) -> None:
@@ -179,7 +179,7 @@ class Ledger:
 
     def failed(self, intent: str, reason: str) -> None:
         """Record that it was not created and nothing is left of it."""
-        self._must_know((intent,))
+        self._require_recorded((intent,))
         self._commit(lambda batch: batch.failed.update({intent: reason}))
 
     def deleted(self, site: str, resource_key: str, provider_id: str) -> None:
@@ -284,7 +284,7 @@ class Ledger:
                     batch.answers[place] = new[place].id
         return IntentsStored(intents=tuple(new.values())) if new else None
 
-    def _must_know(self, intents: Iterable[str]) -> None:
+    def _require_recorded(self, intents: Iterable[str]) -> None:
         with self._fold_lock:
             unknown = [intent for intent in intents if intent not in self._fold.intents]
         if unknown:  # stored by another process, perhaps

@@ -220,8 +220,8 @@ def causes_of(  # noqa: PLR0917  # target, connection and subject
     """
     view = report.view
     unfit = [host for host in nodes if host.name in view.states and not view.is_fit(host.name)]
-    asked = [host for host in unfit if host.name not in unreachable][:MOST]
-    answers = _ask(session, controller, asked) if asked else {}
+    requested = [host for host in unfit if host.name not in unreachable][:MOST]
+    answers = _ask(session, controller, requested) if requested else {}
     facts = []
     for host in unfit:
         state, reason = view.states[host.name], view.reasons.get(host.name, "")

@@ -33,7 +33,7 @@ class Bmc(BaseHTTPRequestHandler):
             return
         found = resources.get(self.path)
         if found is None:
-            self._say(404, {"error": {"message": "no such resource"}})
+            self._reply(404, {"error": {"message": "no such resource"}})
             return
         found = dict(found)
         if self.path == "/redfish/v1/UpdateService" and state.get("service") is False:
@@ -42,7 +42,7 @@ class Bmc(BaseHTTPRequestHandler):
             found["Members"] = [{"@odata.id": "https://192.0.2.66/redfish/v1/stolen"}]
         if "PowerState" in found:
             found["PowerState"] = state.get("power", "On")
-        self._say(200, found)
+        self._reply(200, found)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -58,25 +58,27 @@ class Bmc(BaseHTTPRequestHandler):
         self.server.tasks.append({"target": target, "version": version, "looks": 0})
         number = len(self.server.tasks)
         place = f"/redfish/v1/TaskService/Tasks/{number}"
-        self._say(202, {"@odata.id": place, "TaskState": "New"}, {"Location": place})
+        self._reply(202, {"@odata.id": place, "TaskState": "New"}, {"Location": place})
 
     def _task(self, state):
         task = self.server.tasks[int(self.path.rsplit("/", 1)[1]) - 1]
         task["looks"] += 1
         if task["looks"] < 3:
-            self._say(200, {"TaskState": "Running", "PercentComplete": 40 * task["looks"]})
+            self._reply(200, {"TaskState": "Running", "PercentComplete": 40 * task["looks"]})
         elif state.get("task") == "Exception":
             why = {
                 "MessageId": "Update.1.0.VerificationFailed",
                 "Message": "The image's signature is not ours.",
             }
-            self._say(200, {"TaskState": "Exception", "TaskStatus": "Critical", "Messages": [why]})
+            self._reply(
+                200, {"TaskState": "Exception", "TaskStatus": "Critical", "Messages": [why]}
+            )
         elif state.get("task") == "staged":
             why = {"MessageId": "Base.1.13.ResetRequired", "Message": "Reset to activate."}
-            self._say(200, {"TaskState": "Completed", "TaskStatus": "OK", "Messages": [why]})
+            self._reply(200, {"TaskState": "Completed", "TaskStatus": "OK", "Messages": [why]})
         else:
             self.server.resources[task["target"]]["Version"] = task["version"]
-            self._say(200, {"TaskState": "Completed", "TaskStatus": "OK", "Messages": []})
+            self._reply(200, {"TaskState": "Completed", "TaskStatus": "OK", "Messages": []})
 
     def _state(self):
         path = self.server.state
@@ -86,10 +88,10 @@ class Bmc(BaseHTTPRequestHandler):
         token = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         if self.headers.get("Authorization") == f"Basic {token}":
             return True
-        self._say(401, {"error": {"@Message.ExtendedInfo": [{"Message": "Who are you?"}]}})
+        self._reply(401, {"error": {"@Message.ExtendedInfo": [{"Message": "Who are you?"}]}})
         return False
 
-    def _say(self, status, body, headers=None):
+    def _reply(self, status, body, headers=None):
         text = json.dumps(body).encode()
         self.send_response(status)
         for name, value in {"Content-Length": str(len(text)), **(headers or {})}.items():

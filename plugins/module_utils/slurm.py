@@ -7,7 +7,7 @@ import time
 from .node import run
 from .state import Failed
 
-LOOK_EVERY_S = 0.5
+POLL_INTERVAL_S = 0.5
 
 
 def controller_problem() -> str:
@@ -31,4 +31,4 @@ def wait_for_controller(wait_s: float) -> None:
     while "is UP" not in run("scontrol", "ping")[1]:
         if time.monotonic() >= until:
             raise Failed("slurmctld doesn't answer; journalctl -u slurmctld says why")
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)

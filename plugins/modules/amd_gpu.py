@@ -168,8 +168,10 @@ def differences(rocm: str, gpus: int) -> list[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
-    exit_with_state(module, applied(changes), lambda: differences(asked["rocm"], asked["gpus"]))
+    requested = module.params
+    exit_with_state(
+        module, applied(changes), lambda: differences(requested["rocm"], requested["gpus"])
+    )
 
 
 if __name__ == "__main__":

@@ -145,13 +145,13 @@ def set_up_docker(vendor: str, *, act: bool) -> dict[str, str] | None:
     return diff
 
 
-def set_up_units(asked: dict[str, Any], *, act: bool) -> list[str]:
+def set_up_units(requested: dict[str, Any], *, act: bool) -> list[str]:
     """Enable and start the units that aren't; return them."""
     # NVIDIA's service ends when it has written the list; only its path stays active.
-    lasting = [u for u in asked["units"] if asked["vendor"] == "amd" or u.endswith(".path")]
-    due = {unit for unit in asked["units"] if not is_enabled(unit)}
+    lasting = [u for u in requested["units"] if requested["vendor"] == "amd" or u.endswith(".path")]
+    due = {unit for unit in requested["units"] if not is_enabled(unit)}
     due |= {unit for unit in lasting if not is_active(unit)}
-    if asked["docker"] and not (is_active("docker") and is_enabled("docker.service")):
+    if requested["docker"] and not (is_active("docker") and is_enabled("docker.service")):
         due.add("docker.service")
     for unit in sorted(due) if act else ():
         code, text = run("systemctl", "enable", "--now", unit)
@@ -160,9 +160,9 @@ def set_up_units(asked: dict[str, Any], *, act: bool) -> list[str]:
     return sorted(due)
 
 
-def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str, str]]]:
+def apply(requested: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str, str]]]:
     """Make the changes that are due (only with `act`); return them, and the diffs of files."""
-    vendor, done, diffs = asked["vendor"], [], []
+    vendor, done, diffs = requested["vendor"], [], []
     if vendor == "amd":
         diff = write_text(system_path(f"{UNITS}/gcluster-amd-cdi.service"), AMD_UNIT, act=act)
         if diff:
@@ -170,10 +170,10 @@ def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str
             done.append("gcluster-amd-cdi.service")
             if act:
                 run("systemctl", "daemon-reload")
-    if asked["docker"] and (diff := set_up_docker(vendor, act=act)):
+    if requested["docker"] and (diff := set_up_docker(vendor, act=act)):
         diffs.append(diff)
         done.append(f"runtime {vendor} in {DAEMON}")
-    done += [f"{unit} enabled and started" for unit in set_up_units(asked, act=act)]
+    done += [f"{unit} enabled and started" for unit in set_up_units(requested, act=act)]
     return done, diffs
 
 
@@ -196,35 +196,35 @@ def listed_gpus(vendor: str) -> tuple[set[str], str]:
     return set(re.findall(rf"{vendor}\.com/gpu=(\d+)(?=\s|:|$)", text)), ""
 
 
-def differences(asked: dict[str, Any]) -> list[str]:
+def differences(requested: dict[str, Any]) -> list[str]:
     """Return everything that keeps containers from the GPUs."""
-    vendor = asked["vendor"]
+    vendor = requested["vendor"]
     wrong = [
         f"{unit} is not enabled: after a change of the driver containers would miss the GPUs"
-        for unit in asked["units"]
+        for unit in requested["units"]
         if not is_enabled(unit)
     ]
     wrong += [
         f"{unit} failed: journalctl --unit {unit} says why"
-        for unit in asked["units"]
+        for unit in requested["units"]
         if run("systemctl", "is-failed", "--quiet", unit)[0] == 0
     ]
     code, text = run(CTK[vendor], VERSION[vendor])
     version = re.search(r"\d+\.\d+\.\d+", text)
     if code or version is None:
         wrong.append(f"{CTK[vendor]} doesn't answer: {text}")
-    elif not is_of_branch(version[0], asked["version"]):
-        wrong.append(f"the toolkit is {version[0]}, not {asked['version']}")
+    elif not is_of_branch(version[0], requested["version"]):
+        wrong.append(f"the toolkit is {version[0]}, not {requested['version']}")
     found, error = listed_gpus(vendor)
     if error:
         wrong.append(error)
-    elif len(found) != asked["gpus"]:
-        wrong.append(f"containers can get {len(found)} GPUs, not {asked['gpus']}")
+    elif len(found) != requested["gpus"]:
+        wrong.append(f"containers can get {len(found)} GPUs, not {requested['gpus']}")
     if vendor == "nvidia":
         code, text = run("nvidia-container-cli", "info")
         if code:
             wrong.append(f"nvidia-container-cli, which enroot's hook calls, doesn't answer: {text}")
-    return wrong + (docker_differences(vendor) if asked["docker"] else [])
+    return wrong + (docker_differences(vendor) if requested["docker"] else [])
 
 
 def docker_differences(vendor: str) -> list[str]:
@@ -242,11 +242,11 @@ def main() -> None:
         required_if=[("state", "verified", ("version", "gpus"))],
         supports_check_mode=True,
     )
-    asked = module.params
-    if asked["state"] == "verified":
-        exit_with_differences(module, lambda: differences(asked))
+    requested = module.params
+    if requested["state"] == "verified":
+        exit_with_differences(module, lambda: differences(requested))
     try:
-        done, diffs = apply(asked, act=not module.check_mode)
+        done, diffs = apply(requested, act=not module.check_mode)
     except Failed as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done), changes=done, diff=diffs)

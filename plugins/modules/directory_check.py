@@ -234,12 +234,14 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Query the directory anonymously, or as this node does."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     try:
-        if asked["url"]:
-            connect(asked["url"], pem=asked["ca"]).close()
+        if requested["url"]:
+            connect(requested["url"], pem=requested["ca"]).close()
         else:
-            check_node(asked["probe"], asked["min_id"], asked["max_id"], asked["timeout"])
+            check_node(
+                requested["probe"], requested["min_id"], requested["max_id"], requested["timeout"]
+            )
     except Failed as failed:
         module.fail_json(msg=f"the directory: {failed}")
     module.exit_json(changed=False)

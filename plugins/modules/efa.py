@@ -144,9 +144,9 @@ def main() -> None:
         required_if=[("state", "verified", ("version", "interfaces"))],
         supports_check_mode=True,
     )
-    asked = module.params
+    requested = module.params
     exit_with_state(
-        module, applied(changes), lambda: differences(asked["version"], asked["interfaces"])
+        module, applied(changes), lambda: differences(requested["version"], requested["interfaces"])
     )
 
 

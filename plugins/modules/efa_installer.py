@@ -106,22 +106,24 @@ def installed_packages() -> list[str]:
     return sorted(names)
 
 
-def verify_signature(asked: dict[str, Any], archive: Path, signature: Path, folder: Path) -> None:
+def verify_signature(
+    requested: dict[str, Any], archive: Path, signature: Path, folder: Path
+) -> None:
     """End with the reason unless the pinned key signed the archive."""
     key, home = folder / "key", folder / "gnupg"
     home.mkdir(mode=0o700)
-    if asked["key"]:
-        key.write_text(asked["key"], encoding="utf-8")
+    if requested["key"]:
+        key.write_text(requested["key"], encoding="utf-8")
     else:
-        fetch(asked["key_url"], key, ADVICE)
+        fetch(requested["key_url"], key, ADVICE)
     environment = {"GNUPGHOME": str(home)}
     run("gpg", "--batch", "--quiet", "--import", str(key), environment=environment)
     argv = ("gpg", "--batch", "--status-fd", "1", "--verify", str(signature), str(archive))
     _, text = run(*argv, environment=environment)
     valid = [line.split() for line in text.splitlines() if line.startswith("[GNUPG:] VALIDSIG ")]
-    if asked["key_fingerprint"] not in {fields[-1] for fields in valid}:
+    if requested["key_fingerprint"] not in {fields[-1] for fields in valid}:
         raise Failed(
-            f"{asked['url']} isn't signed by {asked['key_fingerprint']}: it was not unpacked."
+            f"{requested['url']} isn't signed by {requested['key_fingerprint']}: it was not unpacked."
             f" Another signer's fingerprint goes into {SOURCE}.key_fingerprint"
         )
 
@@ -132,31 +134,31 @@ def options(version: str) -> list[str]:
     return ["-y", "--no-verify", *(["--skip-mpi", "--disable-ngc"] if newer else [])]
 
 
-def install(asked: dict[str, Any]) -> None:
+def install(requested: dict[str, Any]) -> None:
     """Fetch, check and run the installer."""
     with tempfile.TemporaryDirectory(prefix="efa.", dir="/var/tmp") as scratch:
         folder = Path(scratch)
         archive, signature = folder / "archive.tar.gz", folder / "archive.tar.gz.sig"
-        digest = fetch(asked["url"], archive, ADVICE)
-        if asked["checksum"] and digest != asked["checksum"]:
+        digest = fetch(requested["url"], archive, ADVICE)
+        if requested["checksum"] and digest != requested["checksum"]:
             raise Failed(
-                f"{asked['url']} is {digest}, not {asked['checksum']}: it was not unpacked"
+                f"{requested['url']} is {digest}, not {requested['checksum']}: it was not unpacked"
             )
-        fetch(asked["signature_url"], signature, ADVICE)
-        verify_signature(asked, archive, signature, folder)
+        fetch(requested["signature_url"], signature, ADVICE)
+        verify_signature(requested, archive, signature, folder)
         unpack(archive, folder)
         code, text = run(
             *("env", f"--chdir={folder}/aws-efa-installer", "bash", "./efa_installer.sh"),
-            *options(asked["version"]),
+            *options(requested["version"]),
             timeout_s=INSTALL_TIMEOUT_S,
             environment={"DEBIAN_FRONTEND": "noninteractive"},
         )
         if code:
             last = "\n".join(text.splitlines()[-15:])
             raise Failed(f"efa_installer.sh ended with {code}; it can be run again:\n{last}")
-    if installed_version() != asked["version"]:
+    if installed_version() != requested["version"]:
         raise Failed(
-            f"the archive held installer {installed_version() or 'none'}, not {asked['version']}"
+            f"the archive held installer {installed_version() or 'none'}, not {requested['version']}"
         )
 
 
@@ -171,13 +173,13 @@ def hold_packages(*, act: bool) -> list[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked, here = module.params, installed_version()
+    requested, here = module.params, installed_version()
     act, due = not module.check_mode, []
     try:
-        if here != asked["version"]:
-            due.append(f"EFA installer {asked['version']} instead of {here or 'none'}")
+        if here != requested["version"]:
+            due.append(f"EFA installer {requested['version']} instead of {here or 'none'}")
             if act:
-                install(asked)
+                install(requested)
         if act or not due:
             due += [f"{name} held" for name in hold_packages(act=act)]
     except Failed as error:

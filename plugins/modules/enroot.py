@@ -137,27 +137,27 @@ def _writing(hook: Path, text: str) -> Any:
     return lambda: write_text(hook, text, act=True, mode=0o755)
 
 
-def differences(asked: dict[str, Any]) -> list[str]:
+def differences(requested: dict[str, Any]) -> list[str]:
     """Return everything that keeps jobs from running in containers."""
     _, text = run("srun", "--help")
     wrong = []
     if "--container-image" not in text:
         errors = [line for line in text.splitlines() if "error" in line]
         wrong.append(f"srun has no --container-image: {'; '.join(errors) or 'pyxis is not loaded'}")
-    if not asked["runs_containers"]:
+    if not requested["runs_containers"]:
         return wrong
     code, text = run("enroot", "version")
-    if code or not is_of_branch(text, asked["version"]):
-        wrong.append(f"enroot is {text}, not {asked['version']}")
+    if code or not is_of_branch(text, requested["version"]):
+        wrong.append(f"enroot is {text}, not {requested['version']}")
     code, text = run(*AS_PLAIN_USER, "unshare", "--user", "--mount", "--map-root-user", "true")
     if code:
         wrong.append(f"a plain user can't make a namespace, so no container starts: {text}")
     wrong += [
         f"{path} isn't there, and containers need it"
-        for path in (*asked["paths"], IMAGE)
+        for path in (*requested["paths"], IMAGE)
         if not system_path(path).exists()
     ]
-    folders = [Path(asked["data"], name) for name in FOLDERS]
+    folders = [Path(requested["data"], name) for name in FOLDERS]
     return wrong + [
         f"users can't write in {folder}" for folder in folders if not is_for_all(folder)
     ]
@@ -170,10 +170,12 @@ def main() -> None:
         required_if=[("state", "verified", ("version",))],
         supports_check_mode=True,
     )
-    asked = module.params
-    if asked["state"] == "present" and not module.check_mode:
+    requested = module.params
+    if requested["state"] == "present" and not module.check_mode:
         run("sysctl", "--quiet", "--load=/etc/sysctl.d/90-gcluster-enroot.conf")
-    exit_with_state(module, applied(lambda: changes(asked["data"])), lambda: differences(asked))
+    exit_with_state(
+        module, applied(lambda: changes(requested["data"])), lambda: differences(requested)
+    )
 
 
 if __name__ == "__main__":

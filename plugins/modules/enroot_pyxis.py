@@ -130,22 +130,22 @@ def slurm_headers(manager: PackageManager) -> str:
     return next((version for name in HEADERS if (version := manager.installed(name))), "")
 
 
-def state_of(manager: PackageManager, asked: dict[str, Any]) -> str:
+def state_of(manager: PackageManager, requested: dict[str, Any]) -> str:
     """Return what the plugins are built from: sources, and headers of Slurm."""
-    source = system_path(asked["task_prolog"])
+    source = system_path(requested["task_prolog"])
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16] if source.exists() else "none"
-    return f"{asked['pyxis']} {slurm_headers(manager)} {digest}"
+    return f"{requested['pyxis']} {slurm_headers(manager)} {digest}"
 
 
-def build_plugins(manager: PackageManager, asked: dict[str, Any], folder: Path) -> None:
+def build_plugins(manager: PackageManager, requested: dict[str, Any], folder: Path) -> None:
     """Build pyxis and the prolog's plugin against the headers here, and put them in place at once."""
-    unpack(download(asked["pyxis_file"], folder), folder)
+    unpack(download(requested["pyxis_file"], folder), folder)
     source = next(folder.glob("pyxis-*/Makefile")).parent
     into = ("install", "prefix=/usr/local", f"DESTDIR={folder}/tree")
     make("pyxis", "make", "--directory", str(source), *into)
     own = folder / "spank_task_prolog.so"
     flags = ("-shared", "-fPIC", "-O2", "-Wall", "-o", str(own))
-    make("the task prolog's plugin", "gcc", *flags, str(system_path(asked["task_prolog"])))
+    make("the task prolog's plugin", "gcc", *flags, str(system_path(requested["task_prolog"])))
     for built, path in (
         (folder / "tree/usr/local/lib/slurm/spank_pyxis.so", PLUGIN),
         (own, TASK_PROLOG),
@@ -156,7 +156,7 @@ def build_plugins(manager: PackageManager, asked: dict[str, Any], folder: Path) 
         shutil.copy(built, fresh)
         fresh.chmod(0o644)
         fresh.replace(plugin)
-    write_text(system_path(BUILT), f"{state_of(manager, asked)}\n", act=True)
+    write_text(system_path(BUILT), f"{state_of(manager, requested)}\n", act=True)
 
 
 def make(what: str, *command: str) -> None:
@@ -166,27 +166,27 @@ def make(what: str, *command: str) -> None:
         raise Failed(f"{what} can't be built:\n" + "\n".join(text.splitlines()[-15:]))
 
 
-def apply(asked: dict[str, Any], *, act: bool) -> list[str]:
+def apply(requested: dict[str, Any], *, act: bool) -> list[str]:
     """Install what is missing (only with `act`); return it."""
     manager, done = package_manager(), []
-    has_enroot = is_of_branch(manager.installed("enroot"), asked["enroot"])
-    missing = [name for name in asked["build"] if not manager.installed(name)]
+    has_enroot = is_of_branch(manager.installed("enroot"), requested["enroot"])
+    missing = [name for name in requested["build"] if not manager.installed(name)]
     plugins = [system_path(path) for path in (PLUGIN, TASK_PROLOG)]
     built = first_line(system_path(BUILT)) if all(path.exists() for path in plugins) else ""
     with tempfile.TemporaryDirectory(prefix="enroot-pyxis.", dir="/var/tmp") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
-        if asked["enroot_files"] and not has_enroot:
-            done.append(f"enroot {asked['enroot']}")
+        if requested["enroot_files"] and not has_enroot:
+            done.append(f"enroot {requested['enroot']}")
             if act:
-                files = [str(download(file, folder)) for file in asked["enroot_files"]]
+                files = [str(download(file, folder)) for file in requested["enroot_files"]]
                 install_packages(manager, *files)
-        if missing or built != state_of(manager, asked):
-            done.append(f"pyxis {asked['pyxis']}")
+        if missing or built != state_of(manager, requested):
+            done.append(f"pyxis {requested['pyxis']}")
             if act:
-                install_packages(manager, *asked["build"])
-                build_plugins(manager, asked, folder)
-    if asked["enroot_files"] and (act or has_enroot):
+                install_packages(manager, *requested["build"])
+                build_plugins(manager, requested, folder)
+    if requested["enroot_files"] and (act or has_enroot):
         try:
             held = manager.hold(HELD, installed_only=False, act=act)
         except OSError as error:

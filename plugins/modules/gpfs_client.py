@@ -144,10 +144,10 @@ def running_settings() -> dict[str, str]:
     return {row.get("name", ""): row.get("value", "") for row in found}
 
 
-def different(asked: Asked) -> dict[str, str]:
+def different(requested: Asked) -> dict[str, str]:
     """Return running settings that differ; autoload isn't among what mmdiag shows."""
     now = running_settings()
-    shown = {key: str(value) for key, value in asked["settings"].items() if key != "autoload"}
+    shown = {key: str(value) for key, value in requested["settings"].items() if key != "autoload"}
     return {key: value for key, value in shown.items() if now.get(key) != value}
 
 
@@ -177,12 +177,12 @@ def built(*, act: bool) -> Iterator[str]:
         raise Failed(f"mmbuildgpl: {text[-1500:]}\nare the headers of {os.uname().release} there?")
 
 
-def add(asked: Asked) -> None:
+def add(requested: Asked) -> None:
     """Let a host of the cluster add this node as a client."""
-    node = asked["node"]
+    node = requested["node"]
     commands = (f"{MM}/mmaddnode -N {node} --accept", f"{MM}/mmchlicense client --accept -N {node}")
     refused = []
-    for contact in asked["contacts"]:
+    for contact in requested["contacts"]:
         ssh = ("ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", f"root@{contact}")
         for command in commands:
             code, text = gpfs(*ssh, command)
@@ -192,7 +192,7 @@ def add(asked: Asked) -> None:
         else:
             return
     raise Failed(
-        f"no host of {asked['cluster']} added this node: {'; '.join(refused)}.\n"
+        f"no host of {requested['cluster']} added this node: {'; '.join(refused)}.\n"
         f"Its administrator can, on one of its hosts: {' && '.join(commands)}"
     )
 
@@ -207,26 +207,26 @@ def start() -> None:
         time.sleep(2)
 
 
-def joined(asked: Asked, *, act: bool) -> Iterator[str]:
+def joined(requested: Asked, *, act: bool) -> Iterator[str]:
     """Have the node be in the cluster with its settings."""
-    settings = ",".join(f"{key}={value}" for key, value in sorted(asked["settings"].items()))
-    configure = ("mmchconfig", settings, "-N", asked["node"])
+    settings = ",".join(f"{key}={value}" for key, value in sorted(requested["settings"].items()))
+    configure = ("mmchconfig", settings, "-N", requested["node"])
     found = cluster_name()
-    if found and found != asked["cluster"]:
+    if found and found != requested["cluster"]:
         raise Failed(
-            f"the node is in the GPFS cluster {found}, not {asked['cluster']}: remove it there first"
+            f"the node is in the GPFS cluster {found}, not {requested['cluster']}: remove it there first"
         )
     if not found:
-        yield f"in the cluster {asked['cluster']}"
+        yield f"in the cluster {requested['cluster']}"
         if not act:
             return
-        add(asked)
+        add(requested)
         must(*configure)
     if daemon_state() != "active":
         yield "GPFS started"
         if act:
             start()
-    elif changed := different(asked):
+    elif changed := different(requested):
         if act and job_runs():
             raise Failed(f"a job runs here: not changed: {', '.join(sorted(changed))}")
         yield f"settings: {', '.join(sorted(changed))}"
@@ -236,9 +236,9 @@ def joined(asked: Asked, *, act: bool) -> Iterator[str]:
             start()
 
 
-def mount(asked: Asked, *, act: bool) -> Iterator[str]:
+def mount(requested: Asked, *, act: bool) -> Iterator[str]:
     """Mount what isn't."""
-    for wanted in asked["mounts"]:
+    for wanted in requested["mounts"]:
         filesystem, path, options = wanted["filesystem"], wanted["path"], wanted.get("options")
         if mounted(path):
             continue
@@ -248,29 +248,29 @@ def mount(asked: Asked, *, act: bool) -> Iterator[str]:
             must("mmmount", filesystem, path, *(["-o", ",".join(options)] if options else []))
 
 
-def configure(asked: Asked, *, act: bool) -> Iterator[str]:
+def configure(requested: Asked, *, act: bool) -> Iterator[str]:
     """Yield what is changed."""
     yield from built(act=act)  # a node that was restarted may have another kernel
-    if asked["state"] == "present":
-        yield from joined(asked, act=act)
-        yield from mount(asked, act=act)
+    if requested["state"] == "present":
+        yield from joined(requested, act=act)
+        yield from mount(requested, act=act)
 
 
-def differences(asked: Asked) -> Iterator[str]:
+def differences(requested: Asked) -> Iterator[str]:
     """Yield all differences."""
     found = cluster_name()
-    if found != asked["cluster"]:
-        yield f"the node is in {found or 'no GPFS cluster'}, not in {asked['cluster']}"
+    if found != requested["cluster"]:
+        yield f"the node is in {found or 'no GPFS cluster'}, not in {requested['cluster']}"
     now = daemon_state()
     if now != "active":
         yield f"GPFS is {now} here"
     if not has_modules():
         yield f"there is no portability layer for {os.uname().release}"
-    for key, value in different(asked).items() if now == "active" else ():
+    for key, value in different(requested).items() if now == "active" else ():
         yield f"GPFS runs with {key} {running_settings().get(key, 'unknown')}, not {value}"
     if run("systemctl", "is-enabled", "--quiet", UNIT)[0]:
         yield f"{UNIT} doesn't run with the node's start"
-    for wanted in asked["mounts"]:
+    for wanted in requested["mounts"]:
         path, there = wanted["path"], mounted(wanted["path"])
         if there is None:
             yield f"{path} is not mounted"

@@ -145,21 +145,23 @@ WantedBy=multi-user.target
 """
 
 
-def arguments(asked: dict[str, Any]) -> str:
+def arguments(requested: dict[str, Any]) -> str:
     """Return the daemon's own arguments."""
-    if asked["kind"] == "tcpxo":
-        return f"--num_hops=2 --num_nics={asked['nics']} --uid= --alsologtostderr"
-    pairs = f"manual --gpu_nic_topology {asked['topology']}" if asked["topology"] else "a3vm"
+    if requested["kind"] == "tcpxo":
+        return f"--num_hops=2 --num_nics={requested['nics']} --uid= --alsologtostderr"
+    pairs = (
+        f"manual --gpu_nic_topology {requested['topology']}" if requested["topology"] else "a3vm"
+    )
     return f"--gpu_nic_preset {pairs} --gpu_shmem_type fd --uds_path /run/tcpx"
 
 
-def files(asked: dict[str, Any]) -> dict[str, str]:
+def files(requested: dict[str, Any]) -> dict[str, str]:
     """Return path -> text of the files for systemd."""
-    kind = asked["kind"]
+    kind = requested["kind"]
     has_windows = kind == "tcpxo"
     options = OPTIONS[kind]
-    if asked["topology"]:
-        folder = str(Path(asked["topology"]).parent)
+    if requested["topology"]:
+        folder = str(Path(requested["topology"]).parent)
         options += f" --volume {folder}:{folder}"
     unit = RXDM.format(
         name=kind.upper(),
@@ -169,8 +171,8 @@ def files(asked: dict[str, Any]) -> dict[str, str]:
         if has_windows
         else "RuntimeDirectory=tcpx\n",
         options=options,
-        image=asked["daemon"],
-        arguments=arguments(asked),
+        image=requested["daemon"],
+        arguments=arguments(requested),
         libexec=LIBEXEC,
     )
     found = {f"{SYSTEMD}/{UNIT}": HEAD + unit}
@@ -224,7 +226,7 @@ def pull(image: str) -> None:
         )
 
 
-def install_plugin(asked: dict[str, Any]) -> None:
+def install_plugin(requested: dict[str, Any]) -> None:
     """Have the plugin's image put its libraries on the node."""
     argv = (
         "docker",
@@ -235,11 +237,11 @@ def install_plugin(asked: dict[str, Any]) -> None:
         "--volume",
         "/var/lib:/var/lib",
     )
-    install = (asked["plugin"], "install", "--install-nccl")
+    install = (requested["plugin"], "install", "--install-nccl")
     code, text = run(*argv, *install, timeout_s=PULL_TIMEOUT_S)
     if code:
         raise Failed(f"the NCCL plugin was not installed: {text.splitlines()[-1:]}")
-    write_text(installed_plugin(asked["kind"]), asked["plugin"] + "\n", act=True)
+    write_text(installed_plugin(requested["kind"]), requested["plugin"] + "\n", act=True)
 
 
 def start(units: list[str], verb: str) -> None:
@@ -252,17 +254,17 @@ def start(units: list[str], verb: str) -> None:
             raise Failed(f"{unit}: {text}; journalctl --unit {unit} says why")
 
 
-def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str, str]]]:
+def apply(requested: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str, str]]]:
     """Make the changes that are due (only with `act`); return them, and the diffs of files."""
-    images = [image for image in (asked["daemon"], asked["plugin"]) if not is_pulled(image)]
-    has_plugin = first_line(installed_plugin(asked["kind"])) == asked["plugin"]
-    wanted = files(asked)
+    images = [image for image in (requested["daemon"], requested["plugin"]) if not is_pulled(image)]
+    has_plugin = first_line(installed_plugin(requested["kind"])) == requested["plugin"]
+    wanted = files(requested)
     diffs = [
         diff
         for path, text in wanted.items()
         if (diff := write_text(system_path(path), text, act=False))
     ]
-    units = [APERTURE, UNIT] if asked["kind"] == "tcpxo" else [UNIT]
+    units = [APERTURE, UNIT] if requested["kind"] == "tcpxo" else [UNIT]
     stopped = [
         unit
         for unit in units
@@ -281,32 +283,34 @@ def apply(asked: dict[str, Any], *, act: bool) -> tuple[list[str], list[dict[str
     for image in images:
         pull(image)
     if not has_plugin:
-        install_plugin(asked)
+        install_plugin(requested)
     for path, text in wanted.items():
         write_text(system_path(path), text, act=True)
     start(units, "restart" if diffs else "start")
     return due, diffs
 
 
-def differences(asked: dict[str, Any]) -> list[str]:
+def differences(requested: dict[str, Any]) -> list[str]:
     """Return everything that keeps jobs from the fabric."""
     wrong = [f"{UNIT} is not running"] if not is_active(UNIT) else []
     asked_image = ("docker", "container", "inspect", "--format", "{{.Config.Image}}")
     code, image = run(*asked_image, "gcluster-rxdm")
     if code:
         wrong.append(f"no receive daemon runs: {image}")
-    elif image != asked["daemon"]:
-        wrong.append(f"the receive daemon runs from {image}, not {asked['daemon']}")
-    folder = libraries(asked["kind"])
+    elif image != requested["daemon"]:
+        wrong.append(f"the receive daemon runs from {image}, not {requested['daemon']}")
+    folder = libraries(requested["kind"])
     if not list(folder.glob("libnccl-net*.so*")):
         wrong.append(f"no NCCL plugin in {folder}")
     links, error = run_json("ip", "-json", "link", "show")
     ready = [
         link for link in links or [] if link.get("operstate") == "UP" and link.get("mtu", 0) >= MTU
     ]
-    if error or len(ready) < asked["nics"]:
-        wrong.append(error or f"{len(ready)} NICs are up with an MTU of {MTU}, not {asked['nics']}")
-    return wrong + (window_differences(asked["nics"]) if asked["kind"] == "tcpxo" else [])
+    if error or len(ready) < requested["nics"]:
+        wrong.append(
+            error or f"{len(ready)} NICs are up with an MTU of {MTU}, not {requested['nics']}"
+        )
+    return wrong + (window_differences(requested["nics"]) if requested["kind"] == "tcpxo" else [])
 
 
 def window_differences(nics: int) -> list[str]:
@@ -324,11 +328,11 @@ def window_differences(nics: int) -> list[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
-    if asked["state"] == "verified":
-        exit_with_differences(module, lambda: differences(asked))
+    requested = module.params
+    if requested["state"] == "verified":
+        exit_with_differences(module, lambda: differences(requested))
     try:
-        done, diffs = apply(asked, act=not module.check_mode)
+        done, diffs = apply(requested, act=not module.check_mode)
     except Failed as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done), changes=done, diff=diffs)

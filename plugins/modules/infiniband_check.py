@@ -175,16 +175,16 @@ def manager_differences(service: str, device: str) -> Iterator[str]:
         yield f"no subnet manager rules: {text}"
 
 
-def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
+def differences(requested: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return all differences, and the adapters' firmware."""
-    devices = asked["devices"]
-    chosen, wrong = link_differences("infiniband", devices, asked["rails"], asked["gbps"])
-    wrong += leaf_differences(chosen, asked["leaves"])
-    wrong += port_differences(chosen, asked["partition_keys"])
-    if asked["ipoib"] and chosen:
-        wrong += settled_ipoib_differences(devices, asked["ipoib"])
-    if asked["subnet_manager"] and chosen:
-        wrong += manager_differences(asked["subnet_manager"], next(iter(chosen)))
+    devices = requested["devices"]
+    chosen, wrong = link_differences("infiniband", devices, requested["rails"], requested["gbps"])
+    wrong += leaf_differences(chosen, requested["leaves"])
+    wrong += port_differences(chosen, requested["partition_keys"])
+    if requested["ipoib"] and chosen:
+        wrong += settled_ipoib_differences(devices, requested["ipoib"])
+    if requested["subnet_manager"] and chosen:
+        wrong += manager_differences(requested["subnet_manager"], next(iter(chosen)))
     return wrong, firmware(chosen)
 
 

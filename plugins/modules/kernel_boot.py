@@ -75,8 +75,10 @@ def pending_changes(release: str, parameters: list[str]) -> Iterator[Change]:
 def main() -> None:
     """Set the boot loader."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
-    exit_with_changes(module, lambda: pending_changes(asked["release"], asked["parameters"]))
+    requested = module.params
+    exit_with_changes(
+        module, lambda: pending_changes(requested["release"], requested["parameters"])
+    )
 
 
 if __name__ == "__main__":

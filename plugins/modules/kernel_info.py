@@ -150,14 +150,14 @@ def reasons(version: str, parameters: list[str]) -> Iterator[str]:
 def main() -> None:
     """Return what was found."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     found: dict[str, Any] = {}
     try:
-        if asked["find"]:
-            found = {"release": release_of(asked["version"]), "metapackages": metapackages()}
+        if requested["find"]:
+            found = {"release": release_of(requested["version"]), "metapackages": metapackages()}
     except Failed as failed:
         module.fail_json(msg=str(failed))
-    due = "; ".join(reasons(asked["version"], asked["parameters"]))
+    due = "; ".join(reasons(requested["version"], requested["parameters"]))
     module.exit_json(changed=False, reboot=due and f"a reboot is due: {due}", **found)
 
 

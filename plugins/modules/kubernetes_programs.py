@@ -62,16 +62,16 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def link_programs(asked: dict[str, Any], *, act: bool) -> Iterator[str]:
+def link_programs(requested: dict[str, Any], *, act: bool) -> Iterator[str]:
     """Point the links at the files; yield those that changed."""
-    for name, programs in asked["programs"].items():
-        file = Path(asked["store"], name)
+    for name, programs in requested["programs"].items():
+        file = Path(requested["store"], name)
         if act:
             file.chmod(0o755)
         for program in programs:
             link = system_path("/usr/bin") / program
             exists = os.path.lexists(link)
-            if exists and (not asked["replace"] or os.path.realpath(link) == str(file)):
+            if exists and (not requested["replace"] or os.path.realpath(link) == str(file)):
                 continue
             if act:
                 fresh = link.with_name(f".{program}.new")

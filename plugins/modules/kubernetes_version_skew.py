@@ -65,21 +65,21 @@ def hindrances(version: str, role: str) -> Iterator[str]:
     runs = numbers(run(str(system_path("/usr/bin/kubelet")), "--version")[1])
     if not runs or runs[: len(wanted)] == wanted:
         return
-    name, asked = dotted(runs), dotted(wanted)
+    name, requested = dotted(runs), dotted(wanted)
     if runs[0] != wanted[0] or wanted < runs[: len(wanted)]:
         yield (
-            f"it runs Kubernetes {name}, and {asked} is older: write {dotted(runs[:2])} or a"
+            f"it runs Kubernetes {name}, and {requested} is older: write {dotted(runs[:2])} or a"
             " newer one"
         )
     elif wanted[1] > runs[1] + 1:
         between = dotted((runs[0], runs[1] + 1))
-        yield f"it runs Kubernetes {name}, and {asked} skips a minor: go to {between} first"
+        yield f"it runs Kubernetes {name}, and {requested} skips a minor: go to {between} first"
     elif role == "controller" and wanted[1] > runs[1]:
         for node, has in node_versions():
             if has[:2] < runs[:2]:
                 yield (
                     f"node {node} runs {dotted(has)}: bring it to {dotted(runs[:2])} before"
-                    f" {asked} comes"
+                    f" {requested} comes"
                 )
 
 

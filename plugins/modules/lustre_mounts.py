@@ -247,15 +247,17 @@ def differences(expected: Expected) -> list[str]:
     return wrong + route_differences(expected["routes"])
 
 
-def route_differences(asked: list[dict[str, str]]) -> list[str]:
+def route_differences(requested: list[dict[str, str]]) -> list[str]:
     """Return routers that are not known, or away: one that is up is enough for a network."""
-    if not asked:
+    if not requested:
         return []
     found = routes()
     wrong = [
-        f"LNet has no route to {r['net']} by {r['gateway']}" for r in asked if way(r) not in found
+        f"LNet has no route to {r['net']} by {r['gateway']}"
+        for r in requested
+        if way(r) not in found
     ]
-    for net in sorted({route["net"] for route in asked}):
+    for net in sorted({route["net"] for route in requested}):
         states = {gateway: state for (to, gateway), state in found.items() if to == net}
         if states and "up" not in states.values():
             wrong.append(f"no router to {net} is up: {', '.join(states)}")

@@ -86,23 +86,23 @@ ROW = re.compile(
 """A size, and how many values are wrong out of place and in place."""
 
 
-def library_version(asked: dict[str, Any]) -> str:
+def library_version(requested: dict[str, Any]) -> str:
     """Return the library's version without its package's revision."""
-    return str(asked["version"]).split("-", maxsplit=1)[0]
+    return str(requested["version"]).split("-", maxsplit=1)[0]
 
 
-def library_differences(asked: dict[str, Any]) -> list[str]:
+def library_differences(requested: dict[str, Any]) -> list[str]:
     """Return what is wrong with the library that the loader gives to programs."""
-    name = LIBRARY[asked["vendor"]]
+    name = LIBRARY[requested["vendor"]]
     _, text = run("ldconfig", "--print-cache")
     paths = re.findall(rf"(?m)^\s*{re.escape(name)} .*=> (\S+)$", text)
     if not paths:
         return [f"no program finds {name}"]
     real = Path(paths[0]).resolve().name
     version = real.rpartition(".so.")[2]
-    ours = asked["vendor"] == "nvidia" and asked["version"]
-    if ours and not is_of_branch(library_version(asked), version):
-        return [f"programs load {real}, not {asked['version']}"]
+    ours = requested["vendor"] == "nvidia" and requested["version"]
+    if ours and not is_of_branch(library_version(requested), version):
+        return [f"programs load {real}, not {requested['version']}"]
     return []
 
 
@@ -128,15 +128,15 @@ def _is_given(given: str, wanted: str) -> bool:
     )
 
 
-def test_differences(asked: dict[str, Any]) -> list[str]:
+def test_differences(requested: dict[str, Any]) -> list[str]:
     """Return what is wrong with an AllReduce inside the node."""
-    program = f"{asked['tests']}/bin/all_reduce_perf"
+    program = f"{requested['tests']}/bin/all_reduce_perf"
     if not Path(program).exists():
         return [f"there is no {program}"]
     if job_runs():
         return []
     sizes = ("-b", str(SIZES[0]), "-e", str(SIZES[-1]), "-f", "2")
-    argv = (program, *sizes, "-g", str(asked["gpus"]), "-c", "1", "-n", "5")
+    argv = (program, *sizes, "-g", str(requested["gpus"]), "-c", "1", "-n", "5")
     code, text = run(*argv, timeout_s=TEST_TIMEOUT_S, environment={"NCCL_DEBUG": "VERSION"})
     if code:
         return [f"an AllReduce in the node fails: {' '.join(text.splitlines()[-3:])}"]
@@ -149,23 +149,23 @@ def test_differences(asked: dict[str, Any]) -> list[str]:
     right = all(counts == {"0"} for counts in rows.values())
     if not right or not re.search(r"(?m)^# Out of bounds values : 0 OK", text):
         wrong.append("an AllReduce in the node gives wrong numbers, or didn't check them")
-    printed = re.search(PRINTED[asked["vendor"]], text)
-    if asked["version"] and (not printed or printed.group(1) != library_version(asked)):
+    printed = re.search(PRINTED[requested["vendor"]], text)
+    if requested["version"] and (not printed or printed.group(1) != library_version(requested)):
         version = printed.group(1) if printed else "an unknown version"
-        wrong.append(f"the tests run with {version}, not {asked['version']}")
+        wrong.append(f"the tests run with {version}, not {requested['version']}")
     return wrong
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     exit_with_differences(
         module,
         lambda: [
-            *library_differences(asked),
-            *setting_differences(asked["environment"]),
-            *(test_differences(asked) if asked["tests"] else []),
+            *library_differences(requested),
+            *setting_differences(requested["environment"]),
+            *(test_differences(requested) if requested["tests"] else []),
         ],
     )
 

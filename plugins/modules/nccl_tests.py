@@ -85,9 +85,9 @@ BUILD_TIMEOUT_S = 3600
 PROGRAM = "all_reduce_perf"
 
 
-def fingerprint(asked: dict[str, Any]) -> str:
+def fingerprint(requested: dict[str, Any]) -> str:
     """Return a hash of everything the programs are built from."""
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest() + "\n"
+    return hashlib.sha256(json.dumps(requested, sort_keys=True).encode()).hexdigest() + "\n"
 
 
 def unpack(tarball: str, folder: str) -> Path:
@@ -100,19 +100,19 @@ def unpack(tarball: str, folder: str) -> Path:
     return inside[0]
 
 
-def compile_programs(asked: dict[str, Any], folder: str) -> Path:
+def compile_programs(requested: dict[str, Any], folder: str) -> Path:
     """Build; return the folder with the programs."""
-    sources = unpack(asked["tarball"], folder)
-    mpi = asked["make"]["MPI_HOME"]
-    variables = [f"{name}={value}" for name, value in sorted(asked["make"].items())]
+    sources = unpack(requested["tarball"], folder)
+    mpi = requested["make"]["MPI_HOME"]
+    variables = [f"{name}={value}" for name, value in sorted(requested["make"].items())]
     environment = {"NVCC_APPEND_FLAGS": f"-Xlinker -rpath={mpi}/lib"}
-    if asked["headers"]:
-        environment["CPATH"] = asked["headers"]
+    if requested["headers"]:
+        environment["CPATH"] = requested["headers"]
     argv = ("make", "-C", str(sources), f"-j{os.cpu_count() or 1}", *variables)
     code, text = run(*argv, timeout_s=BUILD_TIMEOUT_S, environment=environment)
     if code or not (sources / "build" / PROGRAM).exists():
         last = "\n".join(text.splitlines()[-20:])
-        raise Failed(f"{asked['name']} can't be built with {' '.join(variables)}:\n{last}")
+        raise Failed(f"{requested['name']} can't be built with {' '.join(variables)}:\n{last}")
     return sources / "build"
 
 
@@ -132,23 +132,23 @@ def exchange(programs: Path, into: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def build(asked: dict[str, Any]) -> None:
+def build(requested: dict[str, Any]) -> None:
     """Build the programs and record their inputs."""
-    into = Path(asked["into"])
+    into = Path(requested["into"])
     with tempfile.TemporaryDirectory(prefix="collective-tests.") as folder:
-        exchange(compile_programs(asked, folder), into)
-    write_text(into / "built-from", fingerprint(asked), act=True)
+        exchange(compile_programs(requested, folder), into)
+    write_text(into / "built-from", fingerprint(requested), act=True)
 
 
-def changes(asked: dict[str, Any]) -> list[Change]:
+def changes(requested: dict[str, Any]) -> list[Change]:
     """Return the build, where something changed."""
-    into = Path(asked["into"])
+    into = Path(requested["into"])
     mark = into / "built-from"
-    is_built = mark.exists() and mark.read_text(encoding="utf-8") == fingerprint(asked)
+    is_built = mark.exists() and mark.read_text(encoding="utf-8") == fingerprint(requested)
     if is_built and (into / "bin" / PROGRAM).exists():
         return []
-    what = f"{asked['name']} with {asked['library'].strip()} in {into}"
-    return [Change(what, lambda: build(asked))]
+    what = f"{requested['name']} with {requested['library'].strip()} in {into}"
+    return [Change(what, lambda: build(requested))]
 
 
 def main() -> None:

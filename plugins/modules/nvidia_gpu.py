@@ -153,11 +153,11 @@ def runs(gpu: dict[str, str], version: str) -> bool:
     return not version or is_of_branch(gpu["driver_version"], version)
 
 
-def unset(asked: dict[str, Any], found: list[dict[str, str]], when: str) -> Iterator[list[str]]:
+def unset(requested: dict[str, Any], found: list[dict[str, str]], when: str) -> Iterator[list[str]]:
     """Yield option, wanted mode, GPU and flag of the settings that differ.
 
     Args:
-        asked: the module's arguments.
+        requested: the module's arguments.
         found: the driver's values of each GPU.
         when: "current" for the modes that hold, "pending" for those after the next reset.
 
@@ -165,7 +165,7 @@ def unset(asked: dict[str, Any], found: list[dict[str, str]], when: str) -> Iter
         Failed: a GPU doesn't have what is to be enabled.
     """
     for option, field, flag in SETTINGS:
-        wanted = asked[option]
+        wanted = requested[option]
         for gpu in found if wanted != "unmanaged" else ():
             there = gpu[f"{field}.{when}"]
             if there == NOT_THERE and wanted == "enabled":
@@ -190,9 +190,9 @@ def users() -> str:
 class Node:
     """Brings a node's driver and GPUs to the wanted state, step by step."""
 
-    def __init__(self, asked: dict[str, Any], *, act: bool) -> None:
+    def __init__(self, requested: dict[str, Any], *, act: bool) -> None:
         """Take the module's arguments, and whether changes are made or only described."""
-        self.asked, self.act = asked, act
+        self.asked, self.act = requested, act
         self.reboot: list[str] = []
         """What only a reboot brings."""
 
@@ -300,26 +300,32 @@ def _is_loaded(module: str) -> bool:
     return kernel_modules.is_loaded(module.replace("-", "_"))
 
 
-def differences(asked: dict[str, Any]) -> list[str]:
+def differences(requested: dict[str, Any]) -> list[str]:
     """Return all differences on the running node."""
     found, error = query_gpus()
     wrong = [error] if error else []
-    if not error and len(found) != asked["gpus"]:
-        wrong.append(f"{len(found)} GPUs answer, not {asked['gpus']}")
+    if not error and len(found) != requested["gpus"]:
+        wrong.append(f"{len(found)} GPUs answer, not {requested['gpus']}")
     for gpu in found:
         who = f"GPU {gpu['index']}"
-        if not runs(gpu, asked["version"]):
-            wrong.append(f"{who} runs driver {gpu['driver_version']}, not {asked['version']}")
-        if gpu["persistence_mode"] != "Enabled" and not asked["from_image"]:
+        if not runs(gpu, requested["version"]):
+            wrong.append(f"{who} runs driver {gpu['driver_version']}, not {requested['version']}")
+        if gpu["persistence_mode"] != "Enabled" and not requested["from_image"]:
             wrong.append(f"{who} has persistence mode {gpu['persistence_mode']}")
-    if left := list(unset(asked, found, "current")):
+    if left := list(unset(requested, found, "current")):
         wrong.append(f"not {described(left)}")
-    wrong += [f"{service} isn't running" for service in asked["services"] if not is_active(service)]
+    wrong += [
+        f"{service} isn't running" for service in requested["services"] if not is_active(service)
+    ]
     return (
         wrong
-        + ([] if asked["from_image"] else kind_differences(open_modules=asked["open_modules"]))
-        + module_differences(asked["load"])
-        + fabric_differences(asked["fabric_manager"], asked["fabric"])
+        + (
+            []
+            if requested["from_image"]
+            else kind_differences(open_modules=requested["open_modules"])
+        )
+        + module_differences(requested["load"])
+        + fabric_differences(requested["fabric_manager"], requested["fabric"])
     )
 
 
@@ -360,10 +366,10 @@ def fabric_differences(fabric_manager: str, fabric: str) -> list[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
-    if asked["state"] == "verified":
-        exit_with_differences(module, lambda: differences(asked))
-    node = Node(asked, act=not module.check_mode)
+    requested = module.params
+    if requested["state"] == "verified":
+        exit_with_differences(module, lambda: differences(requested))
+    node = Node(requested, act=not module.check_mode)
     done: list[str] = []
     try:
         done.extend(node.changes())

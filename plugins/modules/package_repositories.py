@@ -409,16 +409,16 @@ ARGUMENTS: dict[str, Any] = {
 def main() -> None:
     """Put the repositories in place, or fail with what is wrong."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked, only = module.params["repositories"], module.params["only"]
+    requested, only = module.params["repositories"], module.params["only"]
     distribution, architecture = this_distribution()
     here = [
         repository
-        for repository in asked
+        for repository in requested
         if repository["distribution"] == distribution
         and repository["architecture"] in {"", architecture}
     ]
-    names = {repository["name"] for repository in asked}
-    required = {repository["name"] for repository in asked if repository["required"]}
+    names = {repository["name"] for repository in requested}
+    required = {repository["name"] for repository in requested if repository["required"]}
     refused = [
         f"{name}: it has no repository for {distribution} on {architecture}"
         for name in sorted(required - {repository["name"] for repository in here})

@@ -133,19 +133,19 @@ PACKET, MTU_OF_PACKET = 4096, 4200
 """InfiniBand's largest packets in bytes, and the MTU from which on they fit."""
 
 
-def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
+def changes(requested: dict[str, Any], *, act: bool) -> list[Change]:
     """Return the settings of all rails that differ."""
-    chosen, wrong = rails("roce", asked["devices"], asked["gbps"], asked["rails"])
-    if not asked["devices"] and not asked["gbps"]:
+    chosen, wrong = rails("roce", requested["devices"], requested["gbps"], requested["rails"])
+    if not requested["devices"] and not requested["gbps"]:
         raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
     if wrong or not chosen:
         raise Failed("; ".join(wrong) or "no adapter speaks RoCE")
-    for device in chosen if act and asked["managed"] else ():
+    for device in chosen if act and requested["managed"] else ():
         spread_interrupts(interface_of(device))
     return [
         Change(setting.description, setting.apply)
         for rail, device in enumerate(chosen)
-        for setting in differing_settings(device, rail, asked)
+        for setting in differing_settings(device, rail, requested)
     ]
 
 
@@ -174,21 +174,23 @@ def verbs_differences(device: str, mtu: int) -> Iterator[str]:
         yield f"{device} sends packets of {active[1]} bytes, not {PACKET}: is the MTU {mtu}?"
 
 
-def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
+def differences(requested: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Return all differences, and notes on firmware and GIDs."""
-    chosen, wrong = link_differences("roce", asked["devices"], asked["rails"], asked["gbps"])
+    chosen, wrong = link_differences(
+        "roce", requested["devices"], requested["rails"], requested["gbps"]
+    )
     notes = firmware(chosen)
     if not chosen:
         return wrong, notes
     of_gids, index = gid_differences(chosen)
     wrong += of_gids
-    wrong += leaf_differences(chosen, asked["leaves"])
+    wrong += leaf_differences(chosen, requested["leaves"])
     for rail, device in enumerate(chosen):
-        due = differing_settings(device, rail, asked)
+        due = differing_settings(device, rail, requested)
         wrong += [f"not {setting.description}" for setting in due]
-        if asked["managed"]:
-            wrong += verbs_differences(device, asked["mtu"])
-    if asked["managed"] and is_active("lldpad"):
+        if requested["managed"]:
+            wrong += verbs_differences(device, requested["mtu"])
+    if requested["managed"] and is_active("lldpad"):
         wrong.append("lldpad runs, which sets PFC as the switch offers it")
     return wrong, notes + index
 
@@ -211,11 +213,11 @@ def leaf_differences(chosen: Adapters, leaves: list[str]) -> Iterator[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     try:
-        if asked["state"] == "verified":
-            exit_with_notes(module, *differences(asked))
-        exit_with_changes(module, lambda: changes(asked, act=not module.check_mode))
+        if requested["state"] == "verified":
+            exit_with_notes(module, *differences(requested))
+        exit_with_changes(module, lambda: changes(requested, act=not module.check_mode))
     except (Failed, SettingError) as error:
         module.fail_json(msg=str(error))
 

@@ -52,7 +52,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ..module_utils.node import first_line, journal_of, run, system_path
-from ..module_utils.slurm import LOOK_EVERY_S, controller_problem
+from ..module_utils.slurm import POLL_INTERVAL_S, controller_problem
 from ..module_utils.state import Failed, exit_with_differences
 
 CONFIGURATION = "/run/slurm/conf"
@@ -100,9 +100,9 @@ def cgroups_problem() -> str:
 
     Without it slurmd starts all the same, and every job fails.
     """
-    asked = first_line(system_path(f"{CONFIGURATION}/cgroup.conf"))
+    requested = first_line(system_path(f"{CONFIGURATION}/cgroup.conf"))
     has = first_line(system_path(CONTROLLERS))
-    if not asked or re.search(r"(?im)^CgroupPlugin=disabled", asked) or not has:
+    if not requested or re.search(r"(?im)^CgroupPlugin=disabled", requested) or not has:
         return ""  # without that file it's cgroup v1: slurmd reports itself what it misses there
     lacks = next((name for name in ("cpuset", "memory") if name not in has.split()), "")
     if not lacks:
@@ -199,7 +199,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     until = time.monotonic() + module.params["wait_seconds"]
     while (problem := problem_of(module.params["role"])) and time.monotonic() < until:
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
     exit_with_differences(module, lambda: [problem] if problem else [])
 
 

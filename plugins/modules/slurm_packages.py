@@ -66,7 +66,7 @@ from ..module_utils.repositories import this_distribution
 from ..module_utils.state import Failed
 
 SUMS, CODE, FAILED = "SHA256SUMS", "SHA256SUMS.hmac", "FAILED"
-LOOK_EVERY_S, TIMEOUT_S = 5, 60
+POLL_INTERVAL_S, TIMEOUT_S = 5, 60
 
 
 def text_of(url: str) -> str | None:
@@ -101,7 +101,7 @@ def listed(folder: str, wait_s: int) -> tuple[str, str]:
                 f"there are no packages at {folder}: gcluster up builds them on a node of this"
                 " distribution and architecture"
             )
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def refuse_unvouched(sums: str, code: str, what: str, key: bytes) -> None:

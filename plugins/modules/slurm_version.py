@@ -132,9 +132,12 @@ def switch_version(version: str, units: list[str], wait_s: int, *, act: bool) ->
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     progress = switch_version(
-        asked["version"], asked["units"], asked["wait_seconds"], act=not module.check_mode
+        requested["version"],
+        requested["units"],
+        requested["wait_seconds"],
+        act=not module.check_mode,
     )
     exit_with_progress(module, progress)
 

@@ -70,8 +70,8 @@ def wait_for_database(wait_s: int) -> None:
 def lets_in(said: dict[str, str]) -> bool:
     """Return whether the database is there and lets slurmdbd in with its password."""
     with login_file(said) as login:
-        asked = (f"--defaults-extra-file={login}", "--execute=SELECT 1", said["StorageLoc"])
-        return run("mariadb", *asked)[0] == 0
+        requested = (f"--defaults-extra-file={login}", "--execute=SELECT 1", said["StorageLoc"])
+        return run("mariadb", *requested)[0] == 0
 
 
 def ensure_database(hosts: list[str], wait_s: int, *, act: bool) -> Iterator[str]:
@@ -107,9 +107,10 @@ def statements(said: dict[str, str], there: list[str], hosts: list[str]) -> Iter
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     exit_with_progress(
-        module, ensure_database(asked["hosts"], asked["wait_seconds"], act=not module.check_mode)
+        module,
+        ensure_database(requested["hosts"], requested["wait_seconds"], act=not module.check_mode),
     )
 
 

@@ -78,9 +78,9 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def change(asked: dict[str, Any], *, act: bool) -> Iterator[str]:
+def change(requested: dict[str, Any], *, act: bool) -> Iterator[str]:
     """Yield what differs, and set it if `act`. Raises Failed: it can't be set."""
-    for tuned in list(differing(asked)):
+    for tuned in list(differing(requested)):
         try:
             if act:
                 tuned.set()
@@ -92,11 +92,11 @@ def change(asked: dict[str, Any], *, act: bool) -> Iterator[str]:
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    asked = module.params
+    requested = module.params
     exit_with_state(
         module,
-        lambda act: change(asked, act=act),
-        lambda: [f"not {tuned.description}" for tuned in differing(asked)],
+        lambda act: change(requested, act=act),
+        lambda: [f"not {tuned.description}" for tuned in differing(requested)],
     )
 
 

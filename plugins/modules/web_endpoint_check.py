@@ -136,9 +136,9 @@ class Endpoint(NamedTuple):
             raise Failed(f"nothing answers at {self.host}:{self.port}: {error}") from error
         with plain:
             try:
-                with context.wrap_socket(plain, server_hostname=self.server_name) as asked:
-                    asked.sendall(f"{head}\r\n".encode())
-                    answer = asked.recv(64)
+                with context.wrap_socket(plain, server_hostname=self.server_name) as requested:
+                    requested.sendall(f"{head}\r\n".encode())
+                    answer = requested.recv(64)
             except ssl.SSLCertVerificationError as error:
                 raise Failed(f"its certificate is not trusted: {error.verify_message}") from error
             except (ssl.SSLError, OSError):

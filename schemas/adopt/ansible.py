@@ -92,9 +92,9 @@ def adopt_ansible(
 
 def _role(group: str, roles: Mapping[str, str]) -> Role | Literal["service", ""]:
     """Return the role that a group's name says; "service": it serves something else."""
-    told = roles.get(group)
-    if told in _ORDER:
-        return told
+    role_of_group = roles.get(group)
+    if role_of_group in _ORDER:
+        return role_of_group
     name = group.lower()
     for known, role in _ALSO:
         if name == known:
@@ -121,9 +121,9 @@ def _placed(read: Inventory, roles: Mapping[str, str]) -> dict[str, tuple[str, R
         said = {group: _role(group, roles) for group in families}
         for role in _ORDER:
             of_role = [group for group in families if said[group] == role]
-            told = any(group in roles for group in of_role)
+            role_of_group = any(group in roles for group in of_role)
             serves = role == "compute" and "service" in said.values()
-            if of_role and (told or not serves):
+            if of_role and (role_of_group or not serves):
                 placed[host] = (_nearest(host, of_role, said, read), role)
                 break
     return placed

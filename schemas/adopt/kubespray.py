@@ -35,7 +35,7 @@ _READ: dict[str, tuple[str, str]] = {
     "nvidia_accelerator_enabled": ("GPUs are set up where machines have them", "replaced"),
     "nvidia_gpu_nodes": ("GPUs are set up where machines have them", "replaced"),
 }
-_SAID = frozenset(
+_REPORTED = frozenset(
     {
         "kube_network_plugin", "kube_pods_subnet", "kube_service_addresses", "kube_version",
         "loadbalancer_apiserver", "kube_vip_address", "kube_vip_enabled", "node_labels",
@@ -98,7 +98,7 @@ def adopt_kubernetes(read: Inventory, draft: Draft) -> Adopted:
     _leave_hosts(read, {*planes, *nodes}, draft)
     draft.carry(len(planes) + len(nodes))
     _settings(read, len(planes), draft)
-    leave_variables(read, draft, _READ | dict.fromkeys(_SAID, ("", "")))
+    leave_variables(read, draft, _READ | dict.fromkeys(_REPORTED, ("", "")))
     draft.leave("storage", "classes of storage are the spec's: write storage before `up`")
     return draft.finished()
 
@@ -132,7 +132,7 @@ def _leave_hosts(read: Inventory, placed: set[str], draft: Draft) -> None:
 def _of_the_cluster(read: Inventory, draft: Draft) -> dict[str, Any]:
     """Return variables that hold for the whole cluster; hosts that differ are listed."""
     said: dict[str, Any] = {}
-    for key in sorted(_SAID - {"node_labels"}):
+    for key in sorted(_REPORTED - {"node_labels"}):
         values = [each[key] for each in read.variables.values() if key in each]
         if values:
             said[key] = max(values, key=values.count)

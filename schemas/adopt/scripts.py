@@ -19,7 +19,7 @@ _TABLE = Path(__file__).with_suffix(".yaml")
 _PLAYS = frozenset({"name", "hosts", "become", "gather_facts", "vars", "handlers"})
 _TASKS = ("pre_tasks", "tasks", "post_tasks")
 _COLLECTION = re.compile(r"[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*")
-_LOOK = "it was written for other nodes: look whether what it expects is there"
+_CHECK_SCRIPT = "it was written for other nodes: look whether what it expects is there"
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ class Scripts:
         plain = name.rstrip("/").rpartition("/")[2].partition(".")[0].replace("_", "-").lower()
         called = self._draft.fit(plain or "script", "hook", hooks)
         hooks[called] = hook | ({"pools": list(pools)} if pools else {})
-        self._draft.leave(f"hook {called}", _LOOK, "guess")
+        self._draft.leave(f"hook {called}", _CHECK_SCRIPT, "guess")
 
 
 @cache

@@ -205,11 +205,11 @@ def spill_exceeds_target_limits(context: CheckContext) -> Iterator[Finding]:
     """
     partitions = {} if context.scheduler is None else context.scheduler.partitions
     for name, partition, spill, _target in spills(context):
-        most, asked = context.size(spill.to), spill.only.max_nodes
-        if most is not None and asked is not None and asked > most:
+        most, requested = context.size(spill.to), spill.only.max_nodes
+        if most is not None and requested is not None and requested > most:
             path = spill_path(name, "only", "max_nodes")
             yield Finding(
-                summary=f'jobs of up to {asked:,} nodes may spill from "{name}", pool '
+                summary=f'jobs of up to {requested:,} nodes may spill from "{name}", pool '
                 f'"{spill.to}" has {most:,} at most',
                 path=path,
                 severity=Severity.WARNING,

@@ -183,13 +183,13 @@ def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog
 def _offer(storage: LustreStorage, site: CloudSite, catalog: Catalog) -> LustreOffer | None:
     """Return the kind of file system that the spec asks for."""
     facts = catalog.providers.get(site.provider)
-    asked = None if storage.throughput is None else storage.throughput.value / _MB
+    requested = None if storage.throughput is None else storage.throughput.value / _MB
     fitting = [
         offer
         for offer in ([] if facts is None else offers(storage, facts))
-        if asked is None
+        if requested is None
         or offer.throughput_mb_per_s_per_tib is None
-        or math.isclose(offer.throughput_mb_per_s_per_tib, asked)
+        or math.isclose(offer.throughput_mb_per_s_per_tib, requested)
     ]
     return fitting[0] if len(fitting) == 1 else None
 

@@ -113,9 +113,9 @@ def site_domain(spec: ClusterSpec, site: str) -> str | None:
 
 def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     """Return the minor release that a cloud's control plane is made with: "1.35"."""
-    asked = release_of(spec.software.kubernetes)
-    if asked is not None:
-        return asked
+    requested = release_of(spec.software.kubernetes)
+    if requested is not None:
+        return requested
     known = (pool.version("kubernetes") for pool in resolved_pools(spec, catalog).values())
     return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE
 

@@ -32,9 +32,9 @@ def eks_pools(spec: ClusterSpec) -> dict[str, Pool]:
 
 def too_long(pool: Pool) -> list[str]:
     """Return the labels and taints of a pool that make no tag: their names are too long (pure)."""
-    asked = pool.kubernetes
-    if asked is None:
+    requested = pool.kubernetes
+    if requested is None:
         return []
-    tags = {key: f"{HINT}label/{key}" for key in asked.labels}
-    tags |= {one.key: f"{HINT}taint/{one.key}" for one in asked.taints}
+    tags = {key: f"{HINT}label/{key}" for key in requested.labels}
+    tags |= {one.key: f"{HINT}taint/{one.key}" for one in requested.taints}
     return sorted(key for key, tag in tags.items() if len(tag) > LONGEST_TAG)

@@ -94,12 +94,12 @@ def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int
         catalog: the machine types and fabric classes that it names.
         nodes: pool -> nodes of it that take part, 1 or more: one fabric domain.
     """
-    asked = spec.smoke.allreduce.floor
-    if asked is None and not all(map(_has_real_gpus, _machines(spec, catalog, nodes))):
+    requested = spec.smoke.allreduce.floor
+    if requested is None and not all(map(_has_real_gpus, _machines(spec, catalog, nodes))):
         return FloorFigure(gbytes_per_s=None, reason="")
-    if asked is not None and not asked.is_auto:
-        none = asked.is_none
-        return FloorFigure(gbytes_per_s=None if none else asked.value / 1e9, reason="")
+    if requested is not None and not requested.is_auto:
+        none = requested.is_none
+        return FloorFigure(gbytes_per_s=None if none else requested.value / 1e9, reason="")
     domain = _domain(spec, catalog, nodes)
     if isinstance(domain, str):
         return _none(domain)

@@ -164,7 +164,7 @@ class SiteEnds(NamedTuple):
 
     routes: tuple[RouteTo, ...]
     """Of tunnels; other links bring their own."""
-    let_in: tuple[str, ...]
+    allowed_networks: tuple[str, ...]
     """Networks of the sites that any link leads to."""
 
 
@@ -178,8 +178,8 @@ def site_ends(spec: ClusterSpec, site: str) -> SiteEnds:
         and (pool := gateway_pool(spec.links[way.link], site, spec.pools)) is not None
         for network in way.networks
     ]
-    let_in = dict.fromkeys(network for way in ways for network in way.networks)
-    return SiteEnds(tuple(routes), tuple(let_in))
+    allowed_networks = dict.fromkeys(network for way in ways for network in way.networks)
+    return SiteEnds(tuple(routes), tuple(allowed_networks))
 
 
 def tunnel_mtu(link: Link, sites: Mapping[str, Site]) -> int:

@@ -95,9 +95,9 @@ class Expression:
         try:
             result = self._program.eval(data=variables)
         except RuntimeError as error:
-            raise EvaluationError(_in_words(str(error))) from None
+            raise EvaluationError(_as_text(str(error))) from None
         if result.type() == cel.Type.ERROR:
-            raise EvaluationError(_in_words(str(result.value())))
+            raise EvaluationError(_as_text(str(result.value())))
         return result.plain_value()
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
@@ -274,7 +274,7 @@ def _unknown_field(text: str, offset: int, field: str, options: tuple[str, ...])
     return _unknown(summary, match[1], match.start(1), options)
 
 
-def _in_words(message: str) -> str:
+def _as_text(message: str) -> str:
     """Say the library's reason in the words of the documentation."""
     reason = _STATUS.sub("", _STATUS.sub("", message))
     if match := _MISSING.search(reason):

@@ -28,9 +28,9 @@ def parts(version: str) -> _Parts:
     )
 
 
-def fits(asked: str, version: str) -> bool:
+def fits(requested: str, version: str) -> bool:
     """Say whether two versions can be one: one is the beginning of the other, part by part."""
-    mine, other = parts(asked), parts(version)
+    mine, other = parts(requested), parts(version)
     shorter = min(len(mine), len(other))
     return mine[:shorter] == other[:shorter]
 

@@ -162,9 +162,9 @@ def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | N
         for component in stack.resolved.components
         if component.key == key and component.origin != "distribution"
     ]
-    asked = [component for _, component in found if component.origin == "asked"]
-    if asked:
-        return max(asked, key=lambda component: parts(component.version))
+    requested = [component for _, component in found if component.origin == "asked"]
+    if requested:
+        return max(requested, key=lambda component: parts(component.version))
     with_gpus = (c for stack, c in found if stack.need.gpu is not None)
     return next(with_gpus, next((c for _, c in found), None))
 

@@ -81,7 +81,7 @@ def asked_versions(software: Software) -> dict[str, str]:
 def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     """Return the versions that nodes with these needs get; as `resolve`."""
     parts = {component.key: component.part for component in lock.components}
-    asked = {
+    requested = {
         key: version for key, version in asked_versions(software).items() if need.uses(parts[key])
     }
     named = None if need.image is None else lock.named_image(need.provider, need.image)
@@ -90,7 +90,7 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
         wanted = named.distribution
     possible = [tested for tested in lock.sets if _was_tested_on(tested, need)]
     here = [t for t in possible if wanted in {"auto", *t.distributions}]
-    ranked = [_candidate(tested, asked, need, lock) for tested in here]
+    ranked = [_candidate(tested, requested, need, lock) for tested in here]
     newest = sorted(ranked, key=lambda c: (c.tested.evidence.date, c.tested.name), reverse=True)
     best = min(newest, key=lambda c: c.rank, default=None)
     distribution = _distribution(wanted, best, need, lock)
@@ -98,7 +98,7 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     image = named if need.image is not None else _default_image(need, distribution, lock)
     choice = _Choice(
         best=best,
-        asked=asked,
+        asked=requested,
         need=need,
         software=software,
         distribution=distribution,
@@ -167,7 +167,7 @@ def _runs_under(tested: TestedSet, need: Need) -> bool:
     return same is None or tested.scheduler in {None, same}
 
 
-def _candidate(tested: TestedSet, asked: dict[str, str], need: Need, lock: Lock) -> _Candidate:
+def _candidate(tested: TestedSet, requested: dict[str, str], need: Need, lock: Lock) -> _Candidate:
     differences = tuple(
         Difference(
             key=key,
@@ -175,11 +175,11 @@ def _candidate(tested: TestedSet, asked: dict[str, str], need: Need, lock: Lock)
             asked=version,
             tested=tested.versions[key],
         )
-        for key, version in asked.items()
+        for key, version in requested.items()
         if key in tested.versions and not fits(version, tested.versions[key])
     )
-    versions = {**tested.versions, **asked}
-    unsaid = sum(key not in tested.versions for key in asked)
+    versions = {**tested.versions, **requested}
+    unsaid = sum(key not in tested.versions for key in requested)
     elsewhere = need.provider not in tested.providers
     broken = len(broken_minimums(versions, need, lock))
     general = bool(tested.capabilities)
@@ -233,15 +233,17 @@ def _chosen(
     What the image has comes first (`validate` says no where the spec asks for another), then what
     the spec says, the tested set, the distribution's package, and what goes with the rest.
     """
-    key, asked = component.key, choice.asked
+    key, requested = component.key, choice.asked
     if not choice.need.uses(component.part) or is_preinstalled(key, choice.software):
         return None
     if _is_brought(component, choice, versions):
         return _of_image(component, choice, versions)
     tested = choice.best.tested if choice.best else None
     have = tested.versions.get(key) if tested else None
-    if key in asked:
-        version = longer(asked[key], have) if have and fits(asked[key], have) else asked[key]
+    if key in requested:
+        version = (
+            longer(requested[key], have) if have and fits(requested[key], have) else requested[key]
+        )
         return _component(component, version, tested, "asked")
     if key == "fabric_manager" and choice.need.nvswitch is None:
         return None
@@ -252,9 +254,9 @@ def _is_brought(component: Component, choice: _Choice, versions: Mapping[str, st
     """Say whether the image has a component, or the distribution's own drivers are taken."""
     if component.key != "ofed":
         return component.key in choice.brought
-    asked = choice.need.rdma_drivers
+    requested = choice.need.rdma_drivers
     other = _other_rdma_drivers(choice, versions) is not None
-    return other or (component.key in choice.brought and asked != "doca")
+    return other or (component.key in choice.brought and requested != "doca")
 
 
 def _of_image(

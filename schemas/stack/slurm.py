@@ -73,8 +73,8 @@ def source_of(version: str, sources: tuple[SlurmSource, ...]) -> SlurmSource | N
     return next((each for each in sources if _is(version, each.version)), None)
 
 
-def _is(asked: str, have: str) -> bool:
-    return len(parts(asked)) <= len(parts(have)) and fits(asked, have)
+def _is(requested: str, have: str) -> bool:
+    return len(parts(requested)) <= len(parts(have)) and fits(requested, have)
 
 
 def settled(

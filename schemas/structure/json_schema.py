@@ -164,14 +164,14 @@ def _inline(node: Any, definitions: Schema) -> Any:
         return [_inline(item, definitions) for item in node]
     if not isinstance(node, dict):
         return node
-    beside = {
+    siblings = {
         key: value if key == "discriminator" else _inline(value, definitions)
         for key, value in node.items()
         if key != "$ref"
     }
     if "$ref" not in node:
-        return beside
-    return {**_inline(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions), **beside}
+        return siblings
+    return {**_inline(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions), **siblings}
 
 
 def main(arguments: list[str]) -> int:

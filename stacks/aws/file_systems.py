@@ -72,8 +72,8 @@ def _efs(api: Api, identifier: str) -> str:
     The name leads a node to the mount target of its own zone, and is known in the zones that have
     one (EFS user guide, "Mounting on Amazon EC2 with a DNS name").
     """
-    asked = {"FileSystemId": identifier}
-    found = api.ask(_MountTargets, "efs", "describe_mount_targets", **asked).mount_targets
+    requested = {"FileSystemId": identifier}
+    found = api.ask(_MountTargets, "efs", "describe_mount_targets", **requested).mount_targets
     if not found:
         raise provider_error(
             "GC1185",
@@ -101,8 +101,8 @@ def _openzfs(api: Api, identifier: str) -> str:
 
 
 def _file_system(api: Api, identifier: str) -> _FileSystem:
-    asked = {"FileSystemIds": [identifier]}
-    (system,) = api.ask(_FileSystems, "fsx", "describe_file_systems", **asked).file_systems
+    requested = {"FileSystemIds": [identifier]}
+    (system,) = api.ask(_FileSystems, "fsx", "describe_file_systems", **requested).file_systems
     return system
 
 

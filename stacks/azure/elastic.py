@@ -89,9 +89,9 @@ def _ask(
                 hint=f"raise count.max of the pool, or request {pool.most - seen.capacity}",
             )
         intent = Intent(token=token, target=target, names=tuple(missing))
-        asked = msgspec.structs.replace(name_table, intents=(*name_table.intents, intent))
+        requested = msgspec.structs.replace(name_table, intents=(*name_table.intents, intent))
         try:
-            if sets.write(seen, asked, capacity=target):
+            if sets.write(seen, requested, capacity=target):
                 return None
         except ProviderError as error:
             return error

@@ -201,8 +201,8 @@ class Api:
         """Yield the pages of a list; raises GoogleError."""
         token = ""
         while True:
-            asked = {**(query or {}), **({"pageToken": token} if token else {})}
-            content = self._ask(service, "GET", path, asked, None)
+            requested = {**(query or {}), **({"pageToken": token} if token else {})}
+            content = self._ask(service, "GET", path, requested, None)
             yield decode_json(content, answer)
             token = decode_json(content, _Page).next_page_token
             if not token:

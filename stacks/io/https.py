@@ -29,17 +29,17 @@ class _StaysEncrypted(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def opened(asked: str | urllib.request.Request, *, timeout: float) -> HTTPResponse:
+def opened(requested: str | urllib.request.Request, *, timeout: float) -> HTTPResponse:
     """Open a URL like urllib, with the environment's proxies.
 
     Args:
-        asked: a URL, or a request with headers of its own.
+        requested: a URL, or a request with headers of its own.
         timeout: longest time without data, in seconds.
 
     Raises:
         OSError: it is not available; `urllib.error.URLError` also where a redirect leaves HTTPS.
     """
     opener = urllib.request.build_opener(_StaysEncrypted)
-    answer: Any = opener.open(asked, timeout=timeout)
+    answer: Any = opener.open(requested, timeout=timeout)
     found: HTTPResponse = answer
     return found

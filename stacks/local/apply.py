@@ -221,9 +221,9 @@ def shrink(context: SiteContext, names: Iterable[str]) -> None:
         ProviderError: a node belongs to the spec.
     """
     found = survey.survey(context)
-    asked = list(names)
-    _settle_nodes(context, found, asked)
-    wanted = [found.nodes[name] for name in asked if name in found.nodes]
+    requested = list(names)
+    _settle_nodes(context, found, requested)
+    wanted = [found.nodes[name] for name in requested if name in found.nodes]
     fixed = [c.labels[labels.NODE] for c in wanted if not c.labels.get(labels.ELASTIC)]
     if fixed:
         raise provider_error(

@@ -78,18 +78,18 @@ def candidates(cidr: str, key: str, used: Sequence[IPv4Network]) -> Iterator[IPv
     Raises:
         ProviderError: the requested one overlaps an existing one.
     """
-    asked = requested_subnet(cidr)
-    if asked is None:
+    requested = requested_subnet(cidr)
+    if requested is None:
         yield from free_subnets(key, used)
         return
-    clash = next((other for other in used if asked.overlaps(other)), None)
+    clash = next((other for other in used if requested.overlaps(other)), None)
     if clash is not None:
         raise provider_error(
             "GC915",
-            f"{asked} overlaps {clash}, which this machine uses already",
+            f"{requested} overlaps {clash}, which this machine uses already",
             hint="choose another network.cidr, or leave it out",
         )
-    yield asked
+    yield requested
 
 
 def gateway(subnet: IPv4Network) -> str:

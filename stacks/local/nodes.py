@@ -149,7 +149,7 @@ def _collect(
     findings: list[Diagnostic] = []
     for done, future in enumerate(as_completed(futures), start=1):
         item, outcome = futures[future], future.result()
-        _remember(context, item, outcome)
+        _record(context, item, outcome)
         name = item.resource.name
         if outcome.error is None:
             what = f"node {name} is up"
@@ -170,7 +170,7 @@ def _named(context: SiteContext, node: str, finding: Diagnostic) -> Diagnostic:
     )
 
 
-def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
+def _record(context: SiteContext, item: _Start, outcome: _Started) -> None:
     name = item.resource.name
     if item.intent is not None and outcome.id is None:
         context.ledger.failed(item.intent, str(outcome.error))

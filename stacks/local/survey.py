@@ -117,8 +117,8 @@ def survey(context: SiteContext) -> Survey:
         ProviderError: there is no engine, or it doesn't work.
     """
     engine = find_engine(described(context.spec, context.site).runtime)
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        listed = beside.submit(engine.networks)
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        listed = executor.submit(engine.networks)
         named = engine.containers({labels.CLUSTER: context.spec.name})
         networks = listed.result()
     owner = labels.owner(context)
@@ -155,18 +155,23 @@ def obstacle(context: SiteContext, found: Survey) -> ProviderError | None:
             detail=f"its id is {other}, this one's is {context.cluster_id}",
             hint="choose another name, or take that cluster down from where its state is",
         )
-    asked = network.requested_subnet(described(context.spec, context.site).network.cidr)
-    if found.network is not None and asked is not None and _moves(found.network, str(asked)):
+    requested = network.requested_subnet(described(context.spec, context.site).network.cidr)
+    if (
+        found.network is not None
+        and requested is not None
+        and _moves(found.network, str(requested))
+    ):
         return provider_error(
             "GC915",
-            f"the nodes' network is {found.network.subnets[0]} and can't become {asked} in place",
+            f"the nodes' network is {found.network.subnets[0]} and can't become {requested} "
+            "in place",
             hint="put the old network.cidr back, or gcluster down first",
         )
     return None
 
 
-def _moves(existing: Network, asked: str) -> bool:
-    return asked not in existing.subnets
+def _moves(existing: Network, requested: str) -> bool:
+    return requested not in existing.subnets
 
 
 def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
@@ -190,8 +195,8 @@ def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
 def _network_change(context: SiteContext, found: Survey, resource: Resource) -> ResourceChange:
     if found.network is None:
         return ResourceChange(effect="create", resource=resource, reason="it does not exist")
-    asked = network.requested_subnet(described(context.spec, context.site).network.cidr)
-    if asked is not None and _moves(found.network, str(asked)):
+    requested = network.requested_subnet(described(context.spec, context.site).network.cidr)
+    if requested is not None and _moves(found.network, str(requested)):
         return ResourceChange(effect="replace", resource=resource, reason="its cidr changed")
     return ResourceChange(effect="keep", resource=resource)
 
@@ -239,16 +244,16 @@ def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:
 
 def behind_way_in(hosts: tuple[Host, ...]) -> tuple[Host, ...]:
     """Return nodes in a cloud's form: a user, one bastion, and unreachable ones named."""
-    doors = [h for role in ("login", "controller") for h in hosts if h.role == role]
-    door = next(iter(doors), None)
+    entry_hosts = [h for role in ("login", "controller") for h in hosts if h.role == role]
+    entry = next(iter(entry_hosts), None)
     found = []
     for host in hosts:
         target = msgspec.structs.replace(host.ssh, user=ssh.CLOUD_USER)
-        if door is not None and door.name != host.name:
+        if entry is not None and entry.name != host.name:
             target = msgspec.structs.replace(
                 target,
-                bastion=f"{ssh.CLOUD_USER}@{door.address}",
-                bastion_host_keys=door.ssh.host_keys,
+                bastion=f"{ssh.CLOUD_USER}@{entry.address}",
+                bastion_host_keys=entry.ssh.host_keys,
             )
         why = "" if host.ssh.host_keys else silence(ssh.BOOT_LIMIT_S, "the container engine")
         found.append(msgspec.structs.replace(host, ssh=target, silent=why))

@@ -112,10 +112,10 @@ def addresses(api: Api, plan: SitePlan, machines: Iterable[Instance]) -> dict[st
                     return vnic.private_ip, vnic.public_ip or ""
         return NO_ADDRESSES
 
-    asked = list(machines)
+    requested = list(machines)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = pool.map(of, asked)
-        return {machine.id: found for machine, found in zip(asked, answers, strict=True)}
+        answers = pool.map(of, requested)
+        return {machine.id: found for machine, found in zip(requested, answers, strict=True)}
 
 
 def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> str:

@@ -135,7 +135,7 @@ def await_made(
     api: Api,
     plan: SitePlan,
     begun: Begun,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     *,
     patience_s: float = 2 * 3600.0,  # as long as the provider waits for the slowest: Lustre
     pause_s: float = 15.0,
@@ -150,25 +150,25 @@ def await_made(
         found = [(one, _existing(api, plan, one, ())) for one in waiting]
         waiting = [one for one, it in found if it and it.get("lifecycleState") in MAKING]
         if waiting:
-            tell(f"OCI still makes {', '.join(one.name for one in waiting)}")
+            notify(f"OCI still makes {', '.join(one.name for one in waiting)}")
             time.sleep(pause_s)
 
 
-_Thing: TypeAlias = dict[str, Any]
+_Resource: TypeAlias = dict[str, Any]
 """A list's entry of one resource."""
 
 
 def _existing(
     api: Api, plan: SitePlan, one: StackResource, known: Collection[str]
-) -> _Thing | None:
+) -> _Resource | None:
     """Return a list's entry of a begun resource; None where it doesn't exist."""
     lister, ours = listers()[one.type], plan.labels.found_by().items()
     inputs = {"compartmentId": plan.compartment, **one.inputs}
     asks = lister.ask or {"compartment_id": "compartmentId"}
-    asked = {parameter: inputs[key] for parameter, key in asks.items()}
+    requested = {parameter: inputs[key] for parameter, key in asks.items()}
     anything: Any = object
-    for page in api.pages(anything, lister.service, lister.list, **asked, **lister.more):
-        things: list[_Thing] = page["items"] if isinstance(page, dict) else page
+    for page in api.pages(anything, lister.service, lister.list, **requested, **lister.more):
+        things: list[_Resource] = page["items"] if isinstance(page, dict) else page
         for thing in things:
             tags = thing.get("freeformTags") or {}
             if (
@@ -188,5 +188,5 @@ def _said(value: Any) -> Any:
     return {key: _said(item) for key, item in value.items() if item is not None}
 
 
-def _imported(one: StackResource, thing: _Thing) -> str:
+def _imported(one: StackResource, thing: _Resource) -> str:
     return listers()[one.type].id.format_map({**one.inputs, "id": "", **thing})

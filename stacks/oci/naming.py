@@ -45,7 +45,7 @@ class _Member(Answer, frozen=True):
 
 
 def await_groups(
-    api: Api, plan: SitePlan, tell: Callable[[str], None], *, pause_s: float = 30.0
+    api: Api, plan: SitePlan, notify: Callable[[str], None], *, pause_s: float = 30.0
 ) -> None:
     """Wait for groups that OCI still creates: nothing else waits for an imported one."""
     until = time.monotonic() + _PATIENCE_S
@@ -53,7 +53,7 @@ def await_groups(
         making = [g.display_name for g in _groups(api, plan) if g.lifecycle_state in MAKING]
         if not making:
             return
-        tell(f"OCI still makes {', '.join(making)}")
+        notify(f"OCI still makes {', '.join(making)}")
         time.sleep(pause_s)
 
 

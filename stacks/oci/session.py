@@ -97,10 +97,10 @@ class Session(ListingSession[Instance]):
 
     def after_up(self) -> None:
         """Name the nodes that OCI only numbers, once they are there."""
-        await_groups(self.api, self.plan, self._tell)
+        await_groups(self.api, self.plan, self._report)
         name_nodes(self.api, self.plan)
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         self._context.emit(SiteEvent(site=self._context.site, done=0, total=0, what=what))
 
     def _engine_login(self) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ class Session(ListingSession[Instance]):
         """Take up all that is there, once it is made; `after_up` waits for groups of machines."""
         found = begun_ids(self.api, self.plan, begun, known)
         made = tuple(one for one in begun if one.urn in found and not is_group(one))
-        await_made(self.api, self.plan, made, self._tell)
+        await_made(self.api, self.plan, made, self._report)
         return found
 
     def _program(self) -> Callable[[], None]:
@@ -145,8 +145,10 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return read_console(self.api, machine.id)
 
-    def _seen(self, machines: Sequence[Instance], asked: Sequence[Instance]) -> Iterable[Machine]:
-        del asked
+    def _seen(
+        self, machines: Sequence[Instance], requested: Sequence[Instance]
+    ) -> Iterable[Machine]:
+        del requested
         where, there = addresses(self.api, self.plan, machines), places(self.api, self.plan)
         return [seen(self.plan, one, where[one.id], there.get(one.id)) for one in machines]
 
@@ -170,9 +172,9 @@ def _mount_target_device(api: Api, identifier: str) -> str:
         file_system_id=identifier,
     )
     for export in exports:
-        asked = {"export_set_id": export.export_set_id}
+        requested = {"export_set_id": export.export_set_id}
         for target in api.ask(
-            tuple[_MountTarget, ...], "files", "list_mount_targets", *where, **asked
+            tuple[_MountTarget, ...], "files", "list_mount_targets", *where, **requested
         ):
             if target.lifecycle_state == "ACTIVE" and target.private_ip_ids:
                 address = api.ask(_PrivateIp, "network", "get_private_ip", target.private_ip_ids[0])

@@ -218,17 +218,17 @@ def elastic_labels(spec: ClusterSpec, pool: str) -> dict[str, str]:
     Those that pods are placed by: partitions, and the spec's own.
     """
     pool_spec, partitions = spec.pools[pool], spec.scheduler.partitions
-    asked = {} if pool_spec.kubernetes is None else dict(pool_spec.kubernetes.labels)
+    requested = {} if pool_spec.kubernetes is None else dict(pool_spec.kubernetes.labels)
     among = [name for name, one in partitions.items() if pool in one.pools]
     if not partitions and pool_spec.runs_jobs:
         among = ["main"]
-    return asked | {f"partition.gcluster.local/{name}": "true" for name in sorted(among)}
+    return requested | {f"partition.gcluster.local/{name}": "true" for name in sorted(among)}
 
 
 def elastic_taints(spec: ClusterSpec, pool: str) -> tuple[NodeTaint, ...]:
     """Return the spec's taints of a pool."""
-    asked = spec.pools[pool].kubernetes
-    return () if asked is None else tuple(asked.taints)
+    requested = spec.pools[pool].kubernetes
+    return () if requested is None else tuple(requested.taints)
 
 
 def managed_kubernetes(spec: ClusterSpec, here: CloudSite) -> KubernetesScheduler | None:

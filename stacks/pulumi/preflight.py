@@ -52,13 +52,13 @@ def ask_all(cloud: Cloud, questions: Iterable[Question]) -> tuple[Diagnostic, ..
     A query without a response is a warning that names it: the others still count. All that is
     unknown for lack of a login is one warning, which comes first.
     """
-    asked = list(questions)
+    requested = list(questions)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = list(pool.map(_answer, asked))
+        answers = list(pool.map(_answer, requested))
     findings: list[Diagnostic] = []
     logged_out: list[str] = []
     login: ProviderError | None = None
-    for question, answer in zip(asked, answers, strict=True):
+    for question, answer in zip(requested, answers, strict=True):
         if not isinstance(answer, ProviderError):
             findings += answer
         elif _is_login(answer):

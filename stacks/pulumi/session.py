@@ -242,7 +242,7 @@ class SiteSession(ABC):
         self,
         machines: Iterable[Machine],
         shown: HostKeys,
-        asked: Collection[str],
+        requested: Collection[str],
         console: Callable[[str], str] = lambda _: "",
     ) -> tuple[Host, ...]:
         """Return machines as hosts; those without a key have the reason.
@@ -250,12 +250,12 @@ class SiteSession(ABC):
         Args:
             machines: all of the site, since the bastion is among them.
             shown: the host keys that were read.
-            asked: ids of those that are wanted.
+            requested: ids of those that are wanted.
             console: returns the console's output of one, by its id.
         """
         every = tuple(machines)
         via, file = self._site.ssh.via, str(self.private_key)
-        ids = {machine.host: machine.id for machine in every if machine.id in asked}
+        ids = {machine.host: machine.id for machine in every if machine.id in requested}
         hosts = to_hosts(self.plan, every, shown.keys, key_file=file, via=via)
         return with_silence(
             (host for host in hosts if host.name in ids),
@@ -393,8 +393,8 @@ class ListingSession(SiteSession, Generic[MachineT]):
         """Return what a machine's console shows; "" where it can't be read."""
 
     @abstractmethod
-    def _seen(self, machines: Sequence[MachineT], asked: Sequence[MachineT]) -> Iterable[Machine]:
-        """Return all machines of the site in the form of hosts, `asked` with their topology."""
+    def _seen(self, machines: Sequence[MachineT], wanted: Sequence[MachineT]) -> Iterable[Machine]:
+        """Return all machines of the site in the form of hosts, `wanted` with their topology."""
 
     @abstractmethod
     def _end(self, machines: Sequence[MachineT]) -> None:
@@ -414,8 +414,8 @@ class ListingSession(SiteSession, Generic[MachineT]):
         there, ids = self.machines(), set(machines.values())
         return self._hosts(there, [machine for machine in there if machine.id in ids])
 
-    def _hosts(self, machines: Sequence[MachineT], asked: Iterable[MachineT]) -> tuple[Host, ...]:
-        wanted = {machine.id: machine for machine in asked if self._is_node(machine)}
+    def _hosts(self, machines: Sequence[MachineT], chosen: Iterable[MachineT]) -> tuple[Host, ...]:
+        wanted = {machine.id: machine for machine in chosen if self._is_node(machine)}
         keys = self._await_host_keys(wanted, lambda id_: self._read_keys(wanted[id_]))
         seen = self._seen(machines, list(wanted.values()))
         return self._as_hosts(seen, keys, wanted, lambda id_: self._console(wanted[id_]))

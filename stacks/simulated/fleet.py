@@ -169,8 +169,8 @@ def settle(
         context.site,
         ((n.token, Resource(kind="node", name=n.name, pool=n.pool), n.id) for n in unrecorded),
     )
-    asked = frozenset(wanted) - {node.name for node in listed}
-    unmade = [i for i, name in intents.items() if i not in made and name not in asked]
+    requested = frozenset(wanted) - {node.name for node in listed}
+    unmade = [i for i, name in intents.items() if i not in made and name not in requested]
     _at_once(context.ledger.failed, ((intent, "it was never made") for intent in unmade))
     there = {node.id for node in listed}
     gone = [(context.site, f"node/{name}", i) for i, name in known.items() if i not in there]

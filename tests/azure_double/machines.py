@@ -93,16 +93,16 @@ class Machines:
         for vm in self._of_sets.pop(thing["id"].casefold(), {}).values():
             self.nodes.end(vm["vm_id"])
 
-    def answer(self, verb: str, path: str, asked: Json) -> Json | None:
+    def answer(self, verb: str, path: str, requested: Json) -> Json | None:
         """Answer what is asked of a scale set beyond what any resource is; None: nothing such."""
         found = _SET.fullmatch(path)
         if found is None or found["set"].casefold() not in self._of_sets:
             return None
         one = self._things[found["set"].casefold()]
         if verb == "PATCH" and not found["what"]:
-            return self._change(one, asked)
+            return self._change(one, requested)
         if verb == "POST" and found["what"] == "/delete":
-            return self._end(one, asked["body"])
+            return self._end(one, requested["body"])
         if verb == "GET" and found["what"]:
             shown = self._shown if found["what"] == "/virtualMachines" else self._interface
             machines = self._of_sets[one["id"].casefold()]
@@ -158,12 +158,12 @@ class Machines:
                 self.nodes.launch(vm["vm_id"], host=host, address=address, user_data=user_data)
             number += 1
 
-    def _change(self, one: Json, asked: Json) -> Json:
-        _refuse(models.VirtualMachineScaleSetUpdate, asked["body"])
-        if asked["match"] not in {None, one["etag"]}:
+    def _change(self, one: Json, requested: Json) -> Json:
+        _refuse(models.VirtualMachineScaleSetUpdate, requested["body"])
+        if requested["match"] not in {None, one["etag"]}:
             raise Refused(412, "PreconditionFailed", "the etag is another")
-        one |= {"tags": asked["body"].get("tags", one.get("tags")), "etag": _etag()}
-        one["sku"] |= asked["body"].get("sku") or {}
+        one |= {"tags": requested["body"].get("tags", one.get("tags")), "etag": _etag()}
+        one["sku"] |= requested["body"].get("sku") or {}
         self._resize(one)
         return one
 

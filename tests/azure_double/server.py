@@ -48,22 +48,22 @@ class Subscription:
         self.machines = Machines(nodes, self.things)
         self._lock = threading.RLock()
 
-    def answer(self, verb: str, path: str, asked: Json) -> Any:
-        """Answer one question; `asked` has query, body and match. Raises Refused."""
+    def answer(self, verb: str, path: str, requested: Json) -> Any:
+        """Answer one question; `requested` has query, body and match. Raises Refused."""
         if verb == "POST" and path.endswith("/runCommand"):  # takes long, and changes nothing
-            return self.machines.run(path.removesuffix("/runCommand"), asked["body"])
+            return self.machines.run(path.removesuffix("/runCommand"), requested["body"])
         with self._lock:
             if verb == "GET" and (ready := _always(path)) is not None:
                 return ready
             if verb == "GET" and path in {f"{_ROOT}/resources", f"{_ROOT}/resourcegroups"}:
-                return {"value": list(self._tagged(path, asked["query"]["$filter"]))}
-            if (reported := self.machines.answer(verb, path, asked)) is not None:
+                return {"value": list(self._tagged(path, requested["query"]["$filter"]))}
+            if (reported := self.machines.answer(verb, path, requested)) is not None:
                 return reported
             known = resource_at(path)
             if known is None or verb not in {"GET", "PUT", "DELETE"}:
                 raise Refused(404, "InvalidResourceType", f"this double knows no {verb} of {path}")
             if verb == "PUT":
-                return self._put(path, *known, asked["body"])
+                return self._put(path, *known, requested["body"])
             return self._delete(path, known[0]) if verb == "DELETE" else self._found(path)
 
     def _found(self, path: str) -> Json:
@@ -234,13 +234,13 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path, query = unquote(parts.path), dict(parse_qsl(parts.query))
-            asked = {
+            requested = {
                 "query": query, "body": json.loads(text or b"null"),
                 "match": self.headers.get("If-Match"),
             }  # fmt: skip
             status, answer = 200, None
             try:
-                answer = self._answer(path, asked)
+                answer = self._answer(path, requested)
             except Refused as refused:
                 status = refused.status
                 sys.stderr.write(f"refused: {refused}\n")
@@ -254,9 +254,9 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        def _answer(self, path: str, asked: Json) -> Any:
+        def _answer(self, path: str, requested: Json) -> Any:
             if path == "/token":  # any login is believed
-                whom = asked["query"].get("resource")
+                whom = requested["query"].get("resource")
                 ends = {"expires_in": "86400", "expires_on": "4000000000"}
                 return {"access_token": "x", "resource": whom, "token_type": "Bearer", **ends}
             if path == "/metadata/endpoints":
@@ -264,9 +264,9 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
                 return {"resourceManager": own, "authentication": login}
             if path == "/standing":
                 return kept.existing()
-            if "api-version" not in asked["query"]:
+            if "api-version" not in requested["query"]:
                 raise Refused(400, "MissingApiVersionParameter", "api-version is required")
-            return kept.answer(self.command, path, asked)
+            return kept.answer(self.command, path, requested)
 
         do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _any  # noqa: N815  # the base class' names
 

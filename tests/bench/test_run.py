@@ -15,17 +15,17 @@ from bench import run
 def test_one_benchmark_over_its_limit_fails_them_all_and_the_rest_still_runs(
     monkeypatch: pytest.MonkeyPatch, second_is_ok: bool, code: int
 ) -> None:
-    asked: list[tuple[str, bool]] = []
+    requested: list[tuple[str, bool]] = []
 
     def measure(name: str, *, ratios: bool) -> tuple[dict[str, Any], bool]:
-        asked.append((name, ratios))
+        requested.append((name, ratios))
         return {"benchmark": name, "machine": "", "results": []}, name != "b" or second_is_ok
 
     monkeypatch.setattr(run, "measure", measure)
     monkeypatch.setattr(sys, "argv", ["bench", "--ratios", "a", "b", "c"])
 
     assert run.main() == code
-    assert asked == [("a", True), ("b", True), ("c", True)]
+    assert requested == [("a", True), ("b", True), ("c", True)]
 
 
 def test_the_night_judges_ratios_and_growth(root: Path) -> None:

@@ -119,16 +119,16 @@ def test_what_is_kept_is_reported_each_time_with_its_price_and_how_to_remove_it(
 def test_the_question_names_the_data_that_will_be_destroyed(
     removing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def ask(question: str, *, possible: bool) -> bool:
-        asked.append(question)
+        requested.append(question)
         return possible
 
     monkeypatch.setattr("gcluster.cli.remove.down.ask", ask)
     going = msgspec.structs.replace(KEPT[1], kept_data=False)
     done = removing(DownResult(kept=(going,)), "--delete-data", "runs", named=("runs",))
-    assert asked == ["remove it, and destroy the data of runs for ever?"]
+    assert requested == ["remove it, and destroy the data of runs for ever?"]
     assert "- bucket b (runs)   data: DESTROYED" in done.stdout
 
 

@@ -54,13 +54,13 @@ def test_nothing_is_bought_at_a_price_above_the_ceiling(
 def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_back(
     bursting: Bursting,
 ) -> None:
-    asked, gone = len(bursting.said("asked", "spill")), len(bursting.said("gone", "spill"))
+    requested, gone = len(bursting.said("asked", "spill")), len(bursting.said("gone", "spill"))
     made, joined = len(bursting.said("made", "spill")), len(bursting.said("joined", "spill"))
     leaving = len(bursting.said("leaving", "spill"))
     bursting.inject(before_s=4, after_s=4)
     job = bursting.send("sleep 5", "--partition=spill", "--time=5")
 
-    bursting.kill_when(lambda: len(bursting.said("asked", "spill")) > asked, within_s=60)
+    bursting.kill_when(lambda: len(bursting.said("asked", "spill")) > requested, within_s=60)
     node = bursting.said("asked", "spill")[-1]["nodes"]
     bursting.kill_when(lambda: bool(bursting.rented(node)), within_s=60)
     machine = bursting.rented(node)
@@ -73,7 +73,7 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     bursting.until(lambda: len(bursting.said("gone", "spill")) > gone, within_s=60)
 
     bursting.inject()
-    assert len(bursting.said("asked", "spill")) == asked + 1
+    assert len(bursting.said("asked", "spill")) == requested + 1
     assert bursting.job(job, "Restarts").startswith("0")
 
 
@@ -101,10 +101,10 @@ def test_a_node_that_boots_and_never_joins_is_given_back(
 
 
 def test_a_provider_that_is_slow_holds_up_its_own_nodes_alone(bursting: Bursting) -> None:
-    asked, made = len(bursting.said("asked", "spill")), len(bursting.said("made", "spill"))
+    requested, made = len(bursting.said("asked", "spill")), len(bursting.said("made", "spill"))
     bursting.inject(before_s=60)
     late = bursting.send("true", "--partition=spill", "--exclusive", "--time=5")
-    bursting.until(lambda: len(bursting.said("asked", "spill")) > asked, within_s=60)
+    bursting.until(lambda: len(bursting.said("asked", "spill")) > requested, within_s=60)
     time.sleep(UNDER_WAY_S)
     bursting.inject()
     soon = bursting.send("true", "--partition=spill", "--exclusive", "--time=5")

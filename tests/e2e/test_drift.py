@@ -76,8 +76,8 @@ def _container(live: LiveCluster, node: str) -> str:
 
 
 def _pid(live: LiveCluster, node: str) -> str:
-    asked = ["podman", "inspect", "--format", "{{.State.Pid}}", _container(live, node)]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    requested = ["podman", "inspect", "--format", "{{.State.Pid}}", _container(live, node)]
+    return subprocess.run(requested, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _in_network_of(live: LiveCluster, node: str, *words: str) -> None:
@@ -193,8 +193,14 @@ def test_the_certificate_that_drift_has_ended_is_renewed_by_a_test_alone(
 
 
 def test_a_machine_that_was_stopped_and_a_stray_are_drift_of_the_site(pair: LiveCluster) -> None:
-    asked = ["podman", "inspect", "--format", "{{json .Config.Labels}}", _container(pair, "gpu002")]
-    answer = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    requested = [
+        "podman",
+        "inspect",
+        "--format",
+        "{{json .Config.Labels}}",
+        _container(pair, "gpu002"),
+    ]
+    answer = subprocess.run(requested, check=True, capture_output=True, text=True).stdout
     owner = {k: v for k, v in json.loads(answer).items() if k.startswith("gcluster.")}
     labels = [f"--label={key}={owner[key]}" for key in sorted(owner) if "token" not in key]
     volume = f"stray-{pair.name}"

@@ -216,7 +216,10 @@ def test_services_outlive_a_kube_proxy_that_starts_again(live: KubernetesCluster
     live.kubectl("delete", "pods", *mine, "--wait")
     for node in ("head", "gpu001"):
         synced = ("ssh", str(live.spec), node, "--", PROXY_HAS_WRITTEN)
-        until(lambda asked=synced: live.gcluster(*asked, expect=None).returncode == 0, seconds=90)
+        until(
+            lambda requested=synced: live.gcluster(*requested, expect=None).returncode == 0,
+            seconds=90,
+        )
     for one in live.get("pods", "--selector=app=names")["items"]:
         live.finds_names(one)
 

@@ -28,8 +28,8 @@ def pair(live: LiveCluster) -> LiveCluster:
 
 def _machine(live: LiveCluster) -> str:
     name = f"gcluster-{live.name}-gpu002"
-    asked = ["podman", "inspect", "--format", "{{.Id}}", name]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    requested = ["podman", "inspect", "--format", "{{.Id}}", name]
+    return subprocess.run(requested, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _in_queue(live: LiveCluster) -> list[str]:

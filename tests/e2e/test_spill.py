@@ -68,10 +68,11 @@ def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[st
     at = {line["MESSAGE"]: int(line["__REALTIME_TIMESTAMP"]) / 1e6 for line in lines}
     sent = next(when for what, when in at.items() if f"JobId={job} " in what)
     answered = max(when for what, when in at.items() if re.search("spill00[12] now", what))
-    asked, made = (_when(bursting.said(what, "spill")[0]["time"]) for what in ("asked", "made"))
+    requested, made = (_when(bursting.said(what, "spill")[0]["time"]) for what in ("asked", "made"))
     began = float(bursting.job(job, "Comment"))
     parts = {
-        "request": asked - sent, "boot": made - asked, "converge and register": answered - made,
+        "request": requested - sent, "boot": made - requested,
+        "converge and register": answered - made,
         "until it runs on its node": began - answered, "all": began - sent,
     }  # fmt: skip
     answer = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())

@@ -107,8 +107,8 @@ class GoogleCloud(Cloud):
         """Read the policy, change it, write it: what the provider does, under its own lock."""
         place = {"resource": inputs[_GRANTS[type_of(urn)]]}
         nouns = KINDS[type_of(urn)].method.rpartition(".")[0]
-        asked = None if nouns.startswith("iam.") else {}
-        policy = self._call(Call(f"{nouns}.getIamPolicy", place, asked))
+        requested = None if nouns.startswith("iam.") else {}
+        policy = self._call(Call(f"{nouns}.getIamPolicy", place, requested))
         pairs = {(b["role"], m) for b in policy.get("bindings", ()) for m in b["members"]}
         pair = {(inputs["role"], inputs["member"])}
         pairs = pairs | pair if add else pairs - pair

@@ -72,9 +72,9 @@ class Project:
 
     # what all kinds have in common
 
-    def _insert(self, asked: _Asked) -> Json:
-        self._keep(f"{asked.place}/{asked.body['name']}", asked.body)
-        return _done(asked)
+    def _insert(self, requested: _Asked) -> Json:
+        self._keep(f"{requested.place}/{requested.body['name']}", requested.body)
+        return _done(requested)
 
     def _keep(self, path: str, body: Json) -> Json:
         if path in self.things:
@@ -89,35 +89,35 @@ class Project:
         self.things[path] = made
         return made
 
-    def _get(self, asked: _Asked) -> Json:
-        return self._found(asked.place)
+    def _get(self, requested: _Asked) -> Json:
+        return self._found(requested.place)
 
     def _found(self, path: str) -> Json:
         if path not in self.things:
             raise Refused(404, "notFound", f"The resource '{path}' was not found")
         return self.things[path]
 
-    def _delete(self, asked: _Asked) -> Json:
-        gone = self._found(asked.place)
+    def _delete(self, requested: _Asked) -> Json:
+        gone = self._found(requested.place)
         if link := gone.get("selfLink"):
             for path, other in self.things.items():
-                if path != asked.place and link in json.dumps(other):
+                if path != requested.place and link in json.dumps(other):
                     users = f"The resource '{link}' is already being used by '{path}'"
                     raise Refused(400, "resourceInUseByAnotherResource", users)
-        del self.things[asked.place]
-        return _done(asked)
+        del self.things[requested.place]
+        return _done(requested)
 
-    def _list(self, asked: _Asked) -> Json:
-        return {"items": list(self._below(asked.place))}
+    def _list(self, requested: _Asked) -> Json:
+        return {"items": list(self._below(requested.place))}
 
     def _below(self, place: str) -> Iterator[Json]:
         for path, thing in self.things.items():
             if path.rpartition("/")[0] == place:
                 yield thing
 
-    def _aggregatedList(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        kind = asked.place.rpartition("/")[2]
-        wanted = _labels(asked.call.parameters.get("filter", ""))
+    def _aggregatedList(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        kind = requested.place.rpartition("/")[2]
+        wanted = _labels(requested.call.parameters.get("filter", ""))
         found: Json = {}
         for path, thing in self.things.items():
             scope, _, own = path.rpartition("/")[0].rpartition("/")
@@ -133,25 +133,25 @@ class Project:
 
     _regions_get = _projects_get
 
-    def _machineTypes_get(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return {"name": asked.place.rpartition("/")[2]}
+    def _machineTypes_get(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return {"name": requested.place.rpartition("/")[2]}
 
     def _images_get(self, _asked: _Asked) -> Json:
         return {"status": "READY"}
 
-    def _images_getFromFamily(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return self._images_get(asked)
+    def _images_getFromFamily(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return self._images_get(requested)
 
-    def _projects_testIamPermissions(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return {"permissions": asked.body["permissions"]}
+    def _projects_testIamPermissions(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return {"permissions": requested.body["permissions"]}
 
     # machines
 
-    def _instances_insert(self, asked: _Asked) -> Json:
-        link = asked.call.parameters["sourceInstanceTemplate"].partition("?")[0]
+    def _instances_insert(self, requested: _Asked) -> Json:
+        link = requested.call.parameters["sourceInstanceTemplate"].partition("?")[0]
         template = self._found(f"compute/{link.partition('/compute/v1/')[2]}")
-        machine: Json = json.loads(json.dumps({**template["properties"], **asked.body}))
-        zone = asked.call.parameters["zone"]
+        machine: Json = json.loads(json.dumps({**template["properties"], **requested.body}))
+        zone = requested.call.parameters["zone"]
         used = {nic["networkIP"] for t in self.things.values()
                 for nic in t.get("networkInterfaces", ())[:1] if "networkIP" in nic}  # fmt: skip
         addresses = (str(self._nodes.private[n]) for n in range(_FIRST_ADDRESS, 250))
@@ -160,7 +160,7 @@ class Project:
         for config in public:
             config["natIP"] = self._nodes.new_public_address()
         machine |= {"status": "RUNNING", "zone": f"zones/{zone}", "labelFingerprint": "double"}
-        made = self._keep(f"{asked.place}/{machine['name']}", machine)
+        made = self._keep(f"{requested.place}/{machine['name']}", machine)
         given = {item["key"]: item["value"] for item in machine["metadata"]["items"]}
         self._nodes.launch(
             made["id"], host=machine["labels"][HOST],
@@ -168,73 +168,77 @@ class Project:
         )  # fmt: skip
         for config in public:
             self._nodes.open(made["id"], config["natIP"])
-        return _done(asked)
+        return _done(requested)
 
-    def _instances_delete(self, asked: _Asked) -> Json:
-        self._nodes.end(self._found(asked.place)["id"])
-        del self.things[asked.place]
-        return _done(asked)
+    def _instances_delete(self, requested: _Asked) -> Json:
+        self._nodes.end(self._found(requested.place)["id"])
+        del self.things[requested.place]
+        return _done(requested)
 
-    def _instances_setLabels(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        self._found(asked.place.rpartition("/")[0])["labels"] = asked.body["labels"]
-        return _done(asked)
+    def _instances_setLabels(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        self._found(requested.place.rpartition("/")[0])["labels"] = requested.body["labels"]
+        return _done(requested)
 
-    def _instances_getGuestAttributes(self, asked: _Asked) -> Json:  # noqa: N802  # as above
-        machine = self._found(asked.place.rpartition("/")[0])
-        space = asked.call.parameters["queryPath"].rstrip("/")
+    def _instances_getGuestAttributes(self, requested: _Asked) -> Json:  # noqa: N802  # as above
+        machine = self._found(requested.place.rpartition("/")[0])
+        space = requested.call.parameters["queryPath"].rstrip("/")
         reported = self._nodes.files(machine["id"], f"{ATTRIBUTES}/{space}")
         if not reported:
             raise Refused(404, "notFound", f"The resource '{space}/' of type 'Guest Attribute'")
         items = [{"namespace": space, "key": k, "value": v} for k, v in reported.items()]
         return {"queryPath": f"{space}/", "queryValue": {"items": items}}
 
-    def _instances_getSerialPortOutput(self, asked: _Asked) -> Json:  # noqa: N802  # as above
-        machine = self._found(asked.place.rpartition("/")[0])
+    def _instances_getSerialPortOutput(self, requested: _Asked) -> Json:  # noqa: N802  # as above
+        machine = self._found(requested.place.rpartition("/")[0])
         return {"contents": self._nodes.console(machine["id"])}
 
     # kinds of their own form
 
-    def _routers_patch(self, asked: _Asked) -> Json:
-        self._found(asked.place).update(asked.body)
-        return _done(asked)
+    def _routers_patch(self, requested: _Asked) -> Json:
+        self._found(requested.place).update(requested.body)
+        return _done(requested)
 
-    def _managedZones_create(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return self._keep(f"{asked.place}/{asked.body['name']}", asked.body)
+    def _managedZones_create(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return self._keep(f"{requested.place}/{requested.body['name']}", requested.body)
 
-    def _changes_create(self, asked: _Asked) -> Json:
-        zone = asked.place.rpartition("/")[0]
+    def _changes_create(self, requested: _Asked) -> Json:
+        zone = requested.place.rpartition("/")[0]
         self._found(zone)
-        for record in asked.body.get("deletions", ()):
+        for record in requested.body.get("deletions", ()):
             if self.things.pop(f"{zone}/rrsets/{record['name']} {record['type']}", None) is None:
                 raise Refused(404, "notFound", f"record {record['name']} was not found")
-        for record in asked.body.get("additions", ()):
+        for record in requested.body.get("additions", ()):
             self._keep(f"{zone}/rrsets/{record['name']} {record['type']}", record)
         return {"status": "done"}
 
-    def _resourceRecordSets_list(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return {"rrsets": list(self._below(asked.place))}
+    def _resourceRecordSets_list(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return {"rrsets": list(self._below(requested.place))}
 
-    def _serviceAccounts_create(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        project = asked.call.parameters["name"]
-        email = f"{asked.body['accountId']}@{project.rpartition('/')[2]}.iam.gserviceaccount.com"
+    def _serviceAccounts_create(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        project = requested.call.parameters["name"]
+        email = (
+            f"{requested.body['accountId']}@{project.rpartition('/')[2]}.iam.gserviceaccount.com"
+        )
         named = {"name": f"{project}/serviceAccounts/{email}", "email": email}
-        return self._keep(f"{asked.place}/{email}", {**asked.body["serviceAccount"], **named})
+        return self._keep(
+            f"{requested.place}/{email}", {**requested.body["serviceAccount"], **named}
+        )
 
-    def _serviceAccounts_list(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return {"accounts": list(self._below(asked.place))}
+    def _serviceAccounts_list(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return {"accounts": list(self._below(requested.place))}
 
-    def _roles_create(self, asked: _Asked) -> Json:
-        path = f"{asked.place}/{asked.body['roleId']}"
+    def _roles_create(self, requested: _Asked) -> Json:
+        path = f"{requested.place}/{requested.body['roleId']}"
         if path in self.things:
             raise Refused(409, "ALREADY_EXISTS", f"A role named {path} already exists")
-        return self._keep(path, {**asked.body["role"], "name": path.partition("/")[2]})
+        return self._keep(path, {**requested.body["role"], "name": path.partition("/")[2]})
 
-    def _getIamPolicy(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        return self.policies.get(asked.call.parameters["resource"], {"bindings": []})
+    def _getIamPolicy(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        return self.policies.get(requested.call.parameters["resource"], {"bindings": []})
 
-    def _setIamPolicy(self, asked: _Asked) -> Json:  # noqa: N802  # the API's word
-        policy: Json = asked.body["policy"]
-        self.policies[asked.call.parameters["resource"]] = policy
+    def _setIamPolicy(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+        policy: Json = requested.body["policy"]
+        self.policies[requested.call.parameters["resource"]] = policy
         return policy
 
     def existing(self) -> list[str]:
@@ -269,8 +273,8 @@ def _understood(verb: str, path: str, query: Json, body: Any) -> tuple[str, Call
     raise Refused(404, "NOT_FOUND", f"no document of {sorted(VERSIONS)} has {verb} {path}")
 
 
-def _done(asked: _Asked) -> Json:
-    zone = asked.call.parameters.get("zone", "")
+def _done(requested: _Asked) -> Json:
+    zone = requested.call.parameters.get("zone", "")
     return {"kind": "compute#operation", "name": "operation-double", "status": "DONE", "zone": zone}
 
 

@@ -78,7 +78,7 @@ _UNITS = (("b1", "l1"), ("b1", "l2"), ("b2", "l1"), ("b2", "l2"))
 
 
 def test_blocks_are_switches_for_a_scheduler_that_has_no_blocks() -> None:
-    found = topology_of(hosts(("b1", None), ("b1", None), ("b2", None)), knows_blocks=False)
+    found = topology_of(hosts(("b1", None), ("b1", None), ("b2", None)), supports_blocks=False)
     assert (found.type, [group.name for group in found.groups]) == ("tree", ["b1", "b2"])
 
 

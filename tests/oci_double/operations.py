@@ -67,13 +67,15 @@ def _operation(service: str, base: str, text: str) -> Operation | None:
     if path is None:
         return None
     verb, name = (_one(rf'{word} = "(\w+)"', text) for word in ("method", "operation_name"))
-    asked = re.search(r"query_params = \{(.*?)\n        \}", text, re.DOTALL)
+    requested = re.search(r"query_params = \{(.*?)\n        \}", text, re.DOTALL)
     return Operation(
         service=service,
         name=name,
         verb=verb,
         path="/".join(("", base, path[1].strip("/"))) if base else path[1],
-        query=frozenset(re.findall(r'^\s+"(\w+)":', asked[1], re.MULTILINE) if asked else ()),
+        query=frozenset(
+            re.findall(r'^\s+"(\w+)":', requested[1], re.MULTILINE) if requested else ()
+        ),
         required=frozenset(re.findall(r"'(\w+)'", _one(r"required_arguments = \[(.*?)\]", text))),
         body=_one(r":param oci\.\w+\.models\.(\w+) \w+: \(required\)", text),
         answer=_one(r'response_type="([^"]+)"', text),

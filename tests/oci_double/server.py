@@ -101,29 +101,31 @@ class Tenancy:
         one, parameters = known[0], {**known[1], **query}
         if found := list(complaints(one, parameters, body)):
             raise Refused(400, "InvalidParameter", f"{one.name}: {'; '.join(found)}")
-        asked = Asked(one, parameters, body or {}, token)
+        requested = Asked(one, parameters, body or {}, token)
         act = one.name.partition("_")[0]
         with self._lock:
             own = getattr(self, f"_{one.name}", None) or getattr(self, f"_{act}", None)
             if own is None:
                 raise Refused(501, "NotImplemented", f"this double can't answer {one.name}")
-            said = own(asked)
+            said = own(requested)
         if isinstance(said, dict) and one.answer and act != "list":
             return answered(one, said)
         return said
 
     # what all kinds have in common
 
-    def _create(self, asked: Asked) -> Json:
-        return self._once(asked, lambda: self._keep(asked.noun, asked.body | asked.parameters))
+    def _create(self, requested: Asked) -> Json:
+        return self._once(
+            requested, lambda: self._keep(requested.noun, requested.body | requested.parameters)
+        )
 
-    def _once(self, asked: Asked, make: Any) -> Json:
+    def _once(self, requested: Asked, make: Any) -> Json:
         """Make a thing; a token that is known makes none, and answers what it made."""
-        if asked.token in self._tokens:
-            return self._found(self._tokens[asked.token])
+        if requested.token in self._tokens:
+            return self._found(self._tokens[requested.token])
         made: Json = make()
-        if asked.token:
-            self._tokens[asked.token] = made["id"]
+        if requested.token:
+            self._tokens[requested.token] = made["id"]
         return made
 
     def _keep(self, noun: str, body: Json) -> Json:
@@ -137,8 +139,8 @@ class Tenancy:
         self.things[made["id"]] = made
         return made
 
-    def _get(self, asked: Asked) -> Json:
-        return self._found(asked.target)
+    def _get(self, requested: Asked) -> Json:
+        return self._found(requested.target)
 
     def _found(self, wanted: str) -> Json:
         named = [t for t in self.things.values() if t.get("name") == wanted]  # tags, buckets
@@ -146,13 +148,13 @@ class Tenancy:
             raise Refused(404, "NotAuthorizedOrNotFound", f"{wanted} was not found")
         return self.things.get(wanted) or named[0]
 
-    def _update(self, asked: Asked) -> Json:
-        found = self._found(asked.target)
-        found.update(asked.body)
+    def _update(self, requested: Asked) -> Json:
+        found = self._found(requested.target)
+        found.update(requested.body)
         return found
 
-    def _delete(self, asked: Asked) -> None:
-        gone = self._found(asked.target)
+    def _delete(self, requested: Asked) -> None:
+        gone = self._found(requested.target)
         users = [t["id"] for t in self._others(gone) if gone["id"] in json.dumps(t)]
         if users:
             raise Refused(409, "Conflict", f"{gone['id']} is used by {', '.join(users)}")
@@ -170,10 +172,12 @@ class Tenancy:
             if follows and gone["id"] in json.dumps(thing):
                 self.things.pop(thing["id"], None)
 
-    def _list(self, asked: Asked) -> list[Json] | Json:
-        wanted = {k: v for k, v in asked.parameters.items() if k not in {"limit", "page", "fields"}}
-        kind = re.sub("ie$", "y", asked.noun.replace("_", "").removesuffix("s"))
-        return listed(asked.operation, (
+    def _list(self, requested: Asked) -> list[Json] | Json:
+        wanted = {
+            k: v for k, v in requested.parameters.items() if k not in {"limit", "page", "fields"}
+        }
+        kind = re.sub("ie$", "y", requested.noun.replace("_", "").removesuffix("s"))
+        return listed(requested.operation, (
             thing
             for thing in self.things.values()
             if thing["kind"] == kind and all(thing.get(k) == v for k, v in wanted.items())
@@ -181,11 +185,11 @@ class Tenancy:
 
     # what only says that all is well
 
-    def _get_compartment(self, asked: Asked) -> Json:
-        return {"id": asked.target, "lifecycleState": "ACTIVE"}
+    def _get_compartment(self, requested: Asked) -> Json:
+        return {"id": requested.target, "lifecycleState": "ACTIVE"}
 
-    def _get_image(self, asked: Asked) -> Json:
-        return {"id": asked.target, "lifecycleState": "AVAILABLE"}
+    def _get_image(self, requested: Asked) -> Json:
+        return {"id": requested.target, "lifecycleState": "AVAILABLE"}
 
     def _get_namespace(self, _asked: Asked) -> str:
         return "doublenamespace"
@@ -205,13 +209,14 @@ class Tenancy:
     def _list_services(self, _asked: Asked) -> list[Json]:
         return _SERVICES
 
-    def _create_compute_capacity_report(self, asked: Asked) -> Json:
-        shapes = asked.body["shapeAvailabilities"]
+    def _create_compute_capacity_report(self, requested: Asked) -> Json:
+        shapes = requested.body["shapeAvailabilities"]
         return {"shapeAvailabilities": [{**s, "availabilityStatus": "AVAILABLE"} for s in shapes]}
 
-    def _search_resources(self, asked: Asked) -> Json:
+    def _search_resources(self, requested: Asked) -> Json:
         [(key, value)] = re.findall(
-            r"freeformTags\.key = '([^']+)' && freeformTags\.value = '([^']+)'", asked.body["query"]
+            r"freeformTags\.key = '([^']+)' && freeformTags\.value = '([^']+)'",
+            requested.body["query"],
         )
         tagged = [t for t in self.things.values() if t["freeformTags"].get(key) == value]
         return {"items": [
@@ -226,15 +231,15 @@ class Tenancy:
 
     # machines
 
-    def _launch_instance(self, asked: Asked) -> Json:
+    def _launch_instance(self, requested: Asked) -> Json:
         def launched() -> Json:
-            details = asked.body
+            details = requested.body
             if configured := details.get("instanceConfigurationId"):
                 kept = self._found(configured)["instanceDetails"]["launchDetails"]
                 details = {**kept, **details}
             return self._launch(details)
 
-        return self._once(asked, launched)
+        return self._once(requested, launched)
 
     def _launch(self, details: Json) -> Json:
         # Tenants with a key in the launch only; what is metadata's is not told again by a list.
@@ -274,19 +279,19 @@ class Tenancy:
         names = pool_host_names(tags[POOL], Pool(site="here", count=250))
         return next(name for name in names if name not in used)
 
-    def _terminate_instance(self, asked: Asked) -> None:
-        self._end(self._found(asked.target))
+    def _terminate_instance(self, requested: Asked) -> None:
+        self._end(self._found(requested.target))
 
     def _end(self, machine: Json) -> None:
         if self._nodes is not None:
             self._nodes.end(machine["id"])
         self._forget(machine)
 
-    def _create_cluster_network(self, asked: Asked) -> Json:
+    def _create_cluster_network(self, requested: Asked) -> Json:
         def made() -> Json:
-            network = self._keep("cluster_network", dict(asked.body))
+            network = self._keep("cluster_network", dict(requested.body))
             pools = []
-            for wanted in asked.body["instancePools"]:
+            for wanted in requested.body["instancePools"]:
                 of = {**wanted, "compartmentId": network["compartmentId"], "of": network["id"]}
                 pool = self._keep("instance_pool", {**of, "lifecycleState": "RUNNING"})
                 pools.append(pool)
@@ -298,41 +303,41 @@ class Tenancy:
             network["instancePools"] = pools
             return network
 
-        return self._once(asked, made)
+        return self._once(requested, made)
 
-    def _terminate_cluster_network(self, asked: Asked) -> None:
-        network = self._found(asked.target)
+    def _terminate_cluster_network(self, requested: Asked) -> None:
+        network = self._found(requested.target)
         for thing in list(self.things.values()):
             if thing.get("poolOf") == network["id"]:
                 self._end(thing)
         self._forget(network)
 
-    def _capture_console_history(self, asked: Asked) -> Json:
-        self._found(asked.body["instanceId"])
-        return self._keep("console_history", {**asked.body, "lifecycleState": "REQUESTED"})
+    def _capture_console_history(self, requested: Asked) -> Json:
+        self._found(requested.body["instanceId"])
+        return self._keep("console_history", {**requested.body, "lifecycleState": "REQUESTED"})
 
-    def _get_console_history(self, asked: Asked) -> Json:
-        return self._found(asked.target) | {"lifecycleState": "SUCCEEDED"}
+    def _get_console_history(self, requested: Asked) -> Json:
+        return self._found(requested.target) | {"lifecycleState": "SUCCEEDED"}
 
-    def _get_console_history_content(self, asked: Asked) -> str:
-        history = self._found(asked.parameters["instanceConsoleHistoryId"])
+    def _get_console_history_content(self, requested: Asked) -> str:
+        history = self._found(requested.parameters["instanceConsoleHistoryId"])
         shown = CONSOLE
         if self._nodes is not None:
             shown = self._nodes.console(history["instanceId"])
-        return shown[: int(asked.parameters["length"])]
+        return shown[: int(requested.parameters["length"])]
 
     # kinds of their own form
 
-    def _create_vcn(self, asked: Asked) -> Json:
-        vcn = self._create(asked)
+    def _create_vcn(self, requested: Asked) -> Json:
+        vcn = self._create(requested)
         if "defaultSecurityListId" not in vcn:
             own = {"vcnId": vcn["id"], "compartmentId": vcn["compartmentId"], "isDefault": True}
             vcn["defaultSecurityListId"] = self._keep("security_list", own)["id"]
         return vcn
 
-    def _add_network_security_group_security_rules(self, asked: Asked) -> Json:
-        group, made = self._found(asked.target), []
-        for rule in asked.body["securityRules"]:
+    def _add_network_security_group_security_rules(self, requested: Asked) -> Json:
+        group, made = self._found(requested.target), []
+        for rule in requested.body["securityRules"]:
             self._serial += 1
             if "tcpOptions" in rule:
                 rule["tcpOptions"].setdefault("sourcePortRange", None)  # OCI tells what is not said
@@ -340,37 +345,37 @@ class Tenancy:
         group.setdefault("rules", []).extend(made)
         return {"securityRules": made}
 
-    def _list_network_security_group_security_rules(self, asked: Asked) -> list[Json]:
-        rules: list[Json] = self._found(asked.target).get("rules", [])
+    def _list_network_security_group_security_rules(self, requested: Asked) -> list[Json]:
+        rules: list[Json] = self._found(requested.target).get("rules", [])
         return rules
 
-    def _remove_network_security_group_security_rules(self, asked: Asked) -> None:
-        group = self._found(asked.target)
-        gone = asked.body["securityRuleIds"]
+    def _remove_network_security_group_security_rules(self, requested: Asked) -> None:
+        group = self._found(requested.target)
+        gone = requested.body["securityRuleIds"]
         group["rules"] = [rule for rule in group.get("rules", []) if rule["id"] not in gone]
 
-    def _create_lustre_file_system(self, asked: Asked) -> Json:
-        made = self._create(asked)
+    def _create_lustre_file_system(self, requested: Asked) -> Json:
+        made = self._create(requested)
         return made | {"lnet": "tcp", "managementServiceAddress": self._free_address()}
 
-    def _create_mount_target(self, asked: Asked) -> Json:
-        made = self._create(asked)
+    def _create_mount_target(self, requested: Asked) -> Json:
+        made = self._create(requested)
         return made | {"exportSetId": f"{made['id']}.exports", "ipAddress": self._free_address()}
 
-    def _update_rr_set(self, asked: Asked) -> Json:
-        name = asked.parameters["domain"]
-        self._keep("rr_set", {**asked.body, **asked.parameters, "id": name})
-        return asked.body
+    def _update_rr_set(self, requested: Asked) -> Json:
+        name = requested.parameters["domain"]
+        self._keep("rr_set", {**requested.body, **requested.parameters, "id": name})
+        return requested.body
 
-    def _get_rr_set(self, asked: Asked) -> Json:
-        return self._found(asked.parameters["domain"])
+    def _get_rr_set(self, requested: Asked) -> Json:
+        return self._found(requested.parameters["domain"])
 
-    def _delete_rr_set(self, asked: Asked) -> None:
-        self._forget(self._get_rr_set(asked))
+    def _delete_rr_set(self, requested: Asked) -> None:
+        self._forget(self._get_rr_set(requested))
 
-    def _attach_volume(self, asked: Asked) -> Json:
-        where = {"compartmentId": self._found(asked.body["instanceId"])["compartmentId"]}
-        attached = {**asked.body, **where, "lifecycleState": "ATTACHED"}
+    def _attach_volume(self, requested: Asked) -> Json:
+        where = {"compartmentId": self._found(requested.body["instanceId"])["compartmentId"]}
+        attached = {**requested.body, **where, "lifecycleState": "ATTACHED"}
         return self._keep("volume_attachment", attached)
 
     _detach = _delete

@@ -47,7 +47,7 @@ class Machine:
             put_program(self._tools / path.name, player)
 
     def call(
-        self, module: str, asked: Mapping[str, Any], *, check: bool = False, diff: bool = False
+        self, module: str, requested: Mapping[str, Any], *, check: bool = False, diff: bool = False
     ) -> dict[str, Any]:
         """Run a module; return its result, in which `failed` is always there."""
-        return {"failed": False, **run_module(module, asked, check=check, diff=diff)}
+        return {"failed": False, **run_module(module, requested, check=check, diff=diff)}

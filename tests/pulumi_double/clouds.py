@@ -156,11 +156,11 @@ class InventedCloud(Cloud):
         fresh.replace(self._file)
 
 
-def _identity(asked: Json, uuid: str) -> Json:
+def _identity(requested: Json, uuid: str) -> Json:
     """Return the identities of a resource as Azure answers: it takes a list, and gives a map."""
-    given = asked.get("userAssignedIdentities", ())
+    given = requested.get("userAssignedIdentities", ())
     ids = {identity: {"clientId": uuid, "principalId": uuid} for identity in given}
-    return {**asked, "principalId": uuid, "tenantId": uuid, "userAssignedIdentities": ids}
+    return {**requested, "principalId": uuid, "tenantId": uuid, "userAssignedIdentities": ids}
 
 
 def _words(urn: str, inputs: Json, serial: int) -> Json:

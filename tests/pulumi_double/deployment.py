@@ -85,9 +85,9 @@ class Deployment:
         message = self._faults.strike("registered", f"{type_of(urn)}::{name_of(urn)}")
         if message:
             raise CloudError(message)
-        asked = wanted["inputs"]
+        requested = wanted["inputs"]
         if wanted["custom"] and not wanted["type"].startswith("pulumi:"):
-            wanted["inputs"] = self._cloud.checked(urn, asked, old and old["inputs"])
+            wanted["inputs"] = self._cloud.checked(urn, requested, old and old["inputs"])
         if old is None:
             return self._create(wanted, "create")
         for path in wanted.pop("ignoreChanges", ()):
@@ -97,7 +97,7 @@ class Deployment:
             keys and self._cloud.forces_replacement(urn, keys)
         ):  # fmt: skip
             if not wanted.get("deleteBeforeReplace"):  # both are there for a while
-                wanted["inputs"] = self._cloud.checked(urn, asked, None)
+                wanted["inputs"] = self._cloud.checked(urn, requested, None)
             return self._made_again(old, wanted, keys)
         return self._same_or_update(old, wanted, keys)
 

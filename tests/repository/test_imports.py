@@ -101,10 +101,10 @@ def a_cycle(sources: Mapping[str, str]) -> list[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
                 node.body = []
-        asked = {
+        requested = {
             names.get(name) or names.get(name.rpartition(".")[0]) for name in _imports(tree, module)
         }
-        graph[module] = {name for name in asked if name not in {None, module}}
+        graph[module] = {name for name in requested if name not in {None, module}}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

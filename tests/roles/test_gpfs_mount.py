@@ -33,6 +33,6 @@ def test_what_is_listed_is_mounted_once_gpfs_is_active(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked == [f"fs1 {tmp_path}/one -o noatime,ro", f"fs3 {tmp_path}/three"]
+    requested = (tmp_path / "asked").read_text().splitlines()
+    assert requested == [f"fs1 {tmp_path}/one -o noatime,ro", f"fs3 {tmp_path}/three"]
     assert (tmp_path / "three").is_dir()

@@ -145,9 +145,9 @@ def test_a_node_without_gpus_takes_jobs(node: Node) -> None:
 def test_gpus_are_as_they_were_before_the_job(node: Node) -> None:
     node.has("nvidia-smi", f'echo "$*" >> {node.folder}/asked; {WELL}')
     assert node.run("job-epilog.py", SLURM_JOB_GPUS="2,3").returncode == 0
-    asked = (node.folder / "asked").read_text().splitlines()
-    assert "--id=2,3 --compute-mode=DEFAULT" in asked
-    assert "--id=2,3 --reset-gpu-clocks" in asked
+    requested = (node.folder / "asked").read_text().splitlines()
+    assert "--id=2,3 --compute-mode=DEFAULT" in requested
+    assert "--id=2,3 --reset-gpu-clocks" in requested
 
 
 def test_a_job_without_gpus_sets_none_back(node: Node) -> None:

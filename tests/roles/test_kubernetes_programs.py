@@ -104,8 +104,8 @@ def test_a_kubelet_started_again_is_waited_for_and_so_is_what_it_starts_again(no
         "*) echo v1.35.4 ;; esac",
     )
     assert node.run("kubernetes-upgrade.py", "--kubelet") == (0, "started the kubelet again\n", "")
-    asked = [call for call in node.calls() if "readyz" in call]
-    assert len(asked) == 3
+    requested = [call for call in node.calls() if "readyz" in call]
+    assert len(requested) == 3
 
 
 def test_a_kubelet_that_does_not_report_its_new_version_is_an_error(node: Node) -> None:

@@ -102,6 +102,6 @@ def test_a_client_waits_for_its_server_and_passes_on_what_it_printed(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     server = measure.client_or_server("ib_write_bw", "mlx5_0", 18515, "")
     client = measure.client_or_server("ib_write_bw", "mlx5_0", 18515, "gpu001")
-    asked = "-d mlx5_0 -p 18515 -F -D 3 --report_gbits"
-    assert measure.ended(server).strip() == f"ran {asked}"
-    assert measure.ended(client).strip() == f"ran {asked} gpu001"
+    requested = "-d mlx5_0 -p 18515 -F -D 3 --report_gbits"
+    assert measure.ended(server).strip() == f"ran {requested}"
+    assert measure.ended(client).strip() == f"ran {requested} gpu001"

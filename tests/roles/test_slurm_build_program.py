@@ -65,15 +65,15 @@ def test_all_that_the_build_requests_is_installed_before_it(
     built: tuple[Path, list[list[str]]],
 ) -> None:
     _, calls = built
-    [asked] = [call for call in calls if "builddep" in call]
+    [requested] = [call for call in calls if "builddep" in call]
     [build] = [call for call in calls if call[0] == "rpmbuild"]
     options = {build[i + 1] for i, word in enumerate(build) if word == "--with"}
     # rpm's own words for `--with NAME`; slurm.spec needs hwloc-devel and pmix for these alone.
-    defined = {asked[i + 1] for i, word in enumerate(asked) if word == "--define"}
+    defined = {requested[i + 1] for i, word in enumerate(requested) if word == "--define"}
     assert defined == {f"_with_{name} --with-{name}" for name in options}
     assert {"cgroupv2", "pmix", "hwloc"} <= options
     assert any(call[-1] == "pmix-devel" for call in calls[: calls.index(build)])
-    assert {"--enablerepo=gcluster-epel", "--enablerepo=crb"} <= set(asked)
+    assert {"--enablerepo=gcluster-epel", "--enablerepo=crb"} <= set(requested)
 
 
 def test_the_packages_are_a_repository_whose_sums_come_last(

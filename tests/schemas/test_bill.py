@@ -176,11 +176,11 @@ def test_the_utilisation_requested_is_before_the_budget_s(tmp_path: Path) -> Non
     pool = "site: cloud, machine: node, count: {min: 2, max: 12}"
     budget = "budget: {utilisation: 0.5}"
     by_budget = _bill(tmp_path, pool, more=budget)
-    asked = _bill(tmp_path, pool, more=budget, utilisation=0.1)
+    requested = _bill(tmp_path, pool, more=budget, utilisation=0.1)
 
-    assert (by_budget.utilisation, asked.utilisation) == (0.5, 0.1)
+    assert (by_budget.utilisation, requested.utilisation) == (0.5, 0.1)
     assert by_budget.totals.month.usd == pytest.approx(7 * 90 * HOURS_PER_MONTH)
-    assert asked.totals.month.usd == pytest.approx(3 * 90 * HOURS_PER_MONTH)
+    assert requested.totals.month.usd == pytest.approx(3 * 90 * HOURS_PER_MONTH)
 
 
 def test_power_is_the_node_s_times_the_pue_and_carbon_follows_the_region(tmp_path: Path) -> None:

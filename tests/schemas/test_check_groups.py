@@ -66,12 +66,14 @@ def test_what_any_spec_is_reported_comes_from_an_imported_module(
 
 
 def test_a_small_spec_imports_few_of_them() -> None:
-    asked = (
+    requested = (
         "import sys; from pathlib import Path; from gcluster.schemas.load import load;"
         "from gcluster.schemas.checks.registry import MODULES;"
         f"load(Path({str(_ROOT / 'examples' / 'local.yaml')!r}));"
         "print(sum(f'gcluster.schemas.checks.{name}' in sys.modules for name in MODULES))"
     )
-    done = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", requested], check=True, capture_output=True, text=True
+    )
 
     assert int(done.stdout) < len(MODULES) / 2

@@ -15,11 +15,11 @@ CLOUDS = ("aws", "azure", "gcp", "oci")
 ZONES = ("use1-az4", "use1-az1", "use1-az6", "use1-dfw2-az1")
 
 
-def divided(provider: str, prefix: int, **asked: object) -> tuple[Subnet, ...] | None:
+def divided(provider: str, prefix: int, **requested: object) -> tuple[Subnet, ...] | None:
     _, longest = CATALOG.providers[provider].subnet_prefixes
     network = IPv4Network((int(IPv4Network("10.32.0.0/11")[0]), prefix))
     try:
-        return divide(provider, network, longest, **asked)  # type: ignore[arg-type]
+        return divide(provider, network, longest, **requested)  # type: ignore[arg-type]
     except TooSmallError:
         return None
 

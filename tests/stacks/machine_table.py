@@ -33,13 +33,13 @@ def table(full: RecordedGraph, others: Mapping[str, RecordedGraph], machine_key:
 
 
 def _rows(graph: RecordedGraph, machine: str, key: str, shown: set[str]) -> dict[str, Any]:
-    asked = {
+    requested = {
         resource.name: {_kind(resource): _plain(resource.inputs)}
         for resource in graph.resources
         if resource.custom and (_kind(resource) not in shown or _of(resource.inputs, key, machine))
     }
     counts = Counter(_kind(resource) for resource in graph.resources if resource.custom)
-    return {"resources": dict(sorted(counts.items())), "asked": asked}
+    return {"resources": dict(sorted(counts.items())), "asked": requested}
 
 
 def _kind(resource: RecordedResource) -> str:

@@ -75,11 +75,11 @@ def test_every_kind_that_the_code_makes_has_its_permissions_and_no_other(cloud: 
 
 
 def test_every_call_to_aws_is_allowed() -> None:
-    asked = _asked_of_aws()
-    assert len(asked) > 20
+    requested = _asked_of_aws()
+    assert len(requested) > 20
     # A secret that a spec refers to is its owner's: who may read it is said there, for it alone.
     granted = {*load_permissions("aws").always}
-    assert asked - {"secretsmanager:GetSecretValue"} <= granted
+    assert requested - {"secretsmanager:GetSecretValue"} <= granted
 
 
 def test_what_preflight_requests_is_granted() -> None:
@@ -87,9 +87,9 @@ def test_what_preflight_requests_is_granted() -> None:
 
     assert set(facts().up_permissions) <= set(needed("gcp"))
     rights = (_STACKS / "azure" / "preflight/existing.py").read_text(encoding="utf-8")
-    asked = set(re.findall(r'"(Microsoft\.[A-Za-z]+/[A-Za-z/]+/(?:write|action))"', rights))
-    assert asked
-    assert asked <= set(needed("azure"))
+    requested = set(re.findall(r'"(Microsoft\.[A-Za-z]+/[A-Za-z/]+/(?:write|action))"', rights))
+    assert requested
+    assert requested <= set(needed("azure"))
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

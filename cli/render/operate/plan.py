@@ -85,10 +85,10 @@ def _body(plan: Plan, console: Console) -> Iterator[str]:
 
 def sections(plan: Plan, console: Console) -> Iterator[tuple[str, list[str]]]:
     """Yield (heading, lines) of each site, of nodes that belong to none, and of the accounts."""
-    pools_told: set[str] = set()
+    reported_pools: set[str] = set()
     for site in plan.sites:
         pools = {c.resource.pool for c in site.changes if c.resource.pool}
-        pools_told |= pools
+        reported_pools |= pools
         rows = [
             *_resources(plan.cluster, site, console),
             *_steps((s for s in plan.steps if s.pool in pools), console),
@@ -99,7 +99,7 @@ def sections(plan: Plan, console: Console) -> Iterator[tuple[str, list[str]]]:
             message = f"not observed, all of it is shown as new: {printable(site.unobserved)}"
             rows.insert(0, f"  {mark} {message}")
         yield title, rows
-    rest = [step for step in plan.steps if step.pool not in pools_told]
+    rest = [step for step in plan.steps if step.pool not in reported_pools]
     if rest:
         yield console.paint("strong", "nodes"), [*_steps(rest, console)]
     for title, kept in (
@@ -142,8 +142,8 @@ def guarded(plan: Plan, console: Console) -> Iterator[str]:
     """Yield who is hit, and what `up` does only when it is named."""
     job_impact = plan.job_impact
     if job_impact is not None and (job_impact.queue or job_impact.problem):
-        people = f" of {', '.join(job_impact.users)}" if job_impact.users else ""
-        jobs = f"{plural(len(job_impact.jobs), 'job')}{people} on nodes that are touched"
+        affected = f" of {', '.join(job_impact.users)}" if job_impact.users else ""
+        jobs = f"{plural(len(job_impact.jobs), 'job')}{affected} on nodes that are touched"
         summary = (
             job_impact.problem or f"{jobs}, {plural(job_impact.queue or 0, 'job')} in the queue"
         )

@@ -71,12 +71,12 @@ def starter_spec(wish: Wish) -> str:
 
 
 def _machine(wish: Wish, catalog: Catalog) -> Machine:
-    asked = wish.machine or DEFAULTS[wish.provider]
+    requested = wish.machine or DEFAULTS[wish.provider]
     here = machines_of(wish.provider, catalog)
-    if asked in here:
-        return catalog.machines[asked]
-    question = f'did you mean "{near}"? ' if (near := closest(asked, here)) else ""
-    raise _no(f'{wish.provider} has no machine "{asked}"', f"{question}known: {listing(here)}")
+    if requested in here:
+        return catalog.machines[requested]
+    question = f'did you mean "{near}"? ' if (near := closest(requested, here)) else ""
+    raise _no(f'{wish.provider} has no machine "{requested}"', f"{question}known: {listing(here)}")
 
 
 def machines_of(provider: str, catalog: Catalog) -> list[str]:

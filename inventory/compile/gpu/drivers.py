@@ -157,11 +157,11 @@ def amd_gpu_steps(node: NodeFacts) -> list[Step]:
     if not isinstance(node.spec.users, list):
         users["amd_gpu_everyone"] = True  # a directory's people are in no group of the node's
     if node.comes_with("rocm"):
-        looked: dict[str, Json] = {
+        verified: dict[str, Json] = {
             "amd_gpu_rocm": node.given_version("rocm"),
             "amd_gpu_gpus": node.gpu.count,
         }
-        return [_amd_gpu_step("configure", users), _amd_gpu_step("verify", looked)]
+        return [_amd_gpu_step("configure", users), _amd_gpu_step("verify", verified)]
     if rocm is None:
         return []
     release: dict[str, Json] = {"amd_gpu_rocm": rocm}

@@ -112,9 +112,9 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def release(self) -> str:
         """Kubernetes' minor release: the spec's, else the one that the tested set has."""
-        asked = self.spec.software.kubernetes
+        requested = self.spec.software.kubernetes
         known = (node.version("kubernetes") for node in self.nodes.values())
-        return release_of(asked) or next(filter(None, known), DEFAULT_RELEASE)
+        return release_of(requested) or next(filter(None, known), DEFAULT_RELEASE)
 
     def providers(self, pools: Iterable[str]) -> set[str]:
         """Return the providers of these pools' sites."""
@@ -170,8 +170,8 @@ def tolerations(facts: KubernetesFacts, pools: Iterable[str]) -> list[Json]:
     found = [
         {"key": one.key, "operator": "Equal", "value": one.value, "effect": one.effect}
         for pool in pools
-        if (asked := facts.spec.pools[pool].kubernetes) is not None
-        for one in asked.taints
+        if (requested := facts.spec.pools[pool].kubernetes) is not None
+        for one in requested.taints
     ]
     given = [one for index, one in enumerate(found) if one not in found[:index]]
     return [*given, *_of_cloud(facts, pools)]

@@ -60,8 +60,8 @@ def taint_label(key: str) -> str:
 def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     """Return the labels that all nodes of a pool have."""
     pool_spec, node = facts.spec.pools[pool], facts.nodes[pool]
-    asked = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
-    labels = {**asked, POOL: pool, SITE: pool_spec.site}
+    requested = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
+    labels = {**requested, POOL: pool, SITE: pool_spec.site}
     labels |= {taint_label(one["key"]): "true" for one in _asked_taints(facts, pool)}
     if (runtime := runtime_class(facts, pool)) is not None:
         labels[f"{RUNTIME_DOMAIN}/{runtime}"] = "true"
@@ -86,8 +86,12 @@ RUNTIME_DOMAIN = f"runtime.{DOMAIN}"
 
 def runtime_class(facts: KubernetesFacts, pool: str) -> str | None:
     """Return the runtime class of a pool's jobs; None: runc."""
-    asked = facts.spec.pools[pool].kubernetes
-    return None if asked is None or asked.runtime_class is None else asked.runtime_class.name
+    requested = facts.spec.pools[pool].kubernetes
+    return (
+        None
+        if requested is None or requested.runtime_class is None
+        else requested.runtime_class.name
+    )
 
 
 def runtime_classes(facts: KubernetesFacts) -> list[Object]:
@@ -127,16 +131,16 @@ def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
 
     Not those for the cluster's own pods.
     """
-    asked, pool_spec = _asked_taints(facts, pool), facts.spec.pools[pool]
+    requested, pool_spec = _asked_taints(facts, pool), facts.spec.pools[pool]
     system = pool_spec.kubernetes is not None and pool_spec.kubernetes.system
     if system or any(pool in partition.pools for partition in facts.partitions.values()):
-        return asked
-    return [*asked, {"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
+        return requested
+    return [*requested, {"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
 
 
 def _asked_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
-    asked = facts.spec.pools[pool].kubernetes
-    given = () if asked is None else asked.taints
+    requested = facts.spec.pools[pool].kubernetes
+    given = () if requested is None else requested.taints
     return [{"key": one.key, "value": one.value, "effect": one.effect} for one in given]
 
 

@@ -148,8 +148,8 @@ PROVISIONING = "queued-provisioning"
 
 def queued_pools(facts: KubernetesFacts) -> dict[str, str]:
     """Return pools whose nodes a job requests all at once -> the class of that request."""
-    asked = {p: provisioning_class(facts.scheduler, facts.spec.pools[p]) for p in facts.compute}
-    return {pool: name for pool, name in asked.items() if name is not None}
+    requested = {p: provisioning_class(facts.scheduler, facts.spec.pools[p]) for p in facts.compute}
+    return {pool: name for pool, name in requested.items() if name is not None}
 
 
 def provisioning(facts: KubernetesFacts) -> list[Object]:

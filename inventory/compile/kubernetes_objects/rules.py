@@ -260,14 +260,14 @@ def _whole_jobs(facts: KubernetesFacts) -> Object | None:
     if not most:
         return None
     account = "namespaceObject.metadata.name"
-    asked = "int(string(c.?resources.?limits[?r].orValue('0')))"
+    requested = "int(string(c.?resources.?limits[?r].orValue('0')))"
     variables = {
         "most": f"{account} in {literal(most)} ? {literal(most)}[{account}] : {{}}",
         "pods": "object.spec.?parallelism.orValue(1)",
     }
     fits = (
         "object.spec.template.spec.containers.all(c, "
-        f"variables.pods * {asked} <= variables.most[r])"
+        f"variables.pods * {requested} <= variables.most[r])"
     )
     held = validation(
         f"variables.most.all(r, {fits})",

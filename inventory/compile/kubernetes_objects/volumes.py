@@ -390,10 +390,10 @@ def _new_file_systems(
             return None
         return driver, {"perUnitStorageThroughput": rate, "network": network}
     if site.provider == "azure":
-        asked = dict(facts.catalog.addons["azurelustre-csi-driver"].parameters)
+        requested = dict(facts.catalog.addons["azurelustre-csi-driver"].parameters)
         if site.zone:
-            asked["zone"] = site.zone
-        return driver, {"sku-name": f"AMLFS-Durable-Premium-{rate}", **asked}
+            requested["zone"] = site.zone
+        return driver, {"sku-name": f"AMLFS-Durable-Premium-{rate}", **requested}
     subnets = getattr(site.network, site.subnets_key, None) or []
     if not subnets:
         return None

@@ -17,12 +17,12 @@ def efa_steps(node: NodeFacts) -> list[Step]:
     version = node.installs("efa")
     if not (node.fabric_class or "").startswith("efa-") or node.gpu is None or version is None:
         return []
-    asked: dict[str, Json] = {"efa_version": version}
+    requested: dict[str, Json] = {"efa_version": version}
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
-        ("install", asked | _installer(node, version)),
+        ("install", requested | _installer(node, version)),
         ("configure", {}),
         ("join", {}),
-        ("verify", asked | {"efa_interfaces": node.fabric_interfaces}),
+        ("verify", requested | {"efa_interfaces": node.fabric_interfaces}),
     )
     return [
         Step(stage=Stage.FABRIC, role="efa", phase=phase, variables=variables)

@@ -59,9 +59,9 @@ def wireguard_steps(node: NodeFacts) -> list[Step]:
         "wireguard_key_file": f"{KEY_PREFIX}{pool}",
         "wireguard_peer_keys_file": PEERS_PREFIX + ".".join(sorted({p["name"] for p in peers})),
     }
-    asked = {key: variables[key] for key in ("wireguard_host", "wireguard_peers")}
+    requested = {key: variables[key] for key in ("wireguard_host", "wireguard_peers")}
     return [
-        _wireguard_step("preflight", asked),
+        _wireguard_step("preflight", requested),
         _wireguard_step("install", {}),
         _wireguard_step("configure", variables, secrets),
         _wireguard_step(
@@ -152,11 +152,11 @@ def site_routes_steps(node: NodeFacts) -> list[Step]:
     built: list[Json] = []
     for way in routes_out:
         link = spec.links[way.link]
-        asked = [_who(host, link.via) for host in found if _is_requested(spec, host, way.sites)]
+        requested = [_who(host, link.via) for host in found if _is_requested(spec, host, way.sites)]
         if not is_tunnel(link, spec.sites):
-            given += asked
+            given += requested
             continue
-        built += asked
+        built += requested
         gateway = gateway_pool(link, site, spec.pools)
         first = next((host for host in found if host.pool == gateway), None)
         if not spec.sites[site].makes_machines and first is not None:

@@ -127,7 +127,7 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
     rdma = node.pool.rdma
     own_network = not node.spec.sites[node.pool.site].is_cloud
     ipoib = rdma.ipoib
-    asked: dict[str, Json] = {
+    requested: dict[str, Json] = {
         "infiniband_subnet_manager": bool(rdma.subnet_manager) and own_network,
         "infiniband_subnet_manager_hosts": (
             rdma.subnet_manager if isinstance(rdma.subnet_manager, list) else []
@@ -155,13 +155,13 @@ def infiniband_steps(node: NodeFacts) -> list[Step]:
             stage=Stage.FABRIC,
             role="infiniband",
             phase="configure",
-            variables=asked | manager,
+            variables=requested | manager,
         ),
         Step(
             stage=Stage.FABRIC,
             role="infiniband",
             phase="verify",
-            variables=asked | manager | expected,
+            variables=requested | manager | expected,
         ),
     ]
 
@@ -178,15 +178,15 @@ def hpcx_steps(node: NodeFacts) -> list[Step]:
         return []
     managers = node.pool.rdma.subnet_manager
     archive: dict[str, Json] = {"hpcx_url": sharp.hpcx, "hpcx_checksum": sharp.checksum}
-    asked: dict[str, Json] = {
+    requested: dict[str, Json] = {
         "hpcx_url": sharp.hpcx,
         "hpcx_manager": bool(managers),
         "hpcx_manager_hosts": managers if isinstance(managers, list) else [],
     }
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
         ("install", archive),
-        ("configure", asked),
-        ("verify", asked),
+        ("configure", requested),
+        ("verify", requested),
     )
     return [
         Step(stage=Stage.FABRIC, role="hpcx", phase=phase, variables=variables)

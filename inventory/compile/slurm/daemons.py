@@ -197,10 +197,10 @@ def _machine_settings(
     flags += ["X11"] if has_windows(spec) else []
     settings: dict[str, Json] = {"slurm_prolog_flags": flags}
     if not has_pyxis and has_feature(release, "private folders of a job, shared mounts"):
-        knows_namespaces = release is not None and has_feature(release, "NamespaceType")
+        supports_namespaces = release is not None and has_feature(release, "NamespaceType")
         settings["slurm_private_tmp"] = (
             "NamespaceType=namespace/tmpfs"
-            if knows_namespaces
+            if supports_namespaces
             else "JobContainerType=job_container/tmpfs"
         )
         folders = {n.name: folder for n in pools if (folder := scratch_folder(n, "job-tmp"))}

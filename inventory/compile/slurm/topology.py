@@ -25,8 +25,10 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     lock = load_lock()
     found: str | None = None
     for node in controllers:
-        asked = (node.pool.software, node.spec.software)
-        distributions = [one.distribution for one in asked if one and one.distribution != "auto"]
+        requested = (node.pool.software, node.spec.software)
+        distributions = [
+            one.distribution for one in requested if one and one.distribution != "auto"
+        ]
         own = lock.slurm_package(node.software.distribution or next(iter(distributions), None))
         version = node.version("slurm") or own
         if version is not None and (found is None or older(version, found)):
@@ -64,10 +66,12 @@ def slurm_topology(
     if not any(host.placement.block or host.placement.leaf for host in placed):
         return msgspec.to_builtins(FLAT)
     release = slurm_release(controllers)
-    knows_blocks = has_feature(release, "topology/block")
+    supports_blocks = has_feature(release, "topology/block")
 
     def found(members: Sequence[Host]) -> Topology:
-        return topology_of(members, wanted.plugin, wanted.block_sizes, knows_blocks=knows_blocks)
+        return topology_of(
+            members, wanted.plugin, wanted.block_sizes, supports_blocks=supports_blocks
+        )
 
     topology = found(placed)
     if topology == FLAT:

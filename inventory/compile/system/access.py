@@ -37,12 +37,12 @@ def sssd_steps(node: NodeFacts) -> list[Step]:
     users = node.spec.users
     if not isinstance(users, DirectoryUsers):
         return []
-    asked: dict[str, Json] = {"sssd_url": users.ldap}
+    requested: dict[str, Json] = {"sssd_url": users.ldap}
     if users.ca is not None:
-        asked["sssd_ca"] = users.ca
+        requested["sssd_ca"] = users.ca
     ids: dict[str, Json] = {"sssd_min_id": users.ids.min, "sssd_max_id": users.ids.max or 0}
     variables: dict[str, Json] = {
-        **asked,
+        **requested,
         **ids,
         "sssd_base": users.search_base or "",
         "sssd_schema": users.schema,
@@ -56,7 +56,7 @@ def sssd_steps(node: NodeFacts) -> list[Step]:
         secrets["sssd_bind_password_file"] = DIRECTORY_SECRET
     probe: dict[str, Json] = {"sssd_probe": users.probe} if users.probe is not None else {}
     return [
-        _sssd_step("preflight", asked),
+        _sssd_step("preflight", requested),
         _sssd_step("install", {}),
         _sssd_step("configure", variables, secrets),
         _sssd_step("verify", ids | probe),

@@ -66,13 +66,13 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
 
     Without a version the kernel that runs is held: modules are built for it.
     """
-    asked = node.version("kernel") or ""
+    requested = node.version("kernel") or ""
     boot = node.pool.boot
-    needed = node.gpu is not None or asked or boot != Boot() or node.uses_lustre
+    needed = node.gpu is not None or requested or boot != Boot() or node.uses_lustre
     if not node.is_machine or not needed:
         return []
     own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
-    install: dict[str, Json] = {"kernel_version": asked}
+    install: dict[str, Json] = {"kernel_version": requested}
     running: dict[str, Json] = install | {
         "kernel_boot_parameters": [
             *(GPU_BOOT_PARAMETERS if own_hardware else ()),
@@ -106,13 +106,13 @@ def tuning_steps(node: NodeFacts) -> list[Step]:
 
     After the fabric's drivers, whose adapters lose their registers on a reload.
     """
-    asked = node.pool.tuning
+    requested = node.pool.tuning
     own = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
-    pages = asked.transparent_hugepages
+    pages = requested.transparent_hugepages
     variables: dict[str, Json] = {
-        "tuning_processors": _tuned(asked.processors, own=own),
-        "tuning_pcie": _tuned(asked.pcie, own=own),
-        "tuning_numa_balancing": _tuned(asked.numa_balancing, own=own),
+        "tuning_processors": _tuned(requested.processors, own=own),
+        "tuning_pcie": _tuned(requested.pcie, own=own),
+        "tuning_numa_balancing": _tuned(requested.numa_balancing, own=own),
         "tuning_transparent_hugepages": "" if pages == "unmanaged" else pages,
     }
     if not node.is_machine or not any(variables.values()):
@@ -130,8 +130,8 @@ def tuning_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-def _tuned(asked: str, *, own: bool) -> bool:
-    return own if asked == "auto" else asked != "unmanaged"
+def _tuned(requested: str, *, own: bool) -> bool:
+    return own if requested == "auto" else requested != "unmanaged"
 
 
 @role_compiler("firmware", after=("node_health",))
@@ -145,7 +145,7 @@ def firmware_steps(node: NodeFacts) -> list[Step]:
     firmware = node.pool.firmware
     if firmware is None:
         return [_step("install", {}), _step("verify", {})]
-    asked: dict[str, Json] = {
+    requested: dict[str, Json] = {
         "firmware_bmc": firmware.bmc,
         "firmware_credentials_file": firmware.credentials,
         "firmware_ca_file": firmware.certificates or "",
@@ -154,12 +154,12 @@ def firmware_steps(node: NodeFacts) -> list[Step]:
             for target, wanted in sorted(firmware.wanted.items())
         },
     }
-    update: dict[str, Json] = asked | {
+    update: dict[str, Json] = requested | {
         "firmware_update": firmware.update,
         "firmware_slurm": node.pool.is_compute,
     }
     named = [_step("update", update)] if firmware.update else []
-    return [_step("install", {}), *named, _step("verify", asked)]
+    return [_step("install", {}), *named, _step("verify", requested)]
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:

@@ -23,8 +23,8 @@ COLLECTOR_PORT = 8482
 SIGNERS_SECRET = "converge-signers"  # noqa: S105  # the name of a public key, kept where keys are
 """Whose signature nodes trust. It reaches them as secrets do, over SSH, and never by a bundle."""
 
-_LOOK_EVERY_S = 60
-_LOOK_EVERY_SIMULATED_S = 5
+_POLL_INTERVAL_S = 60
+_SIMULATED_POLL_INTERVAL_S = 5
 
 
 def licence(pool: str) -> str:
@@ -66,9 +66,9 @@ def self_converge_steps(node: NodeFacts) -> list[Step]:
         "self_converge_pool": node.name,
         "self_converge_mirror": f"http://{_bracketed(address)}:{PACKAGE_MIRROR_PORT}/converge",
         "self_converge_collector": f"http://{_bracketed(address)}:{COLLECTOR_PORT}/report",
-        "self_converge_interval": _LOOK_EVERY_SIMULATED_S
+        "self_converge_interval": _SIMULATED_POLL_INTERVAL_S
         if node.cluster.simulated
-        else _LOOK_EVERY_S,
+        else _POLL_INTERVAL_S,
     }
     secrets = {"self_converge_signers_file": SIGNERS_SECRET}
     return [

@@ -99,9 +99,9 @@ def _everywhere(hosts: ClusterInventory, session: SshSession, command: str) -> N
     roles: tuple[PoolRole, ...] = ("login", "controller")
     if not hosts.has_scheduler:  # then people log in to the nodes that they use
         roles += ("compute",)
-    doors = [h for role in roles for h in hosts.with_role(role) if h.connection == "ssh"]
-    if doors:
-        _run(session, doors, command)
+    login_hosts = [h for role in roles for h in hosts.with_role(role) if h.connection == "ssh"]
+    if login_hosts:
+        _run(session, login_hosts, command)
 
 
 def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -> None:

@@ -55,16 +55,18 @@ def prune(
         ApiSilent: no API server answers.
         ApiRefused: the API refused.
     """
-    asked = list(keys)
-    if not asked:
+    requested = list(keys)
+    if not requested:
         return Pruned()
-    kinds = sorted({name for k in asked if (name := resources.name_of(k.group, k.kind))})
+    kinds = sorted({name for k in requested if (name := resources.name_of(k.group, k.kind))})
     there = _policies(kubectl, cluster, addon, kinds)
-    data = _never_pruned(asked, there)
-    sets = [key for key in asked if key.kind == "StatefulSet" and key in there and key not in data]
+    data = _never_pruned(requested, there)
+    sets = [
+        key for key in requested if key.kind == "StatefulSet" and key in there and key not in data
+    ]
     claims = release_claims(kubectl, sets)
     data = (*data, *claims.bound, *(key for key in claims.found if key not in data))
-    ours = [key for key in reversed(asked) if key in there and key not in data]
+    ours = [key for key in reversed(requested) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
     custom = [key for key in plain if resources.is_custom(key)]
     delete(kubectl, custom, resources)  # and are waited for, while their controller exists
@@ -94,13 +96,13 @@ def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> d
     return {key_of_row(row): row["policy"] for row in found if row["addon"] == addon}
 
 
-def _never_pruned(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
+def _never_pruned(requested: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
     """Return what is always kept: a namespace's contents are deleted with it."""
-    protected = {key for key in asked if is_protected(there.get(key, ""))}
+    protected = {key for key in requested if is_protected(there.get(key, ""))}
     around = {key.namespace for key in protected}
     return tuple(
         key
-        for key in asked
+        for key in requested
         if key in there
         and (
             key in protected
@@ -209,16 +211,18 @@ def refuse_unmanaged(
         ApiRefused: the API refused.
     """
     addon, known = record.addon, {placed.key for placed in record.objects}
-    asked = [
+    requested = [
         made
         for each in objects
         if key_of(each) not in known and (made := _name_of(each, resources)) is not None
     ]
-    if not asked:
+    if not requested:
         return
     answer = kubectl.text(
         *("get", "--filename=-", "--ignore-not-found", "--output=json"),
-        stdin=msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": asked}).decode(),
+        stdin=msgspec.json.encode(
+            {"apiVersion": "v1", "kind": "List", "items": requested}
+        ).decode(),
         timeout_s=_LIMIT_S,
     )
     found: dict[str, Any] = decode_json(answer, dict[str, Any]) if answer.strip() else {"items": []}

@@ -163,7 +163,7 @@ class AddonsStep:
         resources = read_api_resources(self._kubectl)
         self._refuse_others(made, record, addon.namespace, resources)
         if made.definitions:
-            self._remember(record, made.definitions, resources)
+            self._record(record, made.definitions, resources)
             establish(self._kubectl, made.definitions, addon.name)
             resources = read_api_resources(self._kubectl)
         _refuse_missing_kinds(made, resources, addon.name)
@@ -176,7 +176,7 @@ class AddonsStep:
         every = (*made.definitions, *first, *own, *last)
         kept = applied_of(addon.name, self._cluster, one.content, every)
         jobs = placed(hook.made for hook in made.hooks.hooks if hook.runs)
-        self._remember(record, (*every, *jobs), resources)  # one that fails goes with the add-on
+        self._record(record, (*every, *jobs), resources)  # one that fails goes with the add-on
         event: Event = "upgrade" if record.installed else "install"
         apply(self._kubectl, first, addon.name)
         self._run(placed(made.hooks.jobs("pre", event)), resources, addon.name)
@@ -228,7 +228,7 @@ class AddonsStep:
             ended(self._kubectl, job, addon, self._limit_s, self._clock)
             delete(self._kubectl, [key_of(job)], resources)
 
-    def _remember(self, record: Record, objects: Iterable[Object], resources: ApiResources) -> None:
+    def _record(self, record: Record, objects: Iterable[Object], resources: ApiResources) -> None:
         """Record the objects that will be applied, in addition to the existing ones."""
         known = {placed.key: placed for placed in record.objects}
         for made in objects:

@@ -107,8 +107,8 @@ def with_managed_nodes(
     run, joined = managed_pools(spec), [n for n in nodes if n.pool in spec.pools]
     wanted: list[Host] = [host for host in planned if host.pool not in run]
     existing: list[Host] = []
-    asked = Counter(host.pool for host in planned if host.pool in run)
-    for pool, count in asked.items():
+    requested = Counter(host.pool for host in planned if host.pool in run)
+    for pool, count in requested.items():
         own = [node for node in joined if node.pool == pool]
         # Those that serve come first: what is gone is not ready any more, or was drained for it.
         own.sort(key=lambda node: (node.name in leaving, not node.ready, node.cordoned))

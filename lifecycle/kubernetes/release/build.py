@@ -142,11 +142,13 @@ def _assemble(
             files.append(_file(out, f"bin/{name}", tuple(program.on_nodes)))
     layers = _Layers(made_of, programs, out)
     images = []
-    for done, asked in enumerate(made_of.images):
+    for done, requested in enumerate(made_of.images):
         report(
-            StageProgress(name="images", done=done, total=len(made_of.images), detail=asked.name)
+            StageProgress(
+                name="images", done=done, total=len(made_of.images), detail=requested.name
+            )
         )
-        images.append(layers.image(asked))
+        images.append(layers.image(requested))
     digests = write_archive(images, architecture(), out / IMAGES)
     manifest = _manifest(made_of, key, (*files, _file(out, IMAGES)), digests)
     atomic.write(out / MANIFEST, manifest.encode(), mode=0o644)
@@ -199,12 +201,12 @@ class _Layers:
         self._made_of, self._programs, self._scratch = made_of, programs, scratch
         self._made: dict[tuple[str, ...], Layer] = {}
 
-    def image(self, asked: ImageRecipe) -> Image:
-        below = [self._packages(tuple(asked.packages))] if asked.packages else []
+    def image(self, requested: ImageRecipe) -> Image:
+        below = [self._packages(tuple(requested.packages))] if requested.packages else []
         return Image(
-            reference=_reference(self._made_of, asked),
-            layers=(*below, *map(self._program, asked.programs)),
-            entrypoint=tuple(asked.entrypoint),
+            reference=_reference(self._made_of, requested),
+            layers=(*below, *map(self._program, requested.programs)),
+            entrypoint=tuple(requested.entrypoint),
         )
 
     def _packages(self, names: tuple[str, ...]) -> Layer:

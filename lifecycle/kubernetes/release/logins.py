@@ -72,10 +72,10 @@ def login_changes(kubectl: Kubectl, vault: SecretVault, facts: KubernetesFacts) 
     names = tuple(sorted({name for _, name in wanted}))
     versions = secret_versions(vault, facts.spec, names) if names else {}
     digests = {key: _digest(one, versions[key[1]]) for key, one in wanted.items()}
-    asked = ("secrets", "--all-namespaces", f"--selector={LOGIN_LABEL}")
+    requested = ("secrets", "--all-namespaces", f"--selector={LOGIN_LABEL}")
     there = {
         (row["namespace"], row["name"]): row["digest"]
-        for row in rows(kubectl, *asked, fields=FIELDS)
+        for row in rows(kubectl, *requested, fields=FIELDS)
     }
     return LoginChanges(
         stale={key: digest for key, digest in digests.items() if there.get(key) != digest},

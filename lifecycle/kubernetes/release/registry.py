@@ -38,7 +38,7 @@ _BEARER = "bearer"
 _LOOPBACK = "127.0.0.1"
 _HOSTS = {"docker.io": "registry-1.docker.io"}
 """Names in references whose registry answers under another."""
-_NOBODY = ""
+_ANONYMOUS = ""
 _TIMEOUT_S = 60
 _LARGEST = 1 << 30
 
@@ -223,8 +223,8 @@ def _get(url: str, accept: tuple[str, ...], token: str | None = None) -> tuple[b
             content = answer.read(_LARGEST)
             return content, answer.headers.get("Content-Type", "").partition(";")[0]
     except urllib.error.HTTPError as error:
-        scheme, _, asked = error.headers.get("WWW-Authenticate", "").strip().partition(" ")
-        bearer = dict(_CHALLENGE.findall(asked)) if scheme.lower() == _BEARER else {}
+        scheme, _, requested = error.headers.get("WWW-Authenticate", "").strip().partition(" ")
+        bearer = dict(_CHALLENGE.findall(requested)) if scheme.lower() == _BEARER else {}
         if error.code == _UNAUTHORIZED and bearer and token is None:
             return _get(url, accept, _anonymous(bearer))
         raise failure("GC939", f"{url} was not fetched: {error.reason}") from None
@@ -234,14 +234,16 @@ def _get(url: str, accept: tuple[str, ...], token: str | None = None) -> tuple[b
         ) from None
 
 
-def _anonymous(asked: dict[str, str]) -> str:
+def _anonymous(requested: dict[str, str]) -> str:
     """Return a registry's anonymous token (distribution spec, token authentication).
 
     "": none is needed.
     """
-    query = urllib.parse.urlencode({k: v for k, v in asked.items() if k in {"service", "scope"}})
+    query = urllib.parse.urlencode(
+        {k: v for k, v in requested.items() if k in {"service", "scope"}}
+    )
     content, _ = _get(
-        f"{asked.get('realm', '')}?{query}", accept=("application/json",), token=_NOBODY
+        f"{requested.get('realm', '')}?{query}", accept=("application/json",), token=_ANONYMOUS
     )
     answer = _decoded(content, "a token")
     return str(answer.get("token") or answer.get("access_token") or "")

@@ -207,11 +207,11 @@ def _published_sum(url: str) -> str:
 
 def _images(of: Registry, tags: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:
     began = time.monotonic()
-    asked = _tags(of, tags)
-    report(StageStarted(name="images", total=len(asked)))
+    requested = _tags(of, tags)
+    report(StageStarted(name="images", total=len(requested)))
     images = []
-    for done, (name, tag) in enumerate(asked):
-        report(StageProgress(name="images", done=done, total=len(asked), detail=name))
+    for done, (name, tag) in enumerate(requested):
+        report(StageProgress(name="images", done=done, total=len(requested), detail=name))
         images.append(pull(of.url, name, tag, architecture))
     seconds, summary = time.monotonic() - began, f"{len(images)} images"
     report(StageFinished(name="images", ok=True, summary=summary, seconds=seconds))

@@ -22,7 +22,7 @@ NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
 STARTED_AGAIN = "the node was started again since"
 RUNS_AGAIN = "it is run again"
-NOT_ASKED_FOR = "it is no longer in the spec"
+NO_LONGER_WANTED = "it is no longer in the spec"
 
 
 class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """The stamp it leaves."""
     hosts: dict[str, str]
-    """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, RUNS_AGAIN, NOT_ASKED_FOR, or what was
+    """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, RUNS_AGAIN, NO_LONGER_WANTED, or what was
     changed on it (`CHANGED_HERE`)."""
     environment: dict[str, str] = {}
     """What the step's tasks find in their environment: the hosts' proxy."""
@@ -142,12 +142,12 @@ def refuse_unknown_addresses(pending: Pending) -> None:
 
 def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[PendingStep]:
     """Yield the steps by which hosts of a group get rid of roles."""
-    asked = {step.role for step in group.steps}
+    requested = {step.role for step in group.steps}
     for step in removal_steps():
-        hosts = [h for h in group.hosts if must_remove(step, asked, stamps.get(h, {}).keys())]
+        hosts = [h for h in group.hosts if must_remove(step, requested, stamps.get(h, {}).keys())]
         if hosts:
             digest = step.digest(role_digest(step.role, step.phase), {})
-            reasons = dict.fromkeys(hosts, NOT_ASKED_FOR)
+            reasons = dict.fromkeys(hosts, NO_LONGER_WANTED)
             yield PendingStep(pool=group.name, step=step, digest=digest, hosts=reasons)
 
 

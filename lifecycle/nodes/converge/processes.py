@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_LOOKS = 50
+_ATTEMPTS = 50
 _PAUSE_S = 0.1
 
 
@@ -83,7 +83,7 @@ def _watch() -> None:
     """Wait until the parent process is gone, and end what it left, forked processes included."""
     named = Path(os.fsdecode(sys.stdin.buffer.readline().rstrip(b"\n")))
     sys.stdin.buffer.read()
-    for _ in range(_LOOKS):
+    for _ in range(_ATTEMPTS):
         if named == Path() or not end_processes(named):
             return
         time.sleep(_PAUSE_S)

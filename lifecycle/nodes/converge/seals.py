@@ -79,14 +79,14 @@ def read_seals_command(traces: Traces) -> str:
 
     What isn't there prints nothing.
     """
-    asked = (
+    requested = (
         (_files, traces.paths),
         (_blocks, traces.blocks),
         (_packages, traces.packages),
         (_mounts, traces.mounts),
         (_units, traces.units),
     )
-    parts = [ask(names) for ask, names in asked if names]
+    parts = [ask(names) for ask, names in requested if names]
     if traces.sysctls or traces.sysctl_files:
         parts.append(_sysctls(traces))
     if traces.users:

@@ -74,10 +74,10 @@ class Bastions:
 
     def _is_open(self, host: Host, shared: str) -> bool:
         words = to_bastion(host.ssh, self._known_hosts, shared, "ControlMaster=no")
-        asked = subprocess.run(
+        requested = subprocess.run(
             [*words[:-2], "-O", "check", *words[-2:]], capture_output=True, check=False
         )
-        return asked.returncode == 0
+        return requested.returncode == 0
 
     def _connect(self, host: Host, shared: str) -> str:
         words = to_bastion(host.ssh, self._known_hosts, shared, "ControlMaster=auto")

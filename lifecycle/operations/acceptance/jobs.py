@@ -117,8 +117,8 @@ def _follow(session: SshSession, controller: Host, job: Job, tick: Callable[[], 
     ends = time.monotonic() + QUEUE_S + job.limit_s + job.soak_s + NODE_S * len(job.launch.nodes)
     while True:
         tick()
-        look = as_root(controller, ["sh", "-c", _look(job.name, read)])
-        answer = session.run(controller, look, timeout_s=_LIMIT_S)
+        poll = as_root(controller, ["sh", "-c", _poll_line(job.name, read)])
+        answer = session.run(controller, poll, timeout_s=_LIMIT_S)
         if not isinstance(answer, Unreachable) and answer.returncode == 0:
             (state, size), _, more = _state(answer.stdout)
             text, read = text + more, size
@@ -154,7 +154,7 @@ def _file(name: str) -> str:
     return f"{FOLDER}/{name}.log"
 
 
-def _look(name: str, read: int) -> str:
+def _poll_line(name: str, read: int) -> str:
     """Return the shell lines that print whether the unit is active, and its new output."""
     file = _file(name)
     return (

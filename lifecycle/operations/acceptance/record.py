@@ -278,11 +278,11 @@ def _refuse_drills(options: Options, hosts: ClusterInventory) -> None:
         )
 
 
-def _names(asked: tuple[str, ...] | None, hosts: ClusterInventory) -> str | None:
+def _names(requested: tuple[str, ...] | None, hosts: ClusterInventory) -> str | None:
     """Return the requested nodes, as a host range; None: not given."""
-    if not asked:
+    if not requested:
         return None
-    return fold(host.name for host in chosen(hosts, asked).hosts)
+    return fold(host.name for host in chosen(hosts, requested).hosts)
 
 
 def _account(spec: ClusterSpec) -> str:
@@ -295,7 +295,7 @@ def _account(spec: ClusterSpec) -> str:
 
 def refuse_other(plan: Plan, options: Options, cluster: Cluster, hosts: ClusterInventory) -> None:
     """Refuse to go on with an acceptance that was begun with other options (GC1195)."""
-    asked = {
+    requested = {
         "--test": (options.tests, plan.tests),
         "--repetitions": (options.repetitions, plan.repetitions),
         "--soak": (options.soak_s, plan.soak_s),
@@ -308,7 +308,7 @@ def refuse_other(plan: Plan, options: Options, cluster: Cluster, hosts: ClusterI
         "--drill": (_names(options.drilled, hosts), plan.drilled),
         "--nodes": (_names(options.nodes, hosts), plan.nodes),
     }
-    other = [name for name, (now_, then) in asked.items() if now_ is not None and now_ != then]
+    other = [name for name, (now_, then) in requested.items() if now_ is not None and now_ != then]
     if plan.spec_hash != cluster.spec_hash:
         other.append("the spec")
     if other:

@@ -197,9 +197,11 @@ class Acceptance:
         return record
 
     def _taking_part(self, plan: Plan) -> list[Host]:
-        asked = set(expand(plan.nodes)) if plan.nodes else {host.name for host in self._everyone}
+        requested = (
+            set(expand(plan.nodes)) if plan.nodes else {host.name for host in self._everyone}
+        )
         out = {name for one in plan.exclusions for name in expand(one.nodes)}
-        return [host for host in self._everyone if host.name in asked - out]
+        return [host for host in self._everyone if host.name in requested - out]
 
     def _ways(
         self,

@@ -166,14 +166,14 @@ class Attempt:
     @staticmethod
     def _scope(compiled: CompiledCluster, after: Observation, nodes: Collection[str]) -> Scope:
         """Return nodes with read-only steps to run again, and the controllers' steps."""
-        looks = {
+        read_only = {
             host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
             for group in compiled.groups
             for host in group.hosts
             if host in set(nodes)
         }
         controllers = {host.name for host in after.desired.with_role("controller")}
-        return Scope(hosts=frozenset(nodes) | controllers, again=looks)
+        return Scope(hosts=frozenset(nodes) | controllers, again=read_only)
 
 
 _MADE = CHANGING_PHASES - {"join"}

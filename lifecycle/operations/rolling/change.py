@@ -18,7 +18,7 @@ from ...nodes.converge.pending import Pending
 from ...nodes.converge.run import Rolling
 from ...nodes.ssh import SshSession
 from ...scheduler.base import Scheduler, SchedulerSilent
-from ...scheduler.select import knows_use, scheduler_of
+from ...scheduler.select import has_observable_use, scheduler_of
 from .roll import Clock, Patient, roll
 from .window import Window
 
@@ -45,7 +45,7 @@ class RollingChange:
         self._why = why
         self._clock = clock or Clock()
         self._service: Scheduler | None = (
-            scheduler_of(spec, inventory, session) if knows_use(spec, inventory) else None
+            scheduler_of(spec, inventory, session) if has_observable_use(spec, inventory) else None
         )
 
     def of(

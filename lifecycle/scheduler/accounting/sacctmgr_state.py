@@ -58,11 +58,11 @@ EMPTY = AccountingState(
 
 def asking(cluster: str, *, accounts: bool) -> str:
     """Return the shell script that prints the books; without accounts the windows alone."""
-    asked = [job_query(), show_command()]
+    requested = [job_query(), show_command()]
     if accounts:
-        asked = [qos_query(), association_query(cluster), user_query(), *asked]
+        requested = [qos_query(), association_query(cluster), user_query(), *requested]
     between = f" && echo {shlex.quote(_BETWEEN)} && "
-    return exports() + between.join(map(shlex.join, asked))
+    return exports() + between.join(map(shlex.join, requested))
 
 
 def exports() -> str:

@@ -109,12 +109,12 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if not wanted:
         yield _reason("truncated", "the line with the requested sizes is missing")
     sizes, slack = {row.size for row in log.rows}, _slack(expected)
-    asked_by_log = expected.max_bytes is None
+    sizes_from_log = expected.max_bytes is None
     missing = [
         size
         for size in wanted
         if not any(size - slack <= there <= size for there in sizes)
-        and (asked_by_log or min(sizes) < size < max(sizes))
+        and (sizes_from_log or min(sizes) < size < max(sizes))
     ]
     if missing:
         yield _reason("truncated", f"no row for {', '.join(map(str, missing[:10]))} B")

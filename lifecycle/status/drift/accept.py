@@ -91,13 +91,13 @@ def _seal(session: SshSession, host: Host, drifts: Collection[Drift]) -> None:
 def reseal_command(kind: str, name: str) -> str:
     """Return the shell line that updates each seal of such entries to their current form."""
     path = name.replace("\\040", " ")
-    asked = Traces(watched=(shlex.quote(path),)) if kind == "entry" else Traces(accounts=True)
+    requested = Traces(watched=(shlex.quote(path),)) if kind == "entry" else Traces(accounts=True)
     # Of variables awk would read escapes, such as that of a space.
     awk = f"kind={kind} name={shlex.quote(name)} awk"
     same = 'ENVIRON["kind"] && $NF == ENVIRON["name"]'
     return (
         f"grep -l '^{kind} ' * | while read -r seal; do "
         f"{awk} '!($1 == {same})' $seal > $seal.new; "
-        f"{{ {read_seals_command(asked)}; }} | {awk} '$1 == {same}' >> $seal.new; "
+        f"{{ {read_seals_command(requested)}; }} | {awk} '$1 == {same}' >> $seal.new; "
         "mv $seal.new $seal; done"
     )

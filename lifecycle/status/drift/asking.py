@@ -137,8 +137,8 @@ def see_deviations(
     )
     wanted = wanted_steps(compiled, cluster.secret_versions(compiled))
     compute = nodes.with_role("compute")
-    asked = [host for host in compute if host.connection == "ssh" and host.name in wanted]
-    return deviations(_changed(session, asked, wanted, cluster.name))
+    requested = [host for host in compute if host.connection == "ssh" and host.name in wanted]
+    return deviations(_changed(session, requested, wanted, cluster.name))
 
 
 def deviations(by_node: Mapping[str, Collection[Drift]]) -> dict[str, tuple[str, ...]]:

@@ -78,11 +78,11 @@ class KubernetesDrift:
         self._wanted = found
         self._hosts = frozenset(hosts)
         self._addons = [one.addon.name for one in chosen_addons(found.facts)]
-        asked, more, addons = ",".join(kinds(found.facts.release)), "more=", ""
+        requested, more, addons = ",".join(kinds(found.facts.release)), "more=", ""
         if has_addons(found.facts):
             more = more_kinds(_KUBECTL, addon_groups(found.facts))
             addons = f" && {shell_command(_KUBECTL, cluster)}"
-        of = f'"{asked}$more" --all-namespaces {shlex.quote(selector(cluster))}'
+        of = f'"{requested}$more" --all-namespaces {shlex.quote(selector(cluster))}'
         self.words = (
             f"{_KUBECTL} get nodes {_rows_of(_NODES)} && printf '\\035' && {more} &&"
             f" {_KUBECTL} get {of} {_rows_of(_OBJECTS)} && printf '\\035\\n'{addons}"

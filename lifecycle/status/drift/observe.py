@@ -57,16 +57,26 @@ def find_drift(cluster: Cluster) -> DriftReport:
         compared = at_each(sites, compare)
         hosts = _Hosts(cluster, sites, compared)
         found = hosts.observe(session)
-        looks = {
+        observations = {
             name: msgspec.structs.replace(future.result(), **_outcome_fields(compared[name]))
             for name, future in lists.items()
         }
     out = {entry.node for entry in queue(cluster.events)}
-    asked = {name: look for name, look in looks.items() if not look.problem}
-    cloud = [d for name, look in asked.items() for d in site_drifts(cluster, name, look, out)]
+    requested = {
+        name: observation for name, observation in observations.items() if not observation.problem
+    }
+    cloud = [
+        d
+        for name, observation in requested.items()
+        for d in site_drifts(cluster, name, observation, out)
+    ]
     drifts = [*cloud, *found.drifts, *bandwidth_drift(cluster.name, cluster.events.known())]
     order = {plane: number for number, plane in enumerate(PLANES)}
-    problems = {name: look.problem for name, look in looks.items() if look.problem}
+    problems = {
+        name: observation.problem
+        for name, observation in observations.items()
+        if observation.problem
+    }
     seen: dict[str, list[Drift]] = {name: [] for name in hosts.answered}
     for drift in found.drifts:
         if drift.is_deviation:

@@ -54,7 +54,7 @@ def list_site(site: OpenSite) -> SiteObservation:
 
 
 def site_drifts(
-    cluster: Cluster, site: str, look: SiteObservation, without: Collection[str]
+    cluster: Cluster, site: str, observation: SiteObservation, without: Collection[str]
 ) -> list[Drift]:
     """Return what differs at a site, each item once (`without`: nodes in the repair queue)."""
     found: dict[tuple[str, str], Drift] = {}
@@ -75,11 +75,11 @@ def site_drifts(
                 ),
             )
 
-    for change in look.changes:
+    for change in observation.changes:
         if change.effect != "keep":
             now = change.reason or _NOW[change.effect]
             take(change.resource.kind, change.resource.name, now, fixable=True)
-    for change in look.since:
+    for change in observation.since:
         if change.effect != "keep":
             deleted = change.effect == "delete"
             now = "it is gone" if deleted else f"changed there: {change.reason or 'in some way'}"
@@ -87,12 +87,12 @@ def site_drifts(
     books = SiteLedger(
         existing=cluster.ledger.existing(site),
         intents=cluster.ledger.open_intents(site),
-        booked=look.booked,
+        booked=observation.booked,
     )
-    for gone in missing_resources(site, look.listed, books):
+    for gone in missing_resources(site, observation.listed, books):
         kind, _, name = gone.key.partition("/")
         take(kind, name, "it is not there", fixable=True)
-    for stray in leftovers_of(site, look.listed, books, ended=False):
+    for stray in leftovers_of(site, observation.listed, books, ended=False):
         hint = f"gcluster ledger check {cluster.name}"
         take(stray.item.kind, stray.item.name, f"there, and {stray.why}", fixable=False, hint=hint)
     return list(found.values())

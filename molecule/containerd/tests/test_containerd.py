@@ -35,8 +35,8 @@ def test_the_running_daemon_has_the_runtime_that_was_requested(host: Host) -> No
 
 
 def test_a_runtime_without_its_program_is_named(converge: Play) -> None:
-    asked = {"containerd_runtimes": {"kata": "io.containerd.kata.v2"}}
-    answer = converge(phases=["verify"], **asked)
+    requested = {"containerd_runtimes": {"kata": "io.containerd.kata.v2"}}
+    answer = converge(phases=["verify"], **requested)
     assert answer.returncode != 0
     assert "there is no containerd-shim-kata-v2 in the PATH" in answer.stdout
 

@@ -60,8 +60,8 @@ REFUSED = {
 def refusal(host: Host, converge: Play) -> tuple[str, Played]:
     """Configure all of them at once; return apt's former sources, and the result."""
     before = host.check_output(f"cat {SOURCES} | sha256sum")
-    asked = [declared(host, name, **change) for name, (change, _) in REFUSED.items()]
-    return before, converge(repositories=[declared(host, "vendor"), *asked])
+    requested = [declared(host, name, **change) for name, (change, _) in REFUSED.items()]
+    return before, converge(repositories=[declared(host, "vendor"), *requested])
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -51,7 +51,7 @@ def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
     put(host, "gpu.signed", signed(text, FOLDER / key))
 
 
-def look(host: Host) -> dict[str, Any]:
+def run_once(host: Host) -> dict[str, Any]:
     """Run one pass; return the collector's report."""
     host.run("/usr/libexec/gcluster/self-converge")
     answer = host.check_output("cat /var/lib/gcluster/reports/node01.json")
@@ -60,7 +60,7 @@ def look(host: Host) -> dict[str, Any]:
 
 def test_it_runs_the_steps_of_a_signed_bundle_and_reports_to_the_collector(host: Host) -> None:
     publish(host, 1, "ada")
-    answer = look(host)
+    answer = run_once(host)
     assert (answer["state"], answer["serial"], answer["reason"]) == ("converged", 1, "")
     assert host.user("ada").exists
     assert "base.configure" in answer["stamps"]
@@ -68,7 +68,7 @@ def test_it_runs_the_steps_of_a_signed_bundle_and_reports_to_the_collector(host:
 
 def test_a_second_run_does_nothing(host: Host) -> None:
     before = host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log")
-    assert look(host)["state"] == "converged"
+    assert run_once(host)["state"] == "converged"
     assert host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log") == before
 
 
@@ -77,7 +77,7 @@ def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind:
     publish(host, 2 if kind == "manifest" else 3, "eve")
     name = "gpu.signed" if kind == "manifest" else "bundle-*.tar.gz"
     host.check_output(f"cd {PACKAGE_MIRROR} && sed -i 's/base/bose/; 1s/^/x/' {name}")
-    answer = look(host)
+    answer = run_once(host)
     assert answer["state"] == "refused"
     assert answer["reason"]
     assert not host.user("eve").exists
@@ -86,12 +86,12 @@ def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind:
 def test_a_package_mirror_that_is_away_is_reported_and_the_next_pass_continues(host: Host) -> None:
     host.check_output("mv %s %s.away", PACKAGE_MIRROR, PACKAGE_MIRROR)
     try:
-        assert look(host)["state"] == "away"
+        assert run_once(host)["state"] == "away"
     finally:
         host.check_output("mv %s.away %s", PACKAGE_MIRROR, PACKAGE_MIRROR)
     host.check_output("rm -f %s/bundle-*", PACKAGE_MIRROR)
     publish(host, 4, "bob")
-    assert look(host)["state"] == "converged"
+    assert run_once(host)["state"] == "converged"
     assert host.user("bob").exists
 
 

@@ -84,7 +84,7 @@ def adopt_parallelcluster(
     _networks(source, site, place)
     shared_storage(source, draft)
     _scheduler(source, draft)
-    _people(source, draft)
+    _directory(source, draft)
     aws_tags(source, draft)
     draft.settle(source, reasons(_REASONS))
     return draft.finished()
@@ -322,7 +322,7 @@ def _scheduler(source: Source, draft: Draft) -> None:
         settings.agrees("Database", "UserName", value="slurm")
 
 
-def _people(source: Source, draft: Draft) -> None:
+def _directory(source: Source, draft: Draft) -> None:
     """Write the directory that people come from."""
     part = source.part("DirectoryService")
     address = part.text("DomainAddr")

@@ -52,7 +52,7 @@ def _relies_on(path: PathTuple, *keys: str) -> tuple[PathTuple, ...]:
     return path, ("scheduler", "partitions"), *(("pools", "*", key) for key in keys)
 
 
-def _in_words(groups: Mapping[Hashable, list[str]]) -> str:
+def _as_text(groups: Mapping[Hashable, list[str]]) -> str:
     return "; ".join(f"{what}: {listing(pools, limit=3)}" for what, pools in groups.items())
 
 
@@ -74,7 +74,7 @@ def partition_mixes_fabrics(context: CheckContext) -> Iterator[Finding]:
     for partition, path, groups in _spans(context, fabric_class):
         yield Finding(
             summary=f'partition "{partition}" holds pools of {len(groups)} fabric classes: '
-            f"{_in_words(groups)}",
+            f"{_as_text(groups)}",
             path=path,
             at_key=True,
             severity=Severity.WARNING,
@@ -141,7 +141,7 @@ def partition_mixes_gpus(context: CheckContext) -> Iterator[Finding]:
         if len(_vendors(context, groups)) > 1:
             continue  # said by the check of vendors
         yield Finding(
-            summary=f'partition "{partition}" holds pools with different GPUs: {_in_words(groups)}',
+            summary=f'partition "{partition}" holds pools with different GPUs: {_as_text(groups)}',
             path=path,
             at_key=True,
             severity=Severity.WARNING,
@@ -174,7 +174,7 @@ def partition_mixes_vendors(context: CheckContext) -> Iterator[Finding]:
 
     for partition, path, groups in _spans(context, vendor):
         yield Finding(
-            summary=f'partition "{partition}" holds GPUs of two vendors: {_in_words(groups)}',
+            summary=f'partition "{partition}" holds GPUs of two vendors: {_as_text(groups)}',
             path=path,
             at_key=True,
             hint="make a partition for each vendor",

@@ -186,10 +186,10 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
     floor of a class holds from a size on, and `floor: auto` asks for nothing when `sizes` ends
     below it. Without `sizes` real GPUs get messages that are large enough.
     """
-    asked = context.smoke.allreduce
-    if asked.sizes is None or not (asked.floor is None or asked.floor.is_auto):
+    requested = context.smoke.allreduce
+    if requested.sizes is None or not (requested.floor is None or requested.floor.is_auto):
         return
-    low, _, high = asked.sizes.rpartition("..")
+    low, _, high = requested.sizes.rpartition("..")
     largest = ByteSize.parse(high)
     if low and ByteSize.parse(low).value > largest.value:
         return  # GC201 says so

@@ -295,15 +295,17 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
     gcluster and of Kubernetes are their own.
     """
     for name, pool in context.pools.items():
-        asked = pool.kubernetes
-        if asked is None:
+        requested = pool.kubernetes
+        if requested is None:
             continue
         path: PathTuple = ("pools", name, "kubernetes")
         default = PoolKubernetes()
         changed = [
-            f for f in PoolKubernetes.__struct_fields__ if getattr(asked, f) != getattr(default, f)
+            f
+            for f in PoolKubernetes.__struct_fields__
+            if getattr(requested, f) != getattr(default, f)
         ]
-        for field, why in _without_effect(context, name, asked, changed):
+        for field, why in _without_effect(context, name, requested, changed):
             yield Finding(
                 summary=f'pool "{name}": {why}',
                 path=(*path, *field),
@@ -314,7 +316,7 @@ def pool_kubernetes_unused(context: CheckContext) -> Iterator[Finding]:
 
 
 def _without_effect(
-    context: CheckContext, pool_name: str, asked: PoolKubernetes, changed: list[str]
+    context: CheckContext, pool_name: str, requested: PoolKubernetes, changed: list[str]
 ) -> Iterator[tuple[PathTuple, str]]:
     """Yield the settings of a pool that have no effect, and why."""
     kubernetes, pool = context.kubernetes, context.pools[pool_name]
@@ -325,33 +327,33 @@ def _without_effect(
     if pool.role == "login":
         yield (), "login nodes are no nodes of Kubernetes"
         return
-    yield from _marks(kubernetes, pool_name, pool, asked)
+    yield from _marks(kubernetes, pool_name, pool, requested)
     for field in changed:
         if field not in _OF_NODES and (why := _idle(context, kubernetes, pool, field)):
             yield (field,), why
 
 
 def _marks(
-    kubernetes: KubernetesScheduler, pool_name: str, pool: Pool, asked: PoolKubernetes
+    kubernetes: KubernetesScheduler, pool_name: str, pool: Pool, requested: PoolKubernetes
 ) -> Iterator[tuple[PathTuple, str]]:
     """Yield the labels and taints of a pool's nodes that have no effect."""
     for what in ("labels", "taints") if pool.role == "controller" else ():
-        if getattr(asked, what):
+        if getattr(requested, what):
             yield (what,), f"control planes get no {what}"
-    if asked.runtime_class is not None and asked.runtime_class.name in _OWN_RUNTIMES:
-        name = asked.runtime_class.name
+    if requested.runtime_class is not None and requested.runtime_class.name in _OWN_RUNTIMES:
+        name = requested.runtime_class.name
         yield ("runtime_class", "name"), f"{name} is {_OWN_RUNTIMES[name]} own"
-    elif asked.runtime_class is not None and pool.role == "controller":
+    elif requested.runtime_class is not None and pool.role == "controller":
         yield ("runtime_class",), "control planes run no jobs"
-    if asked.system and pool.role == "controller":
+    if requested.system and pool.role == "controller":
         yield ("system",), "control planes run the cluster's own pods and no jobs anyway"
-    elif asked.system:
+    elif requested.system:
         among = [n for n, one in kubernetes.partitions.items() if pool_name in one.pools]
         for name in among[:1]:
             yield ("system",), f"partition {name} sends jobs there"
     for what, label in [
-        *(("labels", one) for one in asked.labels),
-        *(("taints", one.key) for one in asked.taints),
+        *(("labels", one) for one in requested.labels),
+        *(("taints", one.key) for one in requested.taints),
     ]:
         domain = label.rpartition("/")[0]
         if any(f"{domain}/" == own or f"{domain}/".endswith(f".{own}") for own in _RESERVED):

@@ -299,8 +299,8 @@ def _local_disks(context: CheckContext, kubernetes: KubernetesScheduler) -> Iter
     """Yield pools whose disks are two storages, or whose machines have unknown disks."""
     first: dict[str, str] = {}
     for name, storage in context.storage.items():
-        asked = context.mounts.mounted_by(name) if isinstance(storage, ScratchStorage) else ()
-        for pool in [one for one in asked if context.pools[one].role == "compute"]:
+        requested = context.mounts.mounted_by(name) if isinstance(storage, ScratchStorage) else ()
+        for pool in [one for one in requested if context.pools[one].role == "compute"]:
             path: PathTuple = ("storage", name)
             machine = context.machine(context.pools[pool])
             if first.setdefault(pool, name) != name:

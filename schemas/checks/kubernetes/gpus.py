@@ -36,23 +36,23 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
 
     for name, machine in _machines(context):
         gpu, sharing = machine.gpu, gpu_sharing(kubernetes, name, context.pools[name])
-        asked, path = sharing.mig, sharing.mig_path
-        if gpu is None or gpu.vendor != "nvidia" or asked is None:
+        requested, path = sharing.mig, sharing.mig_path
+        if gpu is None or gpu.vendor != "nvidia" or requested is None:
             continue
         if context.pools[name].gpus.mig == "disabled":
             yield Finding(
-                summary=f'GPUs are cut by {asked}, but pool "{name}" has MIG disabled',
+                summary=f'GPUs are cut by {requested}, but pool "{name}" has MIG disabled',
                 path=path,
                 hint=f'remove one of the two: mig here, or gpus.mig of "{name}"',
                 relies_on=(path, ("pools", name, "gpus")),
             )
             continue
         known = profiles_of(gpu.model, gpu.memory_gib)
-        if known is not None and asked not in known:
-            closest = context.suggest(asked, known)
+        if known is not None and requested not in known:
+            closest = context.suggest(requested, known)
             yield Finding(
                 summary=f'pool "{name}": {gpu.model} with {gpu.memory_gib:g} GiB has no MIG '
-                f"configuration {asked}",
+                f"configuration {requested}",
                 path=path,
                 hint=f'did you mean "{closest}"?' if closest else f"one of {', '.join(known)}",
                 relies_on=(path, *_MACHINES),

@@ -113,14 +113,14 @@ def site_without_login(context: CheckContext) -> Iterator[Finding]:
     for name, site in context.sites.items():
         if not isinstance(site, CloudSite) or name in linked:
             continue
-        doors = [
+        entries = [
             (pool, context.pools[pool])
             for pool in context.pools_of_site.get(name, ())
             if context.pools[pool].role != "compute"
         ]
-        if not doors or site.existing_network or site.tunnel:
+        if not entries or site.existing_network or site.tunnel:
             continue
-        via = [door for door in doors if door[0] == site.ssh.via] or doors
+        via = [entry for entry in entries if entry[0] == site.ssh.via] or entries
         # A gateway of a tunnel gets a public address for that.
         gateways = {
             gateway_pool(link, name, context.pools)
@@ -139,7 +139,7 @@ def site_without_login(context: CheckContext) -> Iterator[Finding]:
             ),
             path=("sites", name),
             at_key=True,
-            hint=_way_in(site, min(via, key=lambda door: door[1].role != "login")[0], is_public),
+            hint=_way_in(site, min(via, key=lambda entry: entry[1].role != "login")[0], is_public),
             relies_on=(
                 ("sites", name, "network"),
                 ("sites", name, "ssh"),

@@ -76,11 +76,12 @@ def _largest(context: CheckContext) -> int | None:
 @check("GC452", summary="A job is to have more GPUs than its partition.")
 def checkpoint_job_exceeds_partition(context: CheckContext) -> Iterator[Finding]:
     """`checkpointing.gpus` is at most what the largest partition has: a job stays in one."""
-    asked = context.checkpointing.gpus if context.checkpointing is not None else None
-    largest = None if asked is None else _largest(context)
-    if asked is not None and largest is not None and asked > largest:
+    requested = context.checkpointing.gpus if context.checkpointing is not None else None
+    largest = None if requested is None else _largest(context)
+    if requested is not None and largest is not None and requested > largest:
         yield Finding(
-            summary=f"a job of {asked:,} GPUs fits in no partition: the largest has {largest:,}",
+            summary=f"a job of {requested:,} GPUs fits in no partition: "
+            f"the largest has {largest:,}",
             path=(*_AT, "gpus"),
             hint=f"at most {largest}",
             relies_on=((*_AT, "gpus"), ("scheduler", "partitions"), *_POOLS),

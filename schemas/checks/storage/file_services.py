@@ -108,10 +108,10 @@ def file_service_size(context: CheckContext) -> Iterator[Finding]:
                 relies_on=needs,
             )
             continue
-        asked = storage.capacity.value / _GIB
-        below = max(_down(offer, asked) for offer in fitting)
-        above = min(_up(offer, asked) for offer in fitting)
-        if math.isclose(below, asked) or math.isclose(above, asked):
+        requested = storage.capacity.value / _GIB
+        below = max(_down(offer, requested) for offer in fitting)
+        above = min(_up(offer, requested) for offer in fitting)
+        if math.isclose(below, requested) or math.isclose(above, requested):
             continue
         near = [ByteSize(size * _GIB) for size in (below, above) if 0 < size < math.inf]
         which = f" ({storage.kind})" if storage.kind else ""
@@ -132,16 +132,18 @@ def _rule(fitting: list[FileServiceOffer]) -> str:
     )
 
 
-def _up(offer: FileServiceOffer, asked: float) -> float:
+def _up(offer: FileServiceOffer, requested: float) -> float:
     """Return the smallest size of an offer in GiB that holds what is asked; inf: none does."""
-    steps = max(0, math.ceil((asked - offer.minimum_gib) / offer.step_gib - 1e-9))
+    steps = max(0, math.ceil((requested - offer.minimum_gib) / offer.step_gib - 1e-9))
     stepped = offer.minimum_gib + steps * offer.step_gib
     return stepped if stepped <= offer.maximum_gib else math.inf
 
 
-def _down(offer: FileServiceOffer, asked: float) -> float:
+def _down(offer: FileServiceOffer, requested: float) -> float:
     """Return the largest size of an offer in GiB that is no more than asked; 0: all are more."""
-    steps = math.floor((min(asked, offer.maximum_gib) - offer.minimum_gib) / offer.step_gib + 1e-9)
+    steps = math.floor(
+        (min(requested, offer.maximum_gib) - offer.minimum_gib) / offer.step_gib + 1e-9
+    )
     return offer.minimum_gib + steps * offer.step_gib if steps >= 0 else 0.0
 
 

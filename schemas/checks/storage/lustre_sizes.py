@@ -72,10 +72,10 @@ def lustre_throughput_not_offered(context: CheckContext) -> Iterator[Finding]:
                     relies_on=_needs(name, "throughput"),
                 )
             continue
-        asked = storage.throughput.value / _MB
-        if not steps or any(math.isclose(asked, step) for step in steps):
+        requested = storage.throughput.value / _MB
+        if not steps or any(math.isclose(requested, step) for step in steps):
             continue
-        nearest = min(steps, key=lambda step: abs(step - asked))
+        nearest = min(steps, key=lambda step: abs(step - requested))
         yield Finding(
             summary=f'storage "{name}": {facts.name} has no Lustre with {storage.throughput}; '
             f"the nearest is {_mb(nearest)}",
@@ -97,10 +97,10 @@ def lustre_size_not_offered(context: CheckContext) -> Iterator[Finding]:
         fitting = [o for o in offers(storage, facts) if _has_throughput(o, storage)]
         if not fitting or storage.capacity is None:
             continue
-        asked = storage.capacity.value / _GIB
-        below = max((_down(offer, asked) for offer in fitting), default=0.0)
-        above = min((_up(offer, asked) for offer in fitting), default=math.inf)
-        if math.isclose(below, asked) or math.isclose(above, asked):
+        requested = storage.capacity.value / _GIB
+        below = max((_down(offer, requested) for offer in fitting), default=0.0)
+        above = min((_up(offer, requested) for offer in fitting), default=math.inf)
+        if math.isclose(below, requested) or math.isclose(above, requested):
             continue
         near = [ByteSize(size * _GIB) for size in (below, above) if 0 < size < math.inf]
         path = ("storage", name, "capacity")
@@ -137,21 +137,21 @@ def _rule(fitting: list[LustreOffer]) -> str:
     return ", or ".join(dict.fromkeys(rules))
 
 
-def _up(offer: LustreOffer, asked: float) -> float:
+def _up(offer: LustreOffer, requested: float) -> float:
     """Return the smallest size of an offer in GiB that holds what is asked; inf: none does."""
-    steps = max(0, math.ceil((asked - offer.minimum_gib) / offer.step_gib - 1e-9))
+    steps = max(0, math.ceil((requested - offer.minimum_gib) / offer.step_gib - 1e-9))
     stepped = offer.minimum_gib + steps * offer.step_gib
     if offer.maximum_gib is not None and stepped > offer.maximum_gib:
         stepped = math.inf
-    return min([stepped, *(size for size in offer.sizes_gib if size >= asked)])
+    return min([stepped, *(size for size in offer.sizes_gib if size >= requested)])
 
 
-def _down(offer: LustreOffer, asked: float) -> float:
+def _down(offer: LustreOffer, requested: float) -> float:
     """Return the largest size of an offer in GiB that is no more than asked; 0: all are more."""
-    most = min(asked, offer.maximum_gib or math.inf)
+    most = min(requested, offer.maximum_gib or math.inf)
     steps = math.floor((most - offer.minimum_gib) / offer.step_gib + 1e-9)
     stepped = offer.minimum_gib + steps * offer.step_gib if steps >= 0 else 0.0
-    return max([stepped, *(size for size in offer.sizes_gib if size <= asked)])
+    return max([stepped, *(size for size in offer.sizes_gib if size <= requested)])
 
 
 @check("GC420", summary="A kind of Lustre that the provider does not have.")

@@ -112,7 +112,7 @@ def _network(
             public_subnet=None if existing is None else existing.public,
             security_groups=tuple(written.security_groups),
             admin_cidrs=tuple(written.admin_cidrs),
-            let_in=ends.let_in,
+            allowed_networks=ends.allowed_networks,
             nat=False,
         )
     [public] = [subnet for subnet in subnets if subnet.what == "public"]
@@ -128,7 +128,7 @@ def _network(
         endpoints=_endpoints(elastic=elastic, groups=groups, outside=here.proxy is None),
         connect_endpoint=here.tunnel == "instance-connect",
         admin_cidrs=tuple(written.admin_cidrs),
-        let_in=ends.let_in,
+        allowed_networks=ends.allowed_networks,
         routes=ends.routes,
     )
 

@@ -40,7 +40,7 @@ class NetworkPlan(Plan, frozen=True):
     admin_cidrs: tuple[str, ...] = ()
     connect_endpoint: bool = False
     """An EC2 Instance Connect Endpoint is made: the tunnel to the way in."""
-    let_in: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
     """Networks of other sites, which links lead to."""
     routes: tuple[RouteTo, ...] = ()
     """Networks of other sites, and the pools whose first host is the gateway to them."""

@@ -129,7 +129,7 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
         yield f"is in no placement group, so not in {named}; leave placement out"
 
 
-_LOOK_BACK = timedelta(minutes=30)
+_USAGE_PERIOD = timedelta(minutes=30)
 """Usage is published every minute (CloudWatch User Guide, "usage metrics", November 2026)."""
 
 
@@ -168,7 +168,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
         f"quota {need.code} ({quota.quota_name}) is {quota.value:g} {need.unit}, "
         f"pools {', '.join(need.pools)} need {need.amount}",
         detail="What already runs in the account counts against it too.",
-        hint=_ask_for(api, need.code, need.amount),
+        hint=_increase_hint(api, need.code, need.amount),
     )
 
 
@@ -193,7 +193,7 @@ def check_room(
         f"{missing} more are needed",
         severity=Severity.WARNING,
         detail="What is in use is CloudWatch's figure of the last minutes, for the whole account.",
-        hint=_ask_for(api, need.code, int(used) + missing),
+        hint=_increase_hint(api, need.code, int(used) + missing),
     )
 
 
@@ -215,7 +215,7 @@ def _used(api: Api, metric: _UsageMetric) -> float | None:
         Namespace=metric.metric_namespace,
         MetricName=metric.metric_name,
         Dimensions=[{"Name": k, "Value": v} for k, v in metric.metric_dimensions.items()],
-        StartTime=now - _LOOK_BACK,
+        StartTime=now - _USAGE_PERIOD,
         EndTime=now,
         Period=300,
         Statistics=["Maximum"],
@@ -224,7 +224,7 @@ def _used(api: Api, metric: _UsageMetric) -> float | None:
     return None if newest is None else newest.maximum
 
 
-def _ask_for(api: Api, code: str, amount: int) -> str:
+def _increase_hint(api: Api, code: str, amount: int) -> str:
     return (
         "aws service-quotas request-service-quota-increase --service-code ec2 "
         f"--quota-code {code} --desired-value {amount} --region {api.region}"

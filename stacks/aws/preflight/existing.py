@@ -129,8 +129,8 @@ def check_network(api: Api, plan: SitePlan, existing: ExistingMachines) -> Itera
     for subnet, need in ((network.compute_subnet, most), (network.public_subnet, 0)):
         if subnet is None:
             continue
-        missing, asked = "InvalidSubnetID.NotFound", {"SubnetIds": [subnet]}
-        answer = api.find(_Subnets, "ec2", "describe_subnets", missing=missing, **asked)
+        missing, requested = "InvalidSubnetID.NotFound", {"SubnetIds": [subnet]}
+        answer = api.find(_Subnets, "ec2", "describe_subnets", missing=missing, **requested)
         if answer is None:
             yield finding("GC976", f"subnet {subnet} is not in {api.region} of this account")
             continue
@@ -156,8 +156,10 @@ def check_groups(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     efa = any(i.kind == "efa-only" for pool in plan.pools for i in pool.interfaces)
     if not wanted:
         return
-    missing, asked = "InvalidGroup.NotFound", {"GroupIds": list(wanted)}
-    answer = api.find(_SecurityGroups, "ec2", "describe_security_groups", missing=missing, **asked)
+    missing, requested = "InvalidGroup.NotFound", {"GroupIds": list(wanted)}
+    answer = api.find(
+        _SecurityGroups, "ec2", "describe_security_groups", missing=missing, **requested
+    )
     if answer is None:
         yield finding("GC976", f"not all of the security groups {', '.join(wanted)} exist")
         return
@@ -227,8 +229,8 @@ def check_key(api: Api, key: str) -> Iterator[Diagnostic]:
 
 def check_profile(api: Api, profile: str) -> Iterator[Diagnostic]:
     """Yield a finding where an instance profile is missing."""
-    missing, asked = "NoSuchEntity", {"InstanceProfileName": profile}
-    if api.find(Answer, "iam", "get_instance_profile", missing=missing, **asked) is None:
+    missing, requested = "NoSuchEntity", {"InstanceProfileName": profile}
+    if api.find(Answer, "iam", "get_instance_profile", missing=missing, **requested) is None:
         yield finding("GC976", f"instance profile {profile} does not exist in this account")
 
 

@@ -49,16 +49,16 @@ class Firewall(Component[FirewallArgs]):
         self.node_groups = [pulumi.Output.from_input(group) for group in args.plan.security_groups]
         if not self.node_groups:
             self.node_groups = [self._nodes(args)]
-        doors = args.plan.admin_cidrs or args.plan.connect_endpoint
-        self.login_groups = [self._login(args)] if doors else []
+        is_open = args.plan.admin_cidrs or args.plan.connect_endpoint
+        self.login_groups = [self._login(args)] if is_open else []
         self.gateway_groups = [self._gateway(args)] if args.has_gateway else []
         if args.plan.endpoints:
             self._endpoints(args)
 
     def groups(self, role: PoolRole, *, gateway: bool = False) -> list[pulumi.Output[str]]:
         """Return the groups of a node."""
-        doors = self.login_groups if role != "compute" else ()
-        return [*self.node_groups, *doors, *(self.gateway_groups if gateway else ())]
+        is_open = self.login_groups if role != "compute" else ()
+        return [*self.node_groups, *is_open, *(self.gateway_groups if gateway else ())]
 
     def _group(self, args: FirewallArgs, what: str, why: str) -> Group:
         return make_group(args.names, what, vpc_id=args.vpc_id, why=why, opts=self.child())
@@ -73,7 +73,7 @@ class Firewall(Component[FirewallArgs]):
         nodes.allow("in", "self", group=nodes.id)
         nodes.allow("out", "self", group=nodes.id)
         nodes.allow("out", "everywhere", cidr=EVERYWHERE)
-        for cidr in args.plan.let_in:
+        for cidr in args.plan.allowed_networks:
             nodes.allow("in", f"site-{short_hash(cidr)}", cidr=cidr)
         return nodes.id
 

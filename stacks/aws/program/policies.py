@@ -78,7 +78,7 @@ def burst_policy(
     """
     ec2 = f"arn:{partition}:ec2:*:*:"
     ours = {f"aws:ResourceTag/{CLUSTER}": cluster, f"aws:ResourceTag/{SITE}": site}
-    asked = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{SITE}": site}
+    requested = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{SITE}": site}
     launched = ("instance", "fleet", "volume", "network-interface")
     used = (
         "spot-instances-request",
@@ -90,8 +90,8 @@ def burst_policy(
     )
     return _document(
         [
-            _statement("look", _LOOK, "*"),
-            _statement("launch", _LAUNCH, [f"{ec2}{kind}/*" for kind in launched], asked),
+            _statement("look", _READ_ACTIONS, "*"),
+            _statement("launch", _LAUNCH, [f"{ec2}{kind}/*" for kind in launched], requested),
             _statement("template", _LAUNCH, f"{ec2}launch-template/*", ours),
             _statement(
                 "use",
@@ -169,7 +169,7 @@ def _key_use(partition: str, kms_key: str) -> Statement:
     }
 
 
-_LOOK = [
+_READ_ACTIONS = [
     "ec2:DescribeInstances",
     "ec2:DescribeFleets",
     "ec2:DescribeFleetInstances",

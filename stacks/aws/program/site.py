@@ -279,7 +279,9 @@ class _Site(SiteProgram[SitePlan]):
         """Make the routes to other sites, through the gateways that are made."""
         plan = self.plan
         made: dict[str, pulumi.Input[str]] = {
-            host: door for pool in pools.values() for host, door in pool.interfaces.items()
+            host: interface
+            for pool in pools.values()
+            for host, interface in pool.interfaces.items()
         }
         gateways = made_gateways(plan, plan.network.routes, made)
         if gateways:

@@ -98,7 +98,7 @@ def _network(
     admin = _private(site.network.admin_cidrs)
     if site.network.vnet is not None:
         whole_net = _existing_network(site, site.network.vnet, admin, storage)
-        return msgspec.structs.replace(whole_net, let_in=ends.let_in)
+        return msgspec.structs.replace(whole_net, allowed_networks=ends.allowed_networks)
     cidr = site.network.cidr or DEFAULT_CLOUD_CIDR
     _refuse_reserved(cidr, catalog)
     _, longest = catalog.providers[site.provider].subnet_prefixes
@@ -111,7 +111,7 @@ def _network(
         admin_cidrs=admin,
         nat=site.proxy is None,
         kept=bool(storage.file_systems),
-        let_in=ends.let_in,
+        allowed_networks=ends.allowed_networks,
         routes=ends.routes,
     )
 

@@ -38,7 +38,7 @@ class NetworkPlan(Plan, frozen=True, kw_only=True):
     """A way out for what has no public address; not where a proxy or the owner's network is it."""
     kept: bool = False
     """Data that `down` keeps is in it, so it is kept too."""
-    let_in: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
     """Networks of other sites, which links lead to."""
     routes: tuple[RouteTo, ...] = ()
     """Networks of other sites, and the pools whose first host is the gateway to them."""

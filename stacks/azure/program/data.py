@@ -49,10 +49,10 @@ class Data:
         for item in self._plan.storage.containers:
             self._known(item)
         ids = {name: made.account_id for name, made in accounts.items()}
-        self._doors(ids, doors, "doors", "blob")
+        self._private_endpoints(ids, doors, "doors", "blob")
         shares = {plan.account: self._share(plan) for plan in self._plan.storage.shares}
         of_shares = {account: made.account_id for account, made in shares.items()}
-        self._doors(of_shares, doors, "file-doors", "file")
+        self._private_endpoints(of_shares, doors, "file-doors", "file")
         for share in self._plan.storage.shares:
             self.devices[share.name] = shares[share.account].device
         for system in self._plan.storage.file_systems:
@@ -97,7 +97,7 @@ class Data:
             ),
         )
 
-    def _doors(
+    def _private_endpoints(
         self,
         accounts: dict[str, pulumi.Output[str]],
         group: pulumi.Output[str],

@@ -86,7 +86,11 @@ class Network(Component[NetworkArgs]):
 
     def _sites(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
         why = "Nodes of the cluster's other sites"
-        return [_rule("other-sites", 110, why, list(args.plan.let_in))] if args.plan.let_in else []
+        return (
+            [_rule("other-sites", 110, why, list(args.plan.allowed_networks))]
+            if args.plan.allowed_networks
+            else []
+        )
 
     def _tunnels(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
         """WireGuard only responds to known keys, from any address."""

@@ -98,12 +98,12 @@ _SSD_GB = 375 * 2**30 / 1e9
 
 def _local_ssds(spec: ClusterSpec, nodes: list[PoolPlan], catalog: Catalog) -> dict[str, int]:
     """Return pool -> local SSDs of a node, for the pools whose disks the spec asks for."""
-    asked = own_disks(spec)
+    requested = own_disks(spec)
     known = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
     return {
         name: round(machine.nvme_gb / _SSD_GB)
         for name, machine in known.items()
-        if name in asked and machine is not None and machine.nvme_gb
+        if name in requested and machine is not None and machine.nvme_gb
     }
 
 

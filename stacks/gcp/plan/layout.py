@@ -45,7 +45,7 @@ class NodeNetworkPlan(Plan, frozen=True, kw_only=True):
     nat: bool
     peering: bool
     """Whether something is reached over private services access: Managed Lustre."""
-    let_in: tuple[str, ...]
+    allowed_networks: tuple[str, ...]
     """Networks of other sites, which links lead to."""
     routes: tuple[RouteTo, ...]
     """Networks of other sites, and the pools whose first host is the gateway to them."""
@@ -164,7 +164,7 @@ def _network(
         ssh_from=(*network.admin_cidrs, *(facts().iap_ranges if site.tunnel else ())),
         nat=site.proxy is None,
         peering=peering,
-        let_in=ends.let_in,
+        allowed_networks=ends.allowed_networks,
         routes=ends.routes,
     )
 

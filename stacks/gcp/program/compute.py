@@ -111,14 +111,14 @@ class Pool(Component[PoolArgs]):
             resource_policies=policy,
             labels=labels_of(args.plan, option, host),
             allow_stopping_for_update=True,
-            network_interfaces=self._doors(args, host, option),
+            network_interfaces=self._network_interfaces(args, host, option),
             # Disks that outlive it are attached by resources of their own.
             opts=self.child(
                 pulumi.ResourceOptions(delete_before_replace=True, ignore_changes=["attachedDisks"])
             ),
         )
 
-    def _doors(
+    def _network_interfaces(
         self, args: PoolArgs, host: str, option: OfferPlan
     ) -> list[gcp.compute.InstanceFromTemplateNetworkInterfaceArgs] | None:
         """Return the interfaces of a gateway, with an address that stays; None: the template's."""

@@ -74,8 +74,8 @@ class NodeNetwork(Component[NodeNetworkArgs]):
                 allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[SSH_PORT])],
                 opts=self.child(),
             )
-        if plan.let_in:
-            allow_internal(self, args, names("nodes-sites"), network.id, plan.let_in)
+        if plan.allowed_networks:
+            allow_internal(self, args, names("nodes-sites"), network.id, plan.allowed_networks)
         if args.has_gateway:
             # WireGuard only responds to known keys, from any address.
             gcp.compute.Firewall(

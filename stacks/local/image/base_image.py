@@ -61,11 +61,11 @@ def recipe(variant: Variant = "base") -> Recipe:
     base = decode_yaml((_DATA / "packages.yaml").read_bytes(), Recipe)
     if variant == "base":
         return base
-    beside = decode_yaml((_CLOUD_LIKE / "packages.yaml").read_bytes(), _CloudLikePackages)
+    cloud_like = decode_yaml((_CLOUD_LIKE / "packages.yaml").read_bytes(), _CloudLikePackages)
     return msgspec.structs.replace(
         base,
-        packages=[*base.packages, *beside.packages],
-        masked_units=[unit for unit in base.masked_units if unit not in beside.unmasked_units],
+        packages=[*base.packages, *cloud_like.packages],
+        masked_units=[unit for unit in base.masked_units if unit not in cloud_like.unmasked_units],
     )
 
 

@@ -138,11 +138,11 @@ def check_capacity(
 
 
 def _asked(pool: PoolPlan) -> dict[str, object]:
-    asked: dict[str, object] = {"instanceShape": pool.shape.name}
+    requested: dict[str, object] = {"instanceShape": pool.shape.name}
     if pool.shape.ocpus is not None:
         size = {"ocpus": pool.shape.ocpus, "memoryInGBs": pool.shape.memory_gib}
-        asked["instanceShapeConfig"] = size
-    return asked
+        requested["instanceShapeConfig"] = size
+    return requested
 
 
 def reservation(api: Api, name: str) -> Reservation | None:

@@ -21,7 +21,7 @@ from .checkpoint import Begun, begun, resources, taken_up
 from .command import StackPlace, find_command, left_behind_by, make_backend
 from .events import EventFold, translate
 
-_LOOKED_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 
 
 class Existing(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class Engine:
                 lambda stack: stack.up(
                     replace=replaced,
                     continue_on_error=True,
-                    **_heard(fold),
+                    **_event_options(fold),
                 )
             )
         return fold.changes()
@@ -99,7 +99,7 @@ class Engine:
             self._freed(
                 lambda stack: stack.refresh(
                     clear_pending_creates=True,
-                    **_heard(fold),
+                    **_event_options(fold),
                 )
             )
         return fold.changes()
@@ -107,7 +107,7 @@ class Engine:
     def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Return how the cloud differs from the stack; neither is changed. Raises ProviderError."""
         with self._folding() as fold:
-            self._stack().refresh(preview_only=True, **_heard(fold))
+            self._stack().refresh(preview_only=True, **_event_options(fold))
         return fold.changes()
 
     def destroy(self, *, keep_protected: bool = True) -> tuple[ResourceChange, ...]:
@@ -116,7 +116,7 @@ class Engine:
             self._freed(
                 lambda stack: stack.destroy(
                     exclude_protected=keep_protected,
-                    **_heard(fold),
+                    **_event_options(fold),
                 )
             )
         return fold.changes()
@@ -223,7 +223,7 @@ class Engine:
             what = f"waits for the engine of a killed run to end: process {owners[0]}"
             self._emit(SiteEvent(site=self._place.site, done=0, total=self._total, what=what))
         while owners and time.monotonic() < until:
-            time.sleep(_LOOKED_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
             owners = left_behind_by(str(refusal))
         if owners != ():
             raise refusal
@@ -294,7 +294,7 @@ class Engine:
         return str(error).replace(self._passphrase, "***") if self._passphrase else str(error)
 
 
-def _heard(fold: EventFold) -> dict[str, Any]:
+def _event_options(fold: EventFold) -> dict[str, Any]:
     """Return the common options of all calls of the engine: only its events are read."""
     return {
         "on_event": fold.take,

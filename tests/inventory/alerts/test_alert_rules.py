@@ -94,10 +94,10 @@ def test_every_alert_has_cases_and_some_in_which_it_is_quiet() -> None:
 
 def test_rules_use_what_is_exported_and_nothing_is_listed_in_vain() -> None:
     listed = {metric for metrics in exported_metrics().values() for metric in metrics}
-    asked = {name: metrics_of(rule.expression) for name, rule in alert_rules().items()}
+    requested = {name: metrics_of(rule.expression) for name, rule in alert_rules().items()}
 
-    assert {name: unknown for name, used in asked.items() if (unknown := used - listed)} == {}
-    assert listed == set().union(*asked.values())
+    assert {name: unknown for name, used in requested.items() if (unknown := used - listed)} == {}
+    assert listed == set().union(*requested.values())
 
 
 def test_words_in_strings_and_functions_are_no_metrics() -> None:

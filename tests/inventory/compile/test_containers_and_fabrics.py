@@ -94,11 +94,11 @@ def test_a_mirror_of_efa_has_installer_signature_and_key_below_it() -> None:
 
 def test_tcpxo_runs_images_by_the_digests_that_are_known() -> None:
     steps = steps_of(GCP, "a3-megagpu-8g")
-    asked = steps["gpudirect_tcpx.configure"].variables
-    assert asked["gpudirect_tcpx_kind"] == "tcpxo"
-    assert asked["gpudirect_tcpx_nics"] == 8
-    assert asked["gpudirect_tcpx_daemon"].endswith("gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21")
-    assert asked["gpudirect_tcpx_daemon_digest"].startswith("sha256:8d9e10fd")
+    requested = steps["gpudirect_tcpx.configure"].variables
+    assert requested["gpudirect_tcpx_kind"] == "tcpxo"
+    assert requested["gpudirect_tcpx_nics"] == 8
+    assert requested["gpudirect_tcpx_daemon"].endswith("gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21")
+    assert requested["gpudirect_tcpx_daemon_digest"].startswith("sha256:8d9e10fd")
     assert steps["container_toolkit.install"].variables["container_toolkit_docker"] is True
 
 

@@ -37,8 +37,8 @@ def test_the_toolkit_has_the_lock_s_version_or_the_spec_s() -> None:
         "cuda_version": "13.0.2",
         "cuda_rollback": False,
     }
-    asked = steps_of("hgx-h100-8", cuda="12.8.1")["cuda.install"].variables
-    assert asked == {"cuda_version": "12.8.1", "cuda_rollback": True}
+    requested = steps_of("hgx-h100-8", cuda="12.8.1")["cuda.install"].variables
+    assert requested == {"cuda_version": "12.8.1", "cuda_rollback": True}
 
 
 def test_the_tests_are_built_for_the_machine_s_gpus() -> None:

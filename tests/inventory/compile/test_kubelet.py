@@ -28,18 +28,18 @@ scheduler: {{type: kubernetes, cni: cilium}}
 """
 
 
-def steps_of(asked: str = "") -> dict[str, list[Any]]:
+def steps_of(requested: str = "") -> dict[str, list[Any]]:
     """Return pool -> its steps, in the order in which they run."""
-    spec = load_text(SPEC.format(asked=asked), file="demo.yaml").spec
+    spec = load_text(SPEC.format(asked=requested), file="demo.yaml").spec
     assert spec is not None
     inventory = ClusterInventory(cluster=spec.name, hosts=bare_metal_hosts(spec, "hall"))
     compiled = compile_cluster(spec, inventory, load_catalog())
     return {group.name: list(group.steps) for group in compiled.groups}
 
 
-def settings(pool: str, asked: str = "") -> dict[str, Any]:
+def settings(pool: str, requested: str = "") -> dict[str, Any]:
     """Return what a pool's kubelet is told."""
-    (step,) = [one for one in steps_of(asked)[pool] if one.key == "kubelet.configure"]
+    (step,) = [one for one in steps_of(requested)[pool] if one.key == "kubelet.configure"]
     return dict(step.variables["kubelet_settings"])
 
 
@@ -56,10 +56,10 @@ def test_machines_with_gpus_keep_something_for_themselves_and_align_the_rest() -
 
 
 def test_a_pool_has_otherwise() -> None:
-    asked = (
+    requested = (
         "alignment: none, pin_memory: true, reserved_cpus: 6, reserved_memory: 8 GiB, max_pods: 60"
     )
-    told = settings("train", f"{asked}, pids_per_pod: 4096, parallel_pulls: 1")
+    told = settings("train", f"{requested}, pids_per_pod: 4096, parallel_pulls: 1")
     assert told["kubeReserved"] == {"cpu": "6", "memory": "8192Mi"}
     assert "cpuManagerPolicy" not in told
     # With what is evicted below: a kubelet refuses any other sum.

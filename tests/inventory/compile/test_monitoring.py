@@ -118,8 +118,8 @@ def test_simulated_gpus_have_a_double_on_their_nodes_alone_and_need_no_vendor() 
     assert all(step.role != "package_sources" for step in group.steps)
     others = [group for group in cluster.groups if group.name != "gpu"]
     assert all(step.role != "dcgm_exporter" for group in others for step in group.steps)
-    asked = steps(cluster, "head")["prometheus.join"].variables["prometheus_gpu_targets"]
-    assert [one["targets"] for one in asked] == [["10.210.0.2:9400"], ["10.210.0.3:9400"]]
+    requested = steps(cluster, "head")["prometheus.join"].variables["prometheus_gpu_targets"]
+    assert [one["targets"] for one in requested] == [["10.210.0.2:9400"], ["10.210.0.3:9400"]]
 
 
 def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:

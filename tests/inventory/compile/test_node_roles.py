@@ -52,9 +52,9 @@ def test_machines_with_gpus_of_nvidia_get_its_driver_from_its_repository() -> No
 
 
 def test_a_written_driver_may_go_back_and_one_of_the_lock_may_not() -> None:
-    asked = steps_of("hgx-h100-8", driver="580.126.16")["nvidia_driver.preflight"]
+    requested = steps_of("hgx-h100-8", driver="580.126.16")["nvidia_driver.preflight"]
     resolved = steps_of("hgx-h100-8")["nvidia_driver.preflight"]
-    assert asked.variables["nvidia_driver_rollback"] is True
+    assert requested.variables["nvidia_driver_rollback"] is True
     assert resolved.variables["nvidia_driver_rollback"] is False
 
 

@@ -159,21 +159,21 @@ def test_hosts_of_a_room_are_reported_its_gateway_and_those_of_a_cloud_have_its_
     route = {"host": "head01", "gateway": "10.20.0.1", "networks": ["10.40.0.0/16"]}
     assert steps("train", of)["site_routes.configure"].variables == {"site_routes_ways": [route]}
     assert "site_routes.configure" not in steps("burst", of)
-    [asked] = steps("burst", of)["site_routes.verify"].variables["site_routes_answers"]
-    assert (asked["name"], asked["address"]) == ("head01", "10.20.0.1")
+    [requested] = steps("burst", of)["site_routes.verify"].variables["site_routes_answers"]
+    assert (requested["name"], requested["address"]) == ("head01", "10.20.0.1")
 
 
 def test_no_node_is_given_the_compute_nodes() -> None:
     of = spec()
-    asked = steps("gate", of)["site_routes.verify"].variables["site_routes_answers"]
-    assert [host["name"] for host in asked] == ["head01"]
+    requested = steps("gate", of)["site_routes.verify"].variables["site_routes_answers"]
+    assert [host["name"] for host in requested] == ["head01"]
 
 
 def test_a_link_that_exists_is_queried_first_and_nothing_is_built() -> None:
     of = spec({"between": ["hall", "east"], "via": "vpn"})
     found = steps("train", of)
-    [asked] = found["site_routes.preflight"].variables["site_routes_given"]
-    assert (asked["name"], asked["via"]) == ("gate", "vpn")
+    [requested] = found["site_routes.preflight"].variables["site_routes_given"]
+    assert (requested["name"], requested["via"]) == ("gate", "vpn")
     assert "site_routes.configure" not in found
     assert not [key for key in steps("head", of) if key.startswith("wireguard")]
 

@@ -111,9 +111,9 @@ def test_the_oldest_slurm_of_the_controllers_counts() -> None:
     release = slurm_release([head])
     assert release == "22.05.8"
     assert slurm_release([]) is None
-    asked = msgspec.structs.replace(spec, software=ClusterSoftware(slurm=NEWEST))
-    assert slurm_release([node_facts(asked, catalog)["head"], head]) == release
-    assert slurm_release([node_facts(asked, catalog)["head"]]) == NEWEST
+    requested = msgspec.structs.replace(spec, software=ClusterSoftware(slurm=NEWEST))
+    assert slurm_release([node_facts(requested, catalog)["head"], head]) == release
+    assert slurm_release([node_facts(requested, catalog)["head"]]) == NEWEST
     pool = msgspec.structs.replace(spec.pools["head"], software=Software(slurm=NEWEST))
     beside = msgspec.structs.replace(spec, pools={**spec.pools, "head": pool})
     assert slurm_release([node_facts(beside, catalog)["head"]]) == NEWEST

@@ -335,8 +335,8 @@ def test_a_rails_resource_has_a_name_that_the_device_plugin_takes() -> None:
     assert all(re.fullmatch("[a-zA-Z0-9_]+", name) for name in offered)
     networks = [one["spec"]["resourceName"] for one in of_kind("roce", "HostDeviceNetwork")]
     limits = ranks("roce")["containers"][0]["resources"]["limits"]
-    asked = [name.removeprefix("nvidia.com/") for name in limits if "rail" in name]
-    assert offered == networks == asked
+    requested = [name.removeprefix("nvidia.com/") for name in limits if "rail" in name]
+    assert offered == networks == requested
 
 
 @pytest.mark.parametrize(("rails", "prefix"), [(1, 16), (2, 17), (3, 18), (8, 19)])

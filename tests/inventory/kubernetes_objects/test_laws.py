@@ -61,14 +61,14 @@ def schedulers(draw: st.DrawFn) -> dict[str, Any]:
     accounts: dict[str, Any] = {}
     for index, name in enumerate(draw(st.lists(st.sampled_from(ACCOUNTS), unique=True))):
         before = list(accounts)[:index]
-        asked = draw(st.lists(st.sampled_from(QOS), unique=True))
+        requested = draw(st.lists(st.sampled_from(QOS), unique=True))
         accounts[name] = {
             "share": draw(st.integers(1, 100)),
             "parent": draw(st.sampled_from([None, *before])),
             "gpu_quota": draw(st.none() | st.integers(0, 40)),
             "users": draw(st.lists(st.sampled_from(USERS), unique=True)),
-            "qos": asked,
-            "default_qos": draw(st.sampled_from([None, *asked])),
+            "qos": requested,
+            "default_qos": draw(st.sampled_from([None, *requested])),
         }
     names = draw(st.lists(st.sampled_from(("p", "q", "default")), unique=True))
     partitions = {

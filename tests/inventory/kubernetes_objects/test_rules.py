@@ -25,7 +25,9 @@ _ENVIRONMENT = cel.NewEnv(
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 
-def refusals(case: str, policy: str, account: str, made: dict[str, Any], **asked: Any) -> list[str]:
+def refusals(
+    case: str, policy: str, account: str, made: dict[str, Any], **requested: Any
+) -> list[str]:
     """Return what a policy says to an object in an account's namespace; []: it may pass.
 
     Args:
@@ -33,11 +35,11 @@ def refusals(case: str, policy: str, account: str, made: dict[str, Any], **asked
         policy: one of them.
         account: the namespace.
         made: the object.
-        asked: its kind, who asks (`by`: groups), and what it was before.
+        requested: its kind, who asks (`by`: groups), and what it was before.
     """
     found = [one for one in of_kind(case, "ValidatingAdmissionPolicy") if _name(one) == policy]
     (spec,) = [one["spec"] for one in found]
-    return _refusals(spec, made, account, **asked)
+    return _refusals(spec, made, account, **requested)
 
 
 def _refusals(
@@ -170,11 +172,11 @@ def _sidecar() -> dict[str, Any]:
 
 
 def _refused_sidecar(made: dict[str, Any], what: str = "pods") -> list[str]:
-    asked = made if what == "pods" else {"spec": {"template": made}}
+    requested = made if what == "pods" else {"spec": {"template": made}}
     return [
         said
         for policy in (f"gcluster-confined-{what}", f"gcluster-restricted-{what}")
-        for said in refusals("google", policy, "nlp", asked)
+        for said in refusals("google", policy, "nlp", requested)
     ]
 
 
@@ -251,8 +253,8 @@ def test_nothing_else_goes_with_tcpxos_daemon(change: Any, what: str) -> None:
 
 def test_nobody_runs_a_command_in_tcpxos_daemon() -> None:
     def said(container: str) -> list[str]:
-        asked = {"container": container}
-        return refusals("google", "gcluster-daemon-sessions", "nlp", asked)
+        requested = {"container": container}
+        return refusals("google", "gcluster-daemon-sessions", "nlp", requested)
 
     assert said("ranks") == []
     assert said("tcpxo-daemon") == ["no session in tcpxo-daemon"]
@@ -273,14 +275,14 @@ def test_a_service_takes_nobodys_address() -> None:
 
 
 def test_a_pod_may_not_have_a_priority_of_the_system() -> None:
-    asked = _pod(priorityClassName="system-node-critical")
-    assert refusals("campus", "gcluster-qos", "nlp", asked)
+    requested = _pod(priorityClassName="system-node-critical")
+    assert refusals("campus", "gcluster-qos", "nlp", requested)
 
 
 @pytest.mark.parametrize(("seconds", "refused"), [(300, False), (301, True)])
 def test_grace_is_what_the_qos_gives_at_most(seconds: int, refused: bool) -> None:
-    asked = _pod(priorityClassName="low", terminationGracePeriodSeconds=seconds)
-    assert bool(refusals("campus", "gcluster-qos", "nlp", asked)) == refused
+    requested = _pod(priorityClassName="low", terminationGracePeriodSeconds=seconds)
+    assert bool(refusals("campus", "gcluster-qos", "nlp", requested)) == refused
 
 
 def test_a_job_without_a_queue_goes_to_the_default_partition() -> None:
@@ -419,6 +421,6 @@ def test_near_its_end_a_cluster_takes_what_ends_before(
     kind: str, made: str, spec: dict[str, Any], refused: str
 ) -> None:
     policy, _ = end_rule(END)
-    asked = {"metadata": {"creationTimestamp": made}, "spec": spec}
-    said = _refusals(policy["spec"], asked, "nlp", kind=kind)
+    requested = {"metadata": {"creationTimestamp": made}, "spec": spec}
+    said = _refusals(policy["spec"], requested, "nlp", kind=kind)
     assert [refused in text for text in said[:1]] == [True] * bool(refused)

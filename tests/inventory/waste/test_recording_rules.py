@@ -29,13 +29,14 @@ def promtool_test(case: dict[str, Any], folder: Path) -> Path:
     (folder / "rules.yml").write_text(rules, encoding="utf-8")
     expected = [
         {
-            "expr": asked,
+            "expr": requested,
             "eval_time": case["at"],
             "exp_samples": [
-                {"labels": labels_of(asked, sample), "value": sample["value"]} for sample in samples
+                {"labels": labels_of(requested, sample), "value": sample["value"]}
+                for sample in samples
             ],
         }
-        for asked, samples in case["expect"].items()
+        for requested, samples in case["expect"].items()
     ]
     document = {
         "rule_files": ["rules.yml"],
@@ -53,9 +54,9 @@ def promtool_test(case: dict[str, Any], folder: Path) -> Path:
     return path
 
 
-def labels_of(asked: str, sample: dict[str, Any]) -> str:
+def labels_of(requested: str, sample: dict[str, Any]) -> str:
     """Return the labels of a sample as promtool writes them; sums have no name."""
-    name = "" if asked.startswith("sum(") else asked.partition("{")[0]
+    name = "" if requested.startswith("sum(") else requested.partition("{")[0]
     pairs = (f"{key}={json.dumps(value)}" for key, value in sample.items() if key != "value")
     return f"{name}{{{', '.join(pairs)}}}"
 
@@ -75,14 +76,14 @@ def test_what_is_wasted_equals_the_calculation_by_hand(name: str, tmp_path: Path
 
 
 def test_each_rule_is_held_by_a_case_itself_or_by_one_made_of_it() -> None:
-    asked = {
+    requested = {
         metric
         for case in CASES.values()
         for key in case["expect"]
         for metric in METRIC.findall(key)
     }
     rules = {rule.record: rule.expression for rule in recording_rules()}
-    waiting = list(asked & rules.keys())
+    waiting = list(requested & rules.keys())
     held: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -91,7 +92,7 @@ def test_each_rule_is_held_by_a_case_itself_or_by_one_made_of_it() -> None:
             waiting += [each for each in METRIC.findall(rules[name]) if each in rules]
 
     assert rules.keys() - held == set()
-    assert asked <= rules.keys()
+    assert requested <= rules.keys()
 
 
 def test_a_rule_uses_only_what_is_recorded_before_it() -> None:

@@ -191,13 +191,13 @@ def test_accounts_are_unknown_while_a_daemon_is_stopped_and_it_is_not_waited_for
 
 
 def test_the_second_controller_is_queried_while_the_first_is_off(head: Controller) -> None:
-    asked: set[str] = set()
+    requested: set[str] = set()
 
     class Watched(LocalShell):
         def run_many(
             self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
         ) -> dict[str, Answer]:
-            asked.update(host.name for host in hosts)
+            requested.update(host.name for host in hosts)
             return super().run_many(hosts, command, timeout_s=timeout_s)
 
     before, second = seen(), msgspec.structs.replace(HEAD, name="head2")
@@ -211,25 +211,25 @@ def test_the_second_controller_is_queried_while_the_first_is_off(head: Controlle
 
     said = settle(cluster, after, watched, silent, clock=lambda: NOW, sleep=lambda _: None)
 
-    assert (said, asked) == ((), {"head2"})
+    assert (said, requested) == ((), {"head2"})
 
 
 def test_a_controller_that_does_not_answer_is_waited_for_by_the_clock(head: Controller) -> None:
-    asked = [0]
+    requested = [0]
 
     class Slow(DeadShell):
         def run_many(
             self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
         ) -> dict[str, Answer]:
-            asked[0] += 1
+            requested[0] += 1
             return super().run_many(hosts, command, timeout_s=timeout_s)
 
     cluster, slow = cluster_of(_TWO, head.folder), Slow(head.folder)
     (said,) = settle(
-        cluster, seen(), slow, silent, clock=lambda: NOW + 60 * asked[0], sleep=lambda _: None
+        cluster, seen(), slow, silent, clock=lambda: NOW + 60 * requested[0], sleep=lambda _: None
     )
 
-    assert (said.code, asked) == ("GC925", [1])
+    assert (said.code, requested) == ("GC925", [1])
 
 
 def test_what_the_spec_has_no_more_goes(head: Controller) -> None:

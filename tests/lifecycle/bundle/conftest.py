@@ -33,7 +33,7 @@ def other_key(tmp_path_factory: pytest.TempPathFactory) -> BundleKey:
 def make_bundle(tmp_path: Path, key: BundleKey) -> Callable[..., BundleManifest]:
     """Return a function that writes a bundle into tmp_path / "bundle" and returns its manifest."""
 
-    def make(*asked: RoleNeed, distribution: str = "debian-13") -> BundleManifest:
+    def make(*requested: RoleNeed, distribution: str = "debian-13") -> BundleManifest:
         out = tmp_path / "bundle"
         found = []
         for name, content in PACKAGES.items():
@@ -55,7 +55,7 @@ def make_bundle(tmp_path: Path, key: BundleKey) -> Callable[..., BundleManifest]
             found.append(package)
         part = Part(
             distribution=distribution,
-            asked=tuple(sorted(asked)),
+            asked=tuple(sorted(requested)),
             found=tuple(found),
             indexes={"http://192.0.2.1/InRelease": "0" * 64},
             date="Thu, 01 Jan 2026 00:00:00 UTC",

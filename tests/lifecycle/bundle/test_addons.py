@@ -93,8 +93,8 @@ def test_a_chart_of_a_repository_is_taken_as_in_its_index(
     image = f"{publisher.host}/queue/queue:v1"
     manifest = json.dumps({"layers": []}).encode()
     publisher["/v2/queue/queue/manifests/v1"] = manifest
-    asked = addon(publisher, images={image: None})
-    held, catalog = bundle_addons(of(asked), tmp_path, silent, get)
+    requested = addon(publisher, images={image: None})
+    held, catalog = bundle_addons(of(requested), tmp_path, silent, get)
     assert (tmp_path / held.path).read_bytes() == chart
     assert held.sha256 == digest(chart)[7:]
     assert catalog.path == CATALOG
@@ -107,8 +107,8 @@ def test_a_chart_of_a_repository_is_taken_as_in_its_index(
 def test_a_chart_of_a_registry_is_its_layer(publisher: Publisher, tmp_path: Path) -> None:
     chart = b"a chart in a registry"
     publisher.has_chart("queue", "1.2.3", chart)
-    asked = addon(publisher, repository=f"oci://{publisher.host}/charts")
-    held, _ = bundle_addons(of(asked), tmp_path, silent, get)
+    requested = addon(publisher, repository=f"oci://{publisher.host}/charts")
+    held, _ = bundle_addons(of(requested), tmp_path, silent, get)
     assert (tmp_path / held.path).read_bytes() == chart
 
 
@@ -150,14 +150,14 @@ def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
     publisher["/one.yaml"] = pod(f"{publisher.host}/queue:v1")
     manifest = json.dumps({"layers": []}).encode()
     publisher["/v2/queue/manifests/v1"] = manifest
-    asked = addon(
+    requested = addon(
         publisher,
         name=open_one.name,
         kind="manifests",
         repository=f"https://{publisher.host}/one.yaml",
         images={f"{publisher.host}/queue:v1": None},
     )
-    bundle_addons(of(asked), tmp_path, silent, get)
+    bundle_addons(of(requested), tmp_path, silent, get)
     filled = load_catalog([tmp_path / CATALOG]).addons[open_one.name]
     assert filled.unfilled == []
 
@@ -171,8 +171,8 @@ def test_what_a_chart_starts_is_pinned_in_addition_to_what_the_catalog_names(
     publisher["/v2/queue/init/manifests/v2"] = two
     publisher.has_chart("queue", "1.2.3", b"a chart")
     renders.write_bytes(pod(named, more, f"other@{TWO}"))
-    asked = addon(publisher, repository=f"oci://{publisher.host}/charts", images={named: None})
-    bundle_addons(of(asked), tmp_path, silent, get)
+    requested = addon(publisher, repository=f"oci://{publisher.host}/charts", images={named: None})
+    bundle_addons(of(requested), tmp_path, silent, get)
     assert pinned_images(tmp_path) == {
         named: digest(one),
         more: digest(two),
@@ -191,9 +191,11 @@ def test_charts_are_refused_where_nothing_renders_them(
 
 
 def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publisher) -> None:
-    asked = of(addon(publisher, images={"docker.io/queue/queue:v1": ONE, "b.example/c:1": None}))
+    requested = of(
+        addon(publisher, images={"docker.io/queue/queue:v1": ONE, "b.example/c:1": None})
+    )
     empty = BundleManifest(cluster="demo", key_fingerprint="0" * 40, key="")
-    chart, image = addons_missing(empty, asked, bundled_images(empty, "make it"), "make it")
+    chart, image = addons_missing(empty, requested, bundled_images(empty, "make it"), "make it")
     assert (chart.code, image.code) == ("GC937", "GC1002")
     assert "files/addons/queue-1.2.3.tgz" in chart.summary
     assert image.summary == (
@@ -201,7 +203,7 @@ def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publishe
     )
     assert "make it" in chart.hint
     assert "make it" in image.hint
-    assert [said.code for said in addons_missing(empty, asked, None, "")] == ["GC937"]
+    assert [said.code for said in addons_missing(empty, requested, None, "")] == ["GC937"]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +220,6 @@ def test_an_image_is_held_by_its_digest_and_with_its_content(
         cluster="demo", key_fingerprint="0" * 40, key="", files=(chart,), images=(image,)
     )
     held = bundled_images(manifest, "make it")
-    asked = of(addon(publisher, images={"queue/queue:v1": pinned}))
-    assert len(list(addons_missing(manifest, asked, held, "make it"))) == lacking
+    requested = of(addon(publisher, images={"queue/queue:v1": pinned}))
+    assert len(list(addons_missing(manifest, requested, held, "make it"))) == lacking
     assert held.has("queue/queue:v1") is (archive is not None)

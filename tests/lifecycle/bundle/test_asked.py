@@ -54,14 +54,14 @@ def test_only_limits_it_to_roles() -> None:
 
 def test_slurm_alone_is_slurm_with_its_keys_accounts_and_pmix() -> None:
     found = needs("superpod-127.yaml", "slurm")
-    everything = [asked for pool in found.values() for asked in pool.packages]
-    assert {asked.role for asked in everything} >= {"slurm", "slurmdbd", "munge", "mpi"}
-    assert {"slurmdbd", "mariadb-server", "munge"} <= {asked.what for asked in everything}
+    everything = [requested for pool in found.values() for requested in pool.packages]
+    assert {requested.role for requested in everything} >= {"slurm", "slurmdbd", "munge", "mpi"}
+    assert {"slurmdbd", "mariadb-server", "munge"} <= {requested.what for requested in everything}
 
 
 def test_slurm_alone_of_a_spec_without_accounts_has_no_database() -> None:
     found = needs("local.yaml", "slurm")
-    roles = {asked.role for pool in found.values() for asked in pool.packages}
+    roles = {requested.role for pool in found.values() for requested in pool.packages}
     assert roles == {"slurm", "munge", "mpi"}
 
 

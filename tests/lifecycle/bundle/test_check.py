@@ -111,10 +111,10 @@ def test_what_a_spec_needs_and_the_bundle_lacks_is_named_with_its_role_and_the_c
 ) -> None:
     spec, catalog = load(LOCAL).spec, load_catalog()
     assert spec is not None
-    asked = {a for pool in needs_of(spec, catalog) for a in pool.packages}
-    refuse_incomplete(make_bundle(*asked), spec, catalog, "make it")
+    requested = {a for pool in needs_of(spec, catalog) for a in pool.packages}
+    refuse_incomplete(make_bundle(*requested), spec, catalog, "make it")
 
-    without = {a for a in asked if a.what != "slurmd"}
+    without = {a for a in requested if a.what != "slurmd"}
     with pytest.raises(LifecycleError) as error:
         refuse_incomplete(make_bundle(*without), spec, catalog, "make it")
 

@@ -14,7 +14,7 @@ from gcluster.inventory.compile.steps import PHASES, Stage
 from gcluster.lifecycle.nodes.converge.pending import (
     CHANGED,
     NEVER_RAN,
-    NOT_ASKED_FOR,
+    NO_LONGER_WANTED,
     Pending,
     pending_steps,
 )
@@ -146,11 +146,11 @@ def test_routes_and_tunnels_that_a_spec_drops_end_before_all_else() -> None:
     tunnel = {"gpu1": carried | {"site_routes.configure": "r"}, "gpu2": {"wireguard.install": "i"}}
     first, second, *_ = pending_steps(SMALL, tunnel, {}).steps
     assert [first.step.key, second.step.key] == ["site_routes.remove", "wireguard.remove"]
-    assert first.hosts == second.hosts == {"gpu1": NOT_ASKED_FOR}
+    assert first.hosts == second.hosts == {"gpu1": NO_LONGER_WANTED}
 
 
 def test_what_is_requested_stays() -> None:
     configure = msgspec.structs.replace(step("base", "configure"), role="wireguard")
-    asked = cluster(group("gpu", 1, configure))
-    pending = pending_steps(asked, {"gpu1": {"wireguard.configure": "old"}}, {})
+    requested = cluster(group("gpu", 1, configure))
+    pending = pending_steps(requested, {"gpu1": {"wireguard.configure": "old"}}, {})
     assert pairs(pending) == {("gpu1", "wireguard.configure")}

@@ -187,9 +187,9 @@ def test_a_repository_that_is_away_changes_nothing_and_is_polled_with_backoff(
     harness.round()
     harness.server.answers = False
     assert harness.round() is Exit.FAILED
-    asked = len(harness.server.asked)
+    requested = len(harness.server.asked)
     assert harness.round() is Exit.FAILED
-    assert len(harness.server.asked) == asked
+    assert len(harness.server.asked) == requested
     assert [each.code for each in harness.record.problem] == ["GC1100"]
     assert (harness.nodes("aa"), harness.phases()) == (3, {"aa": "synced"})
     harness.server.answers = True

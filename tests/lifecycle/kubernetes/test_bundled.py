@@ -101,9 +101,9 @@ def test_a_bundle_without_kubernetes_or_for_other_nodes_is_named(compiled: list[
 def test_machines_request_the_release_and_for_no_packages_of_it(root: Path) -> None:
     spec = load(root / "examples" / "kubernetes-h200.yaml").spec
     assert spec is not None
-    asked = kubernetes_of(spec, load_catalog())
-    assert asked is not None
-    assert (set(asked.versions), set(asked.architectures)) == ({"1.36"}, {"amd64"})
+    requested = kubernetes_of(spec, load_catalog())
+    assert requested is not None
+    assert (set(requested.versions), set(requested.architectures)) == ({"1.36"}, {"amd64"})
     needs = needs_of(spec, load_catalog(), ("kubernetes", "containerd"))
     assert needs
     for pool in needs:
@@ -117,9 +117,9 @@ def test_machines_request_the_release_and_for_no_packages_of_it(root: Path) -> N
 def test_an_image_that_was_not_pinned_is_refused_before_anything_is_fetched(root: Path) -> None:
     spec = load(root / "examples" / "kubernetes-h200.yaml").spec
     assert spec is not None
-    asked = kubernetes_of(spec, load_catalog())
-    assert asked is not None
-    assert ["kube-vip" in said.summary for said in refusals(asked)] == [True]
+    requested = kubernetes_of(spec, load_catalog())
+    assert requested is not None
+    assert ["kube-vip" in said.summary for said in refusals(requested)] == [True]
 
 
 def test_nodes_take_it_from_the_package_mirror_and_control_planes_from_their_disk() -> None:

@@ -98,7 +98,10 @@ def test_other_challenges_are_reported_and_not_followed(
 def test_what_an_index_names_by_another_scheme_is_not_fetched(url: str) -> None:
     index = f"entries: {{queue: [{{version: 1.2.3, urls: ['{url}']}}]}}".encode()
     with pytest.raises(LifecycleError, match="no https URL"):
-        published(ADDON, lambda asked: index if asked.endswith("index.yaml") else fetched(asked))
+        published(
+            ADDON,
+            lambda requested: index if requested.endswith("index.yaml") else fetched(requested),
+        )
 
 
 @pytest.mark.parametrize(
@@ -110,13 +113,13 @@ def test_an_index_of_another_form_has_no_such_chart(index: str) -> None:
 
 
 def test_docker_hub_s_registry_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def get(url: str, accept: tuple[str, ...]) -> tuple[bytes, str]:
         del accept
-        asked.append(url)
+        requested.append(url)
         return b"{}", ""
 
     monkeypatch.setattr(registry, "_get", get)
     registry.digest_of("docker.io/library/busybox:1")
-    assert asked == ["https://registry-1.docker.io/v2/library/busybox/manifests/1"]
+    assert requested == ["https://registry-1.docker.io/v2/library/busybox/manifests/1"]

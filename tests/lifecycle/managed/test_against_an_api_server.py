@@ -147,8 +147,8 @@ def test_the_login_is_the_cloud_s_and_no_secret_is_in_a_file(eks: Eks) -> None:
     token = (eks.api.folder / "tokens.csv").read_text(encoding="utf-8").partition(",")[0]
     for path in (file, *eks.folder.joinpath("state").rglob("*")):
         assert not path.is_file() or token not in path.read_text(errors="replace"), path
-    asked = (eks.folder / "bin/asked").read_text(encoding="utf-8").splitlines()
-    assert set(asked) == {
+    requested = (eks.folder / "bin/asked").read_text(encoding="utf-8").splitlines()
+    assert set(requested) == {
         "--region us-east-1 eks get-token --cluster-name demo-here-eks --output json"
     }
 

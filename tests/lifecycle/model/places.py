@@ -87,10 +87,10 @@ class Machines(Cloud):
 
     def create(self, orders: Iterable[Order]) -> Answer:
         """Create nodes, once the world has looked at who asks for what."""
-        asked = list(orders)
+        requested = list(orders)
         self._process.before("create")
-        self._world.judge(self._process, asked)
-        answer = super().create(asked)
+        self._world.judge(self._process, requested)
+        answer = super().create(requested)
         self._process.after("create")
         return answer
 

@@ -273,11 +273,11 @@ def _said(text: str, code: int = 0) -> SshResult:
 def _reboot(scheduler: SchedulerDouble, machines: Machines, **pace: object) -> RebootResult:
     spec = load_text(SPEC, file="cluster.yaml").spec
     assert spec is not None
-    asked = {"at_once": None, "requeue": False} | pace
+    requested = {"at_once": None, "requeue": False} | pace
     return reboot_nodes(
         HOSTS,
         chosen(HOSTS, ["gpu"]),
-        paced(spec, **asked),  # type: ignore[arg-type]  # the two that it takes
+        paced(spec, **requested),  # type: ignore[arg-type]  # the two that it takes
         scheduler,
         machines,
         silent,

@@ -280,13 +280,13 @@ def test_a_queue_that_fails_brings_the_accounts_of_another_host_back_too(
     sample.path.write_text(text.replace("scheduler: {type: slurm}", there))
     cluster = sample.open()
     cluster.identify()
-    run, asked = controller.run, []
+    run, requested = controller.run, []
 
     def on_either(host: Host, command: str, **words: Any) -> Answer:
         if host == HEAD:
             return run(host, command, **words)
-        asked.append(command.rpartition(" ")[2])
-        return SshResult(returncode=0, stdout=DUMP if asked[-1] == "print" else "", stderr="")
+        requested.append(command.rpartition(" ")[2])
+        return SshResult(returncode=0, stdout=DUMP if requested[-1] == "print" else "", stderr="")
 
     monkeypatch.setattr(controller, "run", on_either)
     hosts = ClusterInventory(cluster="trial", hosts=(HEAD, books))
@@ -294,7 +294,7 @@ def test_a_queue_that_fails_brings_the_accounts_of_another_host_back_too(
     (controller.here / "broken").touch()
     with pytest.raises(LifecycleError, match="everything is as it was before"):
         restore_queue(cluster, hosts, controller, None, discard=True)
-    assert [word for word in asked if word.isalpha()] == ["dump", "print", "replace", "undo"]
+    assert [word for word in requested if word.isalpha()] == ["dump", "print", "replace", "undo"]
 
 
 def test_the_second_controller_takes_the_queue_up_while_the_first_is_off(

@@ -70,8 +70,8 @@ def test_without_a_login_the_plan_is_and_what_is_unknown_is_listed(clouds: Path)
     east, room = make_plan(cluster).sites
     assert "Vpc" in {change.resource.kind for change in east.changes}
     assert room.unobserved == ""
-    asked, other = ask_cluster(cluster)
-    [said] = asked.diagnostics
+    requested, other = ask_cluster(cluster)
+    [said] = requested.diagnostics
     assert (said.code, said.severity) == ("GC970", Severity.WARNING)
     assert "quota L-417A185B" in said.detail
     assert other.diagnostics == ()
@@ -85,8 +85,8 @@ def test_without_the_extra_the_plan_shows_nodes_and_names_the_extra(
     east, _ = make_plan(cluster).sites
     assert [change.resource.key for change in east.changes] == ["node/gpu001", "node/gpu002"]
     assert "pip install 'gcluster[aws]'" in east.unobserved
-    asked, _ = ask_cluster(cluster)
-    [said] = asked.diagnostics
+    requested, _ = ask_cluster(cluster)
+    [said] = requested.diagnostics
     assert (said.code, said.severity) == ("GC967", Severity.WARNING)
     assert said.summary.startswith("nothing of this site was checked")
     assert said.hint == "pip install 'gcluster[aws]'"

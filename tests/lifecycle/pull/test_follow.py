@@ -99,8 +99,8 @@ def test_after_too_many_failures_the_waiting_are_held_at_once() -> None:
 
 
 def test_while_slurm_refuses_what_the_collector_queries_waiting_nodes_report_it() -> None:
-    asked = both(report("gpu001", "waiting"), report("gpu002", "converged"))
-    found = followed(msgspec.structs.replace(asked, silent="invalid partition"))
+    requested = both(report("gpu001", "waiting"), report("gpu002", "converged"))
+    found = followed(msgspec.structs.replace(requested, silent="invalid partition"))
     assert found.held["gpu001"].startswith("Slurm is not queried for it: invalid partition")
 
 

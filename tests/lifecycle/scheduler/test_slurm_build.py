@@ -158,7 +158,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
         f"cd {tmp_path}/mirror 2>/dev/null && ls -d */*/SHA256SUMS 2>/dev/null; true",
     )
     monkeypatch.setattr(slurm_build, "role_path", lambda _: tmp_path / "role")
-    monkeypatch.setattr(slurm_build, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(slurm_build, "_POLL_INTERVAL_S", 0.01)
     session = Here(tmp_path)
     monkeypatch.setattr(
         slurm_build, "feed", lambda _s, _h, command, content, **_: session.sh(command, content)

@@ -141,19 +141,19 @@ def test_what_is_not_in_the_catalog_is_a_mistake_of_the_command_line(
 
 
 def test_what_has_no_line_ends_is_read_in_pieces() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     class Endless:
         """A stream without line ends."""
 
         def readline(self, size: int) -> str:
             """Return the next piece."""
-            asked.append(size)
-            return "x" * size if len(asked) < 5 else ""
+            requested.append(size)
+            return "x" * size if len(requested) < 5 else ""
 
     endless = cast("IO[str]", Endless())
     result = judge_saved(endless, fabric="roce", machine="dgx-h100", nodes=2, catalog=CATALOG)
-    assert set(asked) == {LONGEST_LINE}
+    assert set(requested) == {LONGEST_LINE}
     assert codes(result.verdict) == ["missing-rank", "unreadable", "no-transport"]
 
 

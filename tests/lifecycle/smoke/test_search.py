@@ -239,21 +239,21 @@ def test_when_none_is_idle_or_the_scheduler_is_silent_all_are_requested() -> Non
 
 
 def test_a_search_for_wrong_numbers_requests_no_speed() -> None:
-    asked: list[float | None] = []
+    requested: list[float | None] = []
 
     class Noting(Runner):
         """Notes the floor that each part is asked for."""
 
         def run(self, launch: Launch, expected: Expectation) -> SmokeRun:
             """Answer at once."""
-            asked.append(expected.floor)
+            requested.append(expected.floor)
             return super().run(launch, expected)
 
     runner = Noting({"gpu003"})
     failed = runner.run(LAUNCH, Expectation(ranks=8))
-    asked.clear()
+    requested.clear()
     looking = Search(
         LAUNCH, failed, cast("JobRunner", runner), lambda _: Expectation(ranks=8, floor=9)
     )
     looking.locate([NAMES], silent, "smoke")
-    assert set(asked) == {None}
+    assert set(requested) == {None}

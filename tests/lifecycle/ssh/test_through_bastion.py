@@ -100,7 +100,7 @@ class Gate:
         found = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
         self.address = podman("inspect", "--format", found, self.bastion)
 
-    def let_in(self, container: str, user: str, key: Path) -> str:
+    def allowed_networks(self, container: str, user: str, key: Path) -> str:
         """Let a key in and return the machine's own public host key."""
         public = key.with_suffix(".pub").read_text(encoding="utf-8")
         line = LET_IN.format(user=user)
@@ -135,7 +135,7 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
 @pytest.fixture
 def host(gate: Gate) -> Host:
     """The node as an inventory has it, with the keys both machines made themselves."""
-    bastion_key = gate.let_in(gate.bastion, "ops", gate.bastion_key)
+    bastion_key = gate.allowed_networks(gate.bastion, "ops", gate.bastion_key)
     return Host(
         name="gpu001",
         site="cloud",
@@ -147,7 +147,7 @@ def host(gate: Gate) -> Host:
             user="root",
             port=NODE_PORT,
             key_file=str(gate.node_key),
-            host_keys=(gate.let_in(gate.node, "root", gate.node_key),),
+            host_keys=(gate.allowed_networks(gate.node, "root", gate.node_key),),
             bastion=f"ops@{gate.address}:{BASTION_PORT}",
             bastion_key_file=str(gate.bastion_key),
             bastion_host_keys=(bastion_key,),
@@ -201,7 +201,7 @@ def test_a_bastion_whose_key_changed_is_refused_and_both_keys_are_named(
     assert "its bastion: its host key changed" in answer.reason
     assert fingerprint(host.ssh.bastion_host_keys[0]) in answer.reason
     assert f"{gate.address} port {BASTION_PORT}" in answer.reason
-    again = gate.let_in(gate.bastion, "ops", gate.bastion_key)
+    again = gate.allowed_networks(gate.bastion, "ops", gate.bastion_key)
     assert isinstance(ask(changed(host, bastion_host_keys=(again,)), tmp_path), SshResult)
 
 

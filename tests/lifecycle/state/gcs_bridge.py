@@ -69,10 +69,10 @@ class _Bridge(BaseHTTPRequestHandler):
 
     def _list(self, bucket: str, query: dict[str, str]) -> None:
         after = query.get("start-after", "")
-        asked = f"prefix={quote(query.get('prefix', ''), safe='')}&maxResults=1000"
+        requested = f"prefix={quote(query.get('prefix', ''), safe='')}&maxResults=1000"
         if token := query.get("continuation-token"):
-            asked += f"&pageToken={quote(token, safe='')}"
-        status, body = _ask("GET", f"{self.behind}/storage/v1/b/{bucket}/o?{asked}")
+            requested += f"&pageToken={quote(token, safe='')}"
+        status, body = _ask("GET", f"{self.behind}/storage/v1/b/{bucket}/o?{requested}")
         if status != 200:
             return self._answer(status, body)
         found = json.loads(body)

@@ -163,17 +163,17 @@ def test_ecc_holds_after_a_reset_or_makes_a_reboot_due_once(
     node.file("driver", f"{NEW}\n")
     if stubborn:
         node.file("stubborn")
-    asked = ASKED | {"ecc": "disabled"}
+    requested = ASKED | {"ecc": "disabled"}
     due = "ecc disabled on GPU 0"
 
-    result = node.call("nvidia_gpu", asked)
+    result = node.call("nvidia_gpu", requested)
 
     assert result["changes"] == [due]
     assert result["reboot"] == (due if stubborn else "")
     resets = [line for line in calls(node, "nvidia-smi", "systemctl") if "query" not in line]
     assert resets.index("nvidia-smi -i 0 -e 0") < resets.index("systemctl stop nvidia-persistenced")
     assert resets[-4] == "nvidia-smi --gpu-reset"
-    assert node.call("nvidia_gpu", asked)["reboot"] == (due if stubborn else "")
+    assert node.call("nvidia_gpu", requested)["reboot"] == (due if stubborn else "")
     assert calls(node, "nvidia-smi").count("nvidia-smi -i 0 -e 0") == 1
 
 
@@ -222,14 +222,14 @@ def test_a_node_is_restarted_only_where_the_spec_lets_it_and_nothing_runs(
 ) -> None:
     machine.tool("systemctl", f"[ $3 = '{enabled}' ]")
     machine.tool("pgrep", "echo '10 slurmstepd: [7.batch]'" if job else "exit 1")
-    asked = {"reason": "another kernel runs", "policy": policy, "own": own}
+    requested = {"reason": "another kernel runs", "policy": policy, "own": own}
 
-    result = machine.call("restart_allowed", asked)
+    result = machine.call("restart_allowed", requested)
 
     assert result["failed"] is bool(said)
     assert said in result.get("msg", "")
     assert result.get("allowed", False) is not bool(said)
-    assert machine.call("restart_allowed", asked | {"reason": ""})["allowed"] is False
+    assert machine.call("restart_allowed", requested | {"reason": ""})["allowed"] is False
 
 
 def test_gpus_in_use_keep_a_node_from_its_first_restart(machine: Machine) -> None:

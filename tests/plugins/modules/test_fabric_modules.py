@@ -70,8 +70,8 @@ def test_verification_names_what_is_wrong_with_a_recorded_machine(
     machine: Machine, role: str, case: str, message: str
 ) -> None:
     machine.play(role, case)
-    module, asked = MODULES[role]
-    result = machine.call(module, asked)
+    module, requested = MODULES[role]
+    result = machine.call(module, requested)
     assert result["failed"]
     assert message in result["msg"]
 
@@ -79,8 +79,8 @@ def test_verification_names_what_is_wrong_with_a_recorded_machine(
 @pytest.mark.parametrize("role", MODULES)
 def test_a_recorded_machine_that_is_as_wanted_passes(machine: Machine, role: str) -> None:
     machine.play(role, "good")
-    module, asked = MODULES[role]
-    result = machine.call(module, asked)
+    module, requested = MODULES[role]
+    result = machine.call(module, requested)
     assert (result["failed"], result["changed"]) == (False, False), result
 
 
@@ -222,10 +222,10 @@ def test_each_rail_gets_an_address_routes_and_answers_of_its_own(
         for name in ("arp_ignore", "arp_announce", "rp_filter"):
             wanted = "1" if name == "arp_ignore" else "2"
             machine.file(f"proc/sys/net/ipv4/conf/rail{rail}/{name}", wanted if rail == 0 else text)
-    asked = ROCE | {"rails": 2, "devices": ["mlx5_0", "mlx5_1"], "managed": False}
-    asked["networks"] = ["10.0.0.0/16", "10.1.0.0/16"]
+    requested = ROCE | {"rails": 2, "devices": ["mlx5_0", "mlx5_1"], "managed": False}
+    requested["networks"] = ["10.0.0.0/16", "10.1.0.0/16"]
 
-    done = machine.call("roce", asked)
+    done = machine.call("roce", requested)
 
     assert not done["failed"], done
     assert done["changes"][0] == "rail0 is left alone by NetworkManager"

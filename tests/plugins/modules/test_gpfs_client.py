@@ -35,10 +35,10 @@ def node(machine: Machine) -> Machine:
 def test_verify_names_what_is_wrong_with_a_recorded_machine(
     node: Machine, case: str, answer: str
 ) -> None:
-    asked = {**ASKED, "state": "verified"}
-    assert not node.call("gpfs_client", asked)["failed"]
+    requested = {**ASKED, "state": "verified"}
+    assert not node.call("gpfs_client", requested)["failed"]
     node.play("gpfs_client", case)
-    assert answer in node.call("gpfs_client", asked)["msg"]
+    assert answer in node.call("gpfs_client", requested)["msg"]
 
 
 def test_check_mode_reports_what_would_change_and_queries_nothing(node: Machine) -> None:

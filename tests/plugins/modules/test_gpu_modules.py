@@ -54,8 +54,8 @@ def test_verification_names_what_is_not_as_wanted(
     machine: Machine, role: str, case: str, message: str
 ) -> None:
     machine.play(role, case)
-    module, asked = MODULES[role]
-    result = machine.call(module, asked)
+    module, requested = MODULES[role]
+    result = machine.call(module, requested)
     assert result["failed"]
     assert message in result["msg"]
     assert "\n".join(result["differences"]) == result["msg"]
@@ -64,8 +64,8 @@ def test_verification_names_what_is_not_as_wanted(
 @pytest.mark.parametrize("role", MODULES)
 def test_a_machine_that_is_as_wanted_passes_unchanged(machine: Machine, role: str) -> None:
     machine.play(role, "good")
-    module, asked = MODULES[role]
-    result = machine.call(module, asked)
+    module, requested = MODULES[role]
+    result = machine.call(module, requested)
     assert (result["failed"], result["changed"]) == (False, False), result
 
 
@@ -160,8 +160,8 @@ def test_an_allreduce_in_the_node_is_read_row_by_row(
     machine.play("nccl", case)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/bin").symlink_to(str(shutil.which("all_reduce_perf")).rpartition("/")[0])
-    asked = {"vendor": "nvidia", "version": "2.30.4-1", "gpus": 8}
-    result = machine.call("nccl_check", asked | {"tests": str(tmp_path / "tests")})
+    requested = {"vendor": "nvidia", "version": "2.30.4-1", "gpus": 8}
+    result = machine.call("nccl_check", requested | {"tests": str(tmp_path / "tests")})
     assert result["failed"] == bool(answer), result
     assert answer in result.get("msg", "")
 

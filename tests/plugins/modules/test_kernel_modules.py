@@ -85,14 +85,14 @@ def test_the_boot_loader_of_el_is_set_once_and_only_our_parameters_go(machine: M
     )
     machine.file("default", "/boot/vmlinuz-old\n")
     machine.file("etc/kernel/gcluster-parameters", "quiet\n")
-    asked = {"release": "new", "parameters": ["iommu=pt", "hugepages=2"]}
+    requested = {"release": "new", "parameters": ["iommu=pt", "hugepages=2"]}
     changes = ["parameters: iommu=pt hugepages=2", "default: new"]
-    assert machine.call("kernel_boot", asked, check=True)["changes"] == changes
+    assert machine.call("kernel_boot", requested, check=True)["changes"] == changes
     assert (machine.root / "calls").read_text() == "--default-kernel\n"
-    assert machine.call("kernel_boot", asked)["changes"] == changes
+    assert machine.call("kernel_boot", requested)["changes"] == changes
     calls = (machine.root / "calls").read_text()
     assert "--remove-args=quiet\n--update-kernel=ALL --args=iommu=pt hugepages=2\n" in calls
-    assert machine.call("kernel_boot", asked)["changed"] is False
+    assert machine.call("kernel_boot", requested)["changed"] is False
 
 
 @pytest.mark.parametrize(("session", "homes"), [("", True), ("pam_mkhomedir.so", False)])
@@ -101,11 +101,11 @@ def test_homes_are_made_by_pam_where_there_is_no_authselect(
 ) -> None:
     file = machine.file("etc/pam.d/common-session", session)
     machine.tool("pam-auth-update", f"echo {'pam_mkhomedir.so' if homes else ''} >{file}")
-    asked = {"make_homes": homes}
-    assert machine.call("directory_logins", asked, check=True)["changed"]
+    requested = {"make_homes": homes}
+    assert machine.call("directory_logins", requested, check=True)["changed"]
     assert file.read_text() == session
-    assert machine.call("directory_logins", asked)["changed"]
-    assert machine.call("directory_logins", asked)["changed"] is False
+    assert machine.call("directory_logins", requested)["changed"]
+    assert machine.call("directory_logins", requested)["changed"] is False
 
 
 def test_authselect_chooses_sssd_once(machine: Machine) -> None:

@@ -272,8 +272,8 @@ def test_an_install_links_no_other_version(node: Node) -> None:
     old, new = (node.file(f"store/{version}/kube").parent for version in ("1.35.4", "1.36.0"))
 
     def changes(store: Path, *, check: bool = False, **options: bool) -> list[str]:
-        asked = {"store": str(store), "programs": {"kube": ["kubelet"]}, **options}
-        changed: list[str] = node.call("kubernetes_programs", asked, check=check)["changes"]
+        requested = {"store": str(store), "programs": {"kube": ["kubelet"]}, **options}
+        changed: list[str] = node.call("kubernetes_programs", requested, check=check)["changes"]
         return changed
 
     assert changes(old, check=True) == [str(link)]

@@ -183,8 +183,12 @@ class Host:
 
     def run(self, version: str, *units: str, check: bool = False) -> dict[str, Any]:
         """Ask for a version."""
-        asked = {"version": version, "units": units or ("slurmdbd", "slurmd"), "wait_seconds": 0}
-        return self.machine.call("slurm_version", asked, check=check)
+        requested = {
+            "version": version,
+            "units": units or ("slurmdbd", "slurmd"),
+            "wait_seconds": 0,
+        }
+        return self.machine.call("slurm_version", requested, check=check)
 
     def restarted(self) -> str:
         """Return what systemctl was asked to start again."""

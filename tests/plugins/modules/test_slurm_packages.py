@@ -40,13 +40,13 @@ class Mirror:
 
     def take(self, *, check: bool = False) -> dict[str, Any]:
         """Run the module."""
-        asked = {
+        requested = {
             "mirror": self.url,
             "path": str(self.target),
             "munge_key": str(self.key),
             "wait_seconds": 0,
         }
-        return run_module("slurm_packages", asked, check=check)
+        return run_module("slurm_packages", requested, check=check)
 
     def taken(self) -> list[str]:
         """Return what is in the folder of the node."""

@@ -45,15 +45,15 @@ def host(machine: Machine) -> Machine:
 
 
 def test_the_database_is_made_once_and_its_user_comes_from_its_hosts_alone(host: Machine) -> None:
-    asked = {"hosts": ["localhost"]}
-    would = host.call("slurmdbd_database", asked, check=True)
+    requested = {"hosts": ["localhost"]}
+    would = host.call("slurmdbd_database", requested, check=True)
     assert would["changes"] == ["the database slurm_acct and its user slurm"]
     assert not (host.root / "made").exists()
-    assert host.call("slurmdbd_database", asked)["changed"]
+    assert host.call("slurmdbd_database", requested)["changed"]
     made = (host.root / "made").read_text()
     assert "DROP USER 'slurm'@'10.0.0.9';" in made
     assert "ALTER USER 'slurm'@'localhost' IDENTIFIED BY 'a=secret';" in made
-    assert not host.call("slurmdbd_database", asked)["changed"]
+    assert not host.call("slurmdbd_database", requested)["changed"]
 
 
 def test_who_logs_in_as_slurmdbd_does_it_by_a_file_of_its_own(host: Machine) -> None:
@@ -66,29 +66,32 @@ def test_who_logs_in_as_slurmdbd_does_it_by_a_file_of_its_own(host: Machine) -> 
 
 def test_without_settings_a_database_is_planned_and_not_made(host: Machine) -> None:
     (host.root / "etc/slurm/slurmdbd.conf").unlink()
-    asked = {"hosts": ["localhost"]}
-    assert host.call("slurmdbd_database", asked, check=True)["changed"]
-    assert "there is no /etc/slurm/slurmdbd.conf" in host.call("slurmdbd_database", asked)["msg"]
+    requested = {"hosts": ["localhost"]}
+    assert host.call("slurmdbd_database", requested, check=True)["changed"]
+    assert (
+        "there is no /etc/slurm/slurmdbd.conf" in host.call("slurmdbd_database", requested)["msg"]
+    )
 
 
 def test_a_cluster_is_added_where_slurmdbd_does_not_have_it(host: Machine) -> None:
     known = host.file("known", "other\n")
     host.tool("sacctmgr", f'case "$*" in *add*) echo campus >>{known} ;; *) cat {known} ;; esac')
-    asked = {"name": "campus", "wait_seconds": 0}
-    assert host.call("slurmdbd_cluster", asked, check=True)["changed"]
+    requested = {"name": "campus", "wait_seconds": 0}
+    assert host.call("slurmdbd_cluster", requested, check=True)["changed"]
     assert known.read_text() == "other\n"
-    assert host.call("slurmdbd_cluster", asked)["changed"]
-    assert not host.call("slurmdbd_cluster", asked)["changed"]
+    assert host.call("slurmdbd_cluster", requested)["changed"]
+    assert not host.call("slurmdbd_cluster", requested)["changed"]
 
 
 def test_a_slurmdbd_that_does_not_answer_is_reported_and_would_have_no_cluster(
     host: Machine,
 ) -> None:
     host.tool("sacctmgr", "echo Connection refused; exit 1")
-    asked = {"name": "campus", "wait_seconds": 0}
-    assert host.call("slurmdbd_cluster", asked, check=True)["changed"]
+    requested = {"name": "campus", "wait_seconds": 0}
+    assert host.call("slurmdbd_cluster", requested, check=True)["changed"]
     assert (
-        "slurmdbd doesn't answer: Connection refused" in host.call("slurmdbd_cluster", asked)["msg"]
+        "slurmdbd doesn't answer: Connection refused"
+        in host.call("slurmdbd_cluster", requested)["msg"]
     )
 
 
@@ -130,20 +133,20 @@ def service(machine: Machine, tmp_path: Path) -> Path:
 def test_a_service_is_started_with_its_files_and_again_when_one_is_newer(
     machine: Machine, service: Path
 ) -> None:
-    asked = {"name": "mariadb", "files": [str(service)]}
-    assert machine.call("service_restart", asked, check=True)["changed"]
+    requested = {"name": "mariadb", "files": [str(service)]}
+    assert machine.call("service_restart", requested, check=True)["changed"]
     assert not service.with_name("runs").exists()
-    assert machine.call("service_restart", asked)["changes"] == ["mariadb restarted"]
-    assert not machine.call("service_restart", asked)["changed"]
+    assert machine.call("service_restart", requested)["changes"] == ["mariadb restarted"]
+    assert not machine.call("service_restart", requested)["changed"]
     mark = machine.root / "run/gcluster/mariadb.taken-up"
     later = mark.stat().st_mtime_ns + 1
     os.utime(service, ns=(later, later))
-    assert machine.call("service_restart", asked)["changed"]
+    assert machine.call("service_restart", requested)["changed"]
 
 
 def test_a_service_that_fails_reports_why_and_is_due_again(machine: Machine, service: Path) -> None:
     service.with_name("broken").touch()
-    asked = {"name": "mariadb", "files": [str(service)]}
-    assert "unknown option" in machine.call("service_restart", asked)["msg"]
+    requested = {"name": "mariadb", "files": [str(service)]}
+    assert "unknown option" in machine.call("service_restart", requested)["msg"]
     service.with_name("broken").unlink()
-    assert machine.call("service_restart", asked)["changed"]
+    assert machine.call("service_restart", requested)["changed"]

@@ -82,9 +82,9 @@ def test_a_server_as_it_comes_is_tuned_once_and_reports_what_was_changed(node: M
 
 
 def test_nothing_is_due_on_a_machine_that_has_none_of_it(machine: Machine) -> None:
-    asked = ASKED | {"transparent_hugepages": ""}
-    assert machine.call("tuning", asked | {"state": "verified"})["failed"] is False
-    assert machine.call("tuning", asked)["changes"] == []
+    requested = ASKED | {"transparent_hugepages": ""}
+    assert machine.call("tuning", requested | {"state": "verified"})["failed"] is False
+    assert machine.call("tuning", requested)["changes"] == []
 
 
 def test_what_is_not_requested_is_left_alone(node: Machine) -> None:

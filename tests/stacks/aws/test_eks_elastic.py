@@ -120,7 +120,7 @@ def test_what_the_autoscaler_is_reported_of_a_node_is_what_its_kubelet_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else it makes nodes that the pod can't run on (its README, "It is your responsibility")."""
-    asked: list[tuple[dict[str, str], Sequence[NodeTaint]]] = []
+    requested: list[tuple[dict[str, str], Sequence[NodeTaint]]] = []
 
     def noted(
         plane: ControlPlane,
@@ -130,17 +130,17 @@ def test_what_the_autoscaler_is_reported_of_a_node_is_what_its_kubelet_has(
         *,
         striped: bool,
     ) -> pulumi.Output[str]:
-        asked.append((labels, taints))
+        requested.append((labels, taints))
         return node_config(plane, plan, labels, taints, striped=striped)
 
     monkeypatch.setattr(program, "node_config", noted)
     record_site(loaded(), "east", load_catalog())
-    started = {labels["gcluster.local/pool"]: labels for labels, _ in asked if len(labels) > 1}
+    started = {labels["gcluster.local/pool"]: labels for labels, _ in requested if len(labels) > 1}
     assert started.keys() == {"train", "cheap", "block"}
     for pool, labels in started.items():
         assert hints(pool, "label") == labels
         assert labels["k8s.amazonaws.com/accelerator"].startswith("nvidia-")
-    [tainted] = [taints for labels, taints in asked if taints]
+    [tainted] = [taints for labels, taints in requested if taints]
     assert hints("train", "taint") == {one.key: f"{one.value}:{one.effect}" for one in tainted}
     assert hints("cheap", "taint") == {}
     text = node_config_text("grows", "https://1.2.3.4", "Q0E=", "10.96.0.0/16", {"a": "b"}, tainted)
@@ -172,8 +172,8 @@ def test_gpus_that_are_cut_or_shared_count_as_pods_request_them(gpu: str, units:
 
 
 def test_the_autoscaler_finds_the_cluster_s_groups_and_sizes_no_others() -> None:
-    asked = values()["autoDiscovery"]["tags"]
-    wanted = {key: value for key, _, value in (one.partition("=") for one in asked)}
+    requested = values()["autoDiscovery"]["tags"]
+    wanted = {key: value for key, _, value in (one.partition("=") for one in requested)}
     assert wanted.items() >= {"gcluster-cluster": "grows", "gcluster-site": "east"}.items()
     for pool in ("train", "cheap", "block"):
         assert all(tags(pool).get(key, None) == (value or "true") for key, value in wanted.items())
@@ -238,19 +238,19 @@ def test_own_disks_are_striped_before_kubelet_starts_and_are_the_hint_of_the_nex
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """awslabs/amazon-eks-ami, nodeadm/api/v1alpha1/nodeconfig_types.go (read 2026-11)."""
-    asked: dict[str, set[bool]] = {}
+    requested: dict[str, set[bool]] = {}
 
     def noted(
         plane: ControlPlane, plan: EksPlan, labels: dict[str, str], *more: Any, striped: bool
     ) -> pulumi.Output[str]:
-        asked.setdefault(labels["gcluster.local/pool"], set()).add(striped)
+        requested.setdefault(labels["gcluster.local/pool"], set()).add(striped)
         return node_config(plane, plan, labels, *more, striped=striped)
 
     monkeypatch.setattr(program, "node_config", noted)
     disks = "{type: local-nvme, mount: /scratch, format: true, pools: [train, block]}"
     spec = loaded(f"{TEXT}storage: {{scratch: {disks}}}\n")
     record_site(spec, "east", load_catalog())
-    assert asked == {"own": {False}, "train": {True}, "cheap": {False}, "block": {True}}
+    assert requested == {"own": {False}, "train": {True}, "cheap": {False}, "block": {True}}
     plane = site_plan(spec, "east", load_catalog()).control_plane
     assert plane is not None
     room = {name: group.resources["ephemeral-storage"] for name, group in plane.groups.items()}

@@ -247,12 +247,12 @@ def test_without_a_stack_all_is_to_be_created_and_no_engine_is_called(
 def test_a_burst_that_was_cut_off_keeps_its_intents(
     provider: AwsProvider, context: SiteContext
 ) -> None:
-    asked = provider._session(context).api.ask  # noqa: SLF001  # what is cut off
+    requested = provider._session(context).api.ask  # noqa: SLF001  # what is cut off
 
     def cut(answer: type, service: str, operation: str, **more: object) -> object:
         if operation == "create_fleet":
             raise provider_error("GC966", "AWS can't be reached")
-        return asked(answer, service, operation, **more)
+        return requested(answer, service, operation, **more)
 
     context_ledger = context.ledger
     assert isinstance(context_ledger, RecordingLedger)

@@ -210,8 +210,8 @@ def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     purchased = {"train001": BLOCK, "train002": BLOCK}
     assert bought_blocks(cast("Api", double), plan, purchased) == found
-    [asked] = double.asked
-    assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", asked)
+    [requested] = double.asked
+    assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", requested)
 
 
 def test_aws_is_not_requested_blocks_where_no_node_is_on_such_a_option(catalog: Catalog) -> None:

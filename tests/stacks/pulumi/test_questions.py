@@ -52,8 +52,8 @@ def test_where_nothing_exists_in_the_way_nothing_is_reported() -> None:
 
 def test_answers_come_in_the_order_of_the_questions_and_once() -> None:
     first = finding("GC973", "a zone has none")
-    asked = [Question("a", lambda: [first]), Question("b", small), Question("c", small)]
-    assert ask_all(CLOUD, asked) == (first, SMALL)
+    requested = [Question("a", lambda: [first]), Question("b", small), Question("c", small)]
+    assert ask_all(CLOUD, requested) == (first, SMALL)
 
 
 def test_all_questions_are_open_at_the_same_time() -> None:
@@ -81,8 +81,8 @@ def test_an_answer_that_cannot_be_read_is_no_traceback() -> None:
 
 
 def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> None:
-    asked = [Question("a", logged_out), Question("b", small), Question("c", logged_out)]
-    said, other = ask_all(CLOUD, asked)
+    requested = [Question("a", logged_out), Question("b", small), Question("c", logged_out)]
+    said, other = ask_all(CLOUD, requested)
     assert (said.code, said.severity) == ("GC970", Severity.WARNING)
     assert said.summary == "not logged in to Nimbus: 2 questions were not answered"
     assert said.detail.splitlines() == ["Not known: a, c", "said so"]
@@ -90,16 +90,16 @@ def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> Non
 
 
 def test_what_is_is_queried_once_and_only_when_needed() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def pools() -> list[str]:
-        asked.append("pools")
+        requested.append("pools")
         return ["gpu", "gpu", "head"]
 
     existing = ExistingMachines(pools)
-    assert asked == []
+    assert requested == []
     assert (existing.of("gpu"), existing.of("head"), existing.of("none")) == (2, 1, 0)
-    assert asked == ["pools"]
+    assert requested == ["pools"]
 
 
 def test_what_is_is_unknown_to_every_question_that_needs_it() -> None:

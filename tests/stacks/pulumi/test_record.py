@@ -170,12 +170,12 @@ def ask() -> None:
 
 
 def test_invokes_are_answered_from_the_table() -> None:
-    asked = "aws:ec2/getAmi:getAmi"
+    requested = "aws:ec2/getAmi:getAmi"
     for answer in ({"id": "ami-1"}, lambda given: {"id": f"ami-{len(given['owners'])}"}):
-        graph = record(ask, project="demo", stack="east", answers={asked: answer})
+        graph = record(ask, project="demo", stack="east", answers={requested: answer})
         assert Graph(graph).named("one").inputs["ami"] == "ami-1"
         assert Graph(graph).named("two").inputs["ami"] == "ami-1"
-        assert [invoke.token for invoke in graph.invokes] == [asked]
+        assert [invoke.token for invoke in graph.invokes] == [requested]
 
 
 def test_an_invoke_without_an_answer_is_named() -> None:

@@ -93,8 +93,8 @@ def _driver(facts: KubernetesFacts, pools: list[str]) -> dict[str, Json]:
     if facts.scheduler.gpu.driver == "host":
         return {"enabled": False}
     version = next(filter(None, (facts.nodes[pool].version("driver") for pool in pools)), None)
-    asked = any(facts.spec.pools[pool].gpus.modules == "precompiled" for pool in pools)
-    precompiled = asked and version is not None
+    requested = any(facts.spec.pools[pool].gpus.modules == "precompiled" for pool in pools)
+    precompiled = requested and version is not None
     peer_memory = any(facts.spec.pools[pool].gpus.peer_memory == "nvidia-peermem" for pool in pools)
     driver: dict[str, Json] = {
         "enabled": True,

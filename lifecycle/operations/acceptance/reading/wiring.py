@@ -87,7 +87,7 @@ def read_wiring(text: str, planned: Mapping[str, Cable]) -> Reading:
             failures.append(f"{device} has no neighbour that answers, {plan}")
     if not planned:
         failures.append("the plan has no cable of this node")
-    beside = sorted(found.keys() - planned.keys()) if planned else []
-    remarks = [f"{', '.join(beside)}: not in the plan"] if beside else []
+    unplanned = sorted(found.keys() - planned.keys()) if planned else []
+    remarks = [f"{', '.join(unplanned)}: not in the plan"] if unplanned else []
     figures = [Figure(metric="cables", value=float(right))] if right else []
     return reading(figures, failures, remarks)

@@ -22,7 +22,7 @@ HELD_S = 120.0
 OVERDUE_S = 60.0
 """Seconds beyond the idle time after which nodes are let go that the scheduler kept."""
 
-OF_NOBODY = ("ResumeTimeout reached", "Not responding")
+SET_BY_SLURM = ("ResumeTimeout reached", "Not responding")
 """Reasons that the scheduler sets itself. Once nothing is left of such a node, its name may be used
 again. Reasons that users set are kept."""
 
@@ -263,7 +263,7 @@ def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
         if node is None or (record is not None and record.is_live and record.step != "joined"):
             continue
         if node.state == "down" and (record is None or not record.is_live):
-            ours = node.reason.startswith((MARK, *OF_NOBODY))
+            ours = node.reason.startswith((MARK, *SET_BY_SLURM))
             is_open = any(
                 _is_open(pool, fold, name, option, seen.now) for option in pool.purchase_options
             )

@@ -65,7 +65,7 @@ class BurstFold(EventFold):
         """Job -> its last move."""
         self.returned: set[str] = set()
         """Jobs that went home."""
-        self.came_home: dict[str, float] = {}
+        self.moved_back: dict[str, float] = {}
         self.promises: dict[str, Backfill] = {}
         self._spent: defaultdict[tuple[str, int], float] = defaultdict(float)
 
@@ -90,7 +90,7 @@ class BurstFold(EventFold):
         self.moved[move.job] = move
         if move.to == move.home:
             self.returned.add(move.job)
-            self.came_home[move.job] = at
+            self.moved_back[move.job] = at
 
     def _promise(self, promised: RoomPromised) -> None:
         self.promises.pop(promised.partition, None)
@@ -100,9 +100,9 @@ class BurstFold(EventFold):
     def _step(self, node: str, step: BurstStepped, at: float) -> None:
         before = self.nodes.get(node)
         same = before is not None and before.burst == step.burst
-        asked = before.asked if before is not None and same else at
+        requested = before.asked if before is not None and same else at
         if before is not None and before.is_live and step.step in {"gone", "refused"}:
-            self._bill(before, asked, at)
+            self._bill(before, requested, at)
         failed = step.step == "leaving" and before is not None and before.step != "joined"
         if step.step == "refused" and step.option == NO_OPTION:
             self.held[node] = at
@@ -121,7 +121,7 @@ class BurstFold(EventFold):
             burst=step.burst,
             option=step.option,
             usd_per_hour=step.usd_per_hour,
-            asked=asked,
+            asked=requested,
             until=step.until,
             reason=step.reason,
             failed=(failed and bool(step.reason))

@@ -73,7 +73,7 @@ class Agent:
         self._work = work
         self._ledger = ledger
         self._call_pool = call_pool
-        self._say = say
+        self._report = say
         self._token = token
         self._logged: dict[str, str] = {}
         self._stay: dict[str, tuple[float, str]] = {}
@@ -93,7 +93,7 @@ class Agent:
         try:
             return self._round()
         except SchedulerSilent as error:
-            self._say(AgentEvent(what="silent", reason=str(error)))
+            self._report(AgentEvent(what="silent", reason=str(error)))
             return False
 
     def once(self, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
@@ -138,7 +138,7 @@ class Agent:
         try:
             act()
         except SchedulerRefused as error:
-            self._say(AgentEvent(what="not-done", reason=str(error)))
+            self._report(AgentEvent(what="not-done", reason=str(error)))
 
     def pause(self, seconds: float) -> None:
         """Wait for the next round: for a request, or briefly while nodes are on their way."""
@@ -165,22 +165,22 @@ class Agent:
                 for group in grouped(left):
                     self._making.go_on(group)
             case GiveUp(nodes=nodes, reason=reason):
-                self._say(AgentEvent(what="gave-up", nodes=folded(nodes), reason=reason))
+                self._report(AgentEvent(what="gave-up", nodes=folded(nodes), reason=reason))
                 lost = frozenset(nodes)
                 on = [each.job.id for each in seen.jobs if not lost.isdisjoint(each.nodes)]
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
                 self._log_reasons(dict.fromkeys(on, f"its nodes don't come: {reason}"))
             case Forget(nodes=nodes):
-                self._say(AgentEvent(what="may-come-again", nodes=folded(nodes)))
+                self._report(AgentEvent(what="may-come-again", nodes=folded(nodes)))
                 self._scheduler.forget(nodes)
             case Release(nodes=nodes):
-                self._say(AgentEvent(what="let-go", nodes=folded(nodes)))
+                self._report(AgentEvent(what="let-go", nodes=folded(nodes)))
                 self._scheduler.release(nodes)
 
     def _ask(self, ask: Ask, seen: Seen) -> None:
         """Record a request and make it, or report to the jobs why not."""
         rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
-        if not self._knows_prices(ask, rules):
+        if not self._has_prices(ask, rules):
             return
         pool, fold = self._prices.of(ask.pool), self._ledger.read()
         allowed, why = affordable_options(
@@ -190,7 +190,7 @@ class Agent:
         if not purchase_options:
             reason = why or "the ways to buy it that the ceilings allow gave nothing lately"
             self._ledger.ask(self._refusal(ask, reason))
-            self._say(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
+            self._report(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
             self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
             self._log_reasons(dict.fromkeys(ask.jobs, f"refused: {reason}"))
             return
@@ -207,22 +207,22 @@ class Agent:
             alone=ask.alone,
         )
         self._ledger.ask(step)
-        self._say(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
+        self._report(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
         nodes = self._ledger.nodes()
         self._making.go_on(tuple(nodes[name] for name in ask.nodes))
 
-    def _knows_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
+    def _has_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
         """Return whether the budget can be judged; query the provider's prices where not."""
         pool = ask.pool
         if not any(rule.ceilings for rule in rules) or self._prices.is_fresh(pool.pool):
             return True
 
         def call() -> None:
-            asked = {
+            requested = {
                 option: self._work.price(pool.site, pool.pool, option)
                 for option in pool.purchase_options
             }
-            known = {option: usd for option, usd in asked.items() if usd is not None}
+            known = {option: usd for option, usd in requested.items() if usd is not None}
             self._prices.learn(pool.pool, known)
 
         self._call_pool.start(ask.nodes, call)
@@ -260,10 +260,12 @@ class Agent:
             self._scheduler.move(move.job, move.to, move.reason)
         except SchedulerRefused as error:
             self._stay[move.job] = (seen.now, f"its move to {move.to} was refused: {error}")
-            self._say(AgentEvent(what="not-moved", job=move.job, pool=move.to, reason=str(error)))
+            self._report(
+                AgentEvent(what="not-moved", job=move.job, pool=move.to, reason=str(error))
+            )
             return
         self._stay.pop(move.job, None)
-        self._say(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
+        self._report(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
 
     def _log_reasons(self, sentences: dict[str, str]) -> None:
         """Update the messages of jobs; of very many, first those without one."""

@@ -30,7 +30,7 @@ class NodeOperations:
         self._work = work
         self._ledger = ledger
         self._call_pool = call_pool
-        self._say = say
+        self._report = say
         self._places = Places()
         self._joined_ok: set[tuple[str, str]] = set()
 
@@ -65,13 +65,13 @@ class NodeOperations:
         self._ledger.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
         names = folded([record.node for record in records])
         pool, option = (next(iter(records)).pool, next(iter(records)).option)
-        self._say(AgentEvent(what=step, nodes=names, pool=pool, option=option, reason=reason))
+        self._report(AgentEvent(what=step, nodes=names, pool=pool, option=option, reason=reason))
 
     def _grow(self, records: tuple[NodeRecord, ...]) -> None:
         first, names = records[0], [record.node for record in records]
         made = self._work.grow(first.site, first.pool, names, first.option, first.burst)
         if made.unsure:
-            self._say(AgentEvent(what="unsure", nodes=folded(names), reason=made.refusal))
+            self._report(AgentEvent(what="unsure", nodes=folded(names), reason=made.refusal))
             return
         there = [record for record in records if record.node in made.exist]
         missing = [record for record in records if record.node not in made.exist]
@@ -89,7 +89,7 @@ class NodeOperations:
         self._scheduler.place(addresses)
         failed = self._work.join(records[0].site, list(addresses))
         for name, reason in failed.items():
-            self._say(AgentEvent(what="not-joined-yet", nodes=name, reason=reason))
+            self._report(AgentEvent(what="not-joined-yet", nodes=name, reason=reason))
         done = addresses.keys() - failed.keys()
         self._joined_ok |= {(r.node, r.burst) for r in records if r.node in done}
 

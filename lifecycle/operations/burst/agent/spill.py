@@ -116,7 +116,7 @@ def _as_moved(each: JobSeen, fold: BurstFold) -> PendingJob:
     job = each.job
     if job.id not in fold.returned:
         return job
-    since = max(job.eligible_since, fold.came_home.get(job.id, 0.0))
+    since = max(job.eligible_since, fold.moved_back.get(job.id, 0.0))
     return msgspec.structs.replace(job, returned=True, eligible_since=since)
 
 

@@ -103,7 +103,7 @@ def decide_all(
     behind = 0
     for job in ordered:
         if behind >= depth:
-            decisions.append(_not_looked_at(job, depth))
+            decisions.append(_unchecked(job, depth))
             continue
         behind += kept is not None
         decision, place = _judge(rule, job, situation, commitments, kept)
@@ -195,7 +195,7 @@ def _keep_local(
     return ReservedRoom(job.id, room_later(rule, commitments, situation.now, wanted, latest))
 
 
-def _not_looked_at(job: PendingJob, depth: int) -> Decision:
+def _unchecked(job: PendingJob, depth: int) -> Decision:
     text = f"{depth} older jobs are ahead of it, behind one that waits for room"
     return Decision(job=job.id, spills=False, reasons=(Reason("turn", holds=False, text=text),))
 

@@ -83,13 +83,13 @@ def _size(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     if lasting and None not in lasting:
         limits["the market"] = max(each for each in lasting if each is not None)
     known = {who: limit for who, limit in limits.items() if limit is not None}
-    asked = "no time limit" if job.time_limit is None else f"a limit of {hours(job.time_limit)}"
+    requested = "no time limit" if job.time_limit is None else f"a limit of {hours(job.time_limit)}"
     if not known:
-        yield Reason("time", holds=True, text=f"it has {asked}, and nothing limits it")
+        yield Reason("time", holds=True, text=f"it has {requested}, and nothing limits it")
         return
     who = min(known, key=lambda name: known[name])
     fits = job.time_limit is not None and job.time_limit <= known[who]
-    yield Reason("time", fits, f"it has {asked}, {who} allows {hours(known[who])}")
+    yield Reason("time", fits, f"it has {requested}, {who} allows {hours(known[who])}")
 
 
 def _may_rent(rule: Rule, job: PendingJob) -> Iterator[Reason]:

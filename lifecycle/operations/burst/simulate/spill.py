@@ -170,15 +170,15 @@ class Spilling:
         for node in reused:
             self._commitments.end(node, now)
             self._idle_tokens.pop(node, None)
-        asked = now + candidate.staging.seconds
-        ready = asked + self._scenario.assumed.boot_s
-        nodes = self.cloud.rent(place.new_nodes, asked, self._price(place), ready) + reused
+        requested = now + candidate.staging.seconds
+        ready = requested + self._scenario.assumed.boot_s
+        nodes = self.cloud.rent(place.new_nodes, requested, self._price(place), ready) + reused
         rate = sum(self.cloud.usd_per_hour(node) for node in nodes)
         until = now + candidate.wanted.seconds
         self._commitments.add(("job", job), Rent(now, until, len(nodes), rate))
         self._tokens += 1
         self._moves[job] = _Move(nodes, self._tokens)
-        starts = max(asked, *(self.cloud.ready(node) for node in nodes))
+        starts = max(requested, *(self.cloud.ready(node) for node in nodes))
         self._push(starts, "start", job, self._tokens)
 
     def _price(self, place: Place) -> float:

@@ -14,7 +14,7 @@ from ....nodes.ssh import SshSession, Unreachable
 from ....nodes.ssh.arguments import as_root
 from ....status.slurm import last_error_line
 from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
-from .reading import CutShortError, asking, read, waiting
+from .reading import CutShortError, poll_lines, read, waiting
 
 _LIMIT_S = 60
 _REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")
@@ -58,7 +58,7 @@ class SlurmController:
         """Return requests, nodes and jobs; raises SchedulerSilent."""
         mark = secrets.token_hex(8)
         try:
-            return read(self._run(asking(SPOOL, mark)), mark, self._gpu_models)
+            return read(self._run(poll_lines(SPOOL, mark)), mark, self._gpu_models)
         except CutShortError as error:
             raise SchedulerSilent(f"{self._controllers[0].name}: {error}") from None
 

@@ -42,7 +42,7 @@ _TIME = re.compile(r"(?:(?P<d>[0-9]+)-)?(?:(?P<h>[0-9]+):)?(?P<m>[0-9]+):(?P<s>[
 _TASKS = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?$")
 
 
-def asking(spool: str, mark: str) -> str:
+def poll_lines(spool: str, mark: str) -> str:
     """Return the shell lines of one poll; `mark` begins each line of its output."""
     jobs = "|".join((mark, *_COLUMNS))
     more = ",".join(f"{name}:{width}" for name, width in _WIDTHS.items())

@@ -102,7 +102,7 @@ class Gpus:
         self._before: dict[str, float] = {}
         self._at = time.monotonic()
 
-    def look(self, now: float | None = None) -> None:
+    def update(self, now: float | None = None) -> None:
         """Read the processes that hold GPUs, and the share of time that they ran."""
         now = time.monotonic() if now is None else now
         took, self._at = max(now - self._at, 0.001), now
@@ -265,7 +265,7 @@ def main() -> None:
     serving = server(settings["DCGM_EXPORTER_LISTEN"], web, lambda: page(gpus, rows, model, jobs))
     threading.Thread(target=serving.serve_forever, daemon=True).start()
     while True:
-        gpus.look()
+        gpus.update()
         time.sleep(SAMPLE_S)
 
 

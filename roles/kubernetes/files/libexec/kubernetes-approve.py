@@ -34,7 +34,7 @@ AGAIN_S, AT_LEAST_S = 3, 300
 def main() -> None:
     """Approve what waits, then wait for more."""
     if "--once" in sys.argv:
-        look()
+        approve_pending()
         return
     while not ADMIN.exists():  # there is no API before the control plane is created
         time.sleep(AGAIN_S)
@@ -42,14 +42,14 @@ def main() -> None:
     with subprocess.Popen([*KUBECTL, *watch], stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None  # noqa: S101  # a pipe was requested
         while watching.poll() is None:
-            waits = look()
+            waits = approve_pending()
             found, _, _ = select.select([watching.stdout], [], [], AGAIN_S if waits else AT_LEAST_S)
             if found and not os.read(watching.stdout.fileno(), 65536):
                 break
     sys.exit("the API server ended the watch")
 
 
-def look() -> bool:
+def approve_pending() -> bool:
     """Approve what may pass; return whether a request waits for its node to be known."""
     requests = [one for one in listed("csr") if is_open(one)]
     if not requests:
@@ -85,15 +85,15 @@ def objection(request: Resource, nodes: dict[str, set[str]]) -> str:
         return "who asks is no node"
     if not set(spec["usages"]) <= MAY_ASK_FOR:
         return "it is to do more than serve"
-    subject, asked = read_request(spec["request"])
+    subject, requested = read_request(spec["request"])
     if subject != {("CN", spec["username"]), ("O", "system:nodes")}:
         return "it names another"
-    if name not in nodes or not asked:
+    if name not in nodes or not requested:
         return "its node is not known"
-    if not asked <= nodes[name] | {name}:
+    if not requested <= nodes[name] | {name}:
         return "its node has no such address"
     others = {one for other, has in nodes.items() if other != name for one in (*has, other)}
-    return "another node has that address" if asked & others else ""
+    return "another node has that address" if requested & others else ""
 
 
 def read_request(text: str) -> tuple[set[tuple[str, str]], set[str]]:
@@ -103,8 +103,8 @@ def read_request(text: str) -> tuple[set[tuple[str, str]], set[str]]:
     told = subprocess.run(words, input=decoded, capture_output=True, text=True, check=True).stdout
     subject = re.findall(r"^ +(CN|O|OU|L|C|ST|emailAddress) ?= ?(.+)$", told, re.MULTILINE)
     names = re.search(r"Subject Alternative Name:[^\n]*\n(.*)", told)
-    asked = [] if names is None else [one.strip() for one in names[1].split(",")]
-    return set(subject), {one.partition(":")[2] for one in asked}
+    requested = [] if names is None else [one.strip() for one in names[1].split(",")]
+    return set(subject), {one.partition(":")[2] for one in requested}
 
 
 def listed(kind: str) -> list[Resource]:

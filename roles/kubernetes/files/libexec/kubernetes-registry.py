@@ -45,13 +45,13 @@ class Handler(BaseHTTPRequestHandler):
         if address.path == "/v2/":
             self.headed(200, "application/json", 0)
             return
-        asked = ASKED.fullmatch(address.path)
+        requested = ASKED.fullmatch(address.path)
         registry = parse_qs(address.query).get("ns", [""])[0]
-        for archive in self.archives() if asked is not None else ():
+        for archive in self.archives() if requested is not None else ():
             try:
                 with tarfile.open(archive) as tar:
-                    if asked is not None and self.given(
-                        tar, asked, f"{registry}/{asked['name']}", body=body
+                    if requested is not None and self.given(
+                        tar, requested, f"{registry}/{requested['name']}", body=body
                     ):
                         return
             except (OSError, tarfile.TarError, ValueError) as error:
@@ -63,10 +63,12 @@ class Handler(BaseHTTPRequestHandler):
         found = self.store.glob("*/*.tar")
         return sorted(found, key=lambda path: (path.parent.name != self.version, path))
 
-    def given(self, tar: tarfile.TarFile, asked: re.Match[str], name: str, *, body: bool) -> bool:
+    def given(
+        self, tar: tarfile.TarFile, requested: re.Match[str], name: str, *, body: bool
+    ) -> bool:
         """Respond from an archive; False: it lacks the requested object."""
-        which, kind, digest = asked["which"], "application/octet-stream", asked["which"]
-        if asked["what"] == "manifests":
+        which, kind, digest = requested["which"], "application/octet-stream", requested["which"]
+        if requested["what"] == "manifests":
             entries = json.load(tar.extractfile("index.json") or io.BytesIO())["manifests"]
             names = {f"{name}:{which}", f"{name}@{which}"}
             entry = next(
@@ -85,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
             return False
         content = tar.extractfile(member) or io.BytesIO()
         if (
-            asked["what"] == "manifests" and kind == "application/octet-stream"
+            requested["what"] == "manifests" and kind == "application/octet-stream"
         ):  # one that an index names
             kind = json.load(content).get("mediaType", "application/vnd.oci.image.manifest.v1+json")
             content.seek(0)

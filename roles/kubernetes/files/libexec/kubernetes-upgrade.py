@@ -61,14 +61,14 @@ def main() -> None:
         return
     version, turn, program = sys.argv[1], sys.argv[2], (sys.argv[3:] or ["/usr/bin/kubeadm"])[0]
     if version.count(".") == 1:  # the newest of a minor that the repository had
-        asked = subprocess.run(
+        requested = subprocess.run(
             ["kubeadm", "version", "--output=short"],
             executable=program,
             capture_output=True,
             text=True,
             check=True,
         )
-        version = asked.stdout.strip().removeprefix("v")
+        version = requested.stdout.strip().removeprefix("v")
     if not KUBELET.exists() or version in {
         runs(),
         DONE.read_text().strip() if DONE.exists() else "",
@@ -123,7 +123,7 @@ def addons() -> None:
     version = DONE.read_text().strip() if DONE.exists() else ""
     if not version or (ADDONS.exists() and ADDONS.read_text().strip() == version):
         return
-    asked = wait(
+    requested = wait(
         "the API server says which versions nodes run",
         lambda: subprocess.run(
             [*KUBECTL, "get", "nodes", "--output=json"], capture_output=True, text=True, check=False
@@ -131,7 +131,7 @@ def addons() -> None:
         lambda done: done.returncode == 0,
     )
     nodes = {
-        one["status"]["nodeInfo"]["kubeletVersion"] for one in json.loads(asked.stdout)["items"]
+        one["status"]["nodeInfo"]["kubeletVersion"] for one in json.loads(requested.stdout)["items"]
     }
     if nodes != {f"v{version}"}:
         return
@@ -166,8 +166,8 @@ def settings() -> None:
 
 def kubelet() -> None:
     """Start the kubelet again where its process isn't the program that its name leads to."""
-    asked = ["systemctl", "show", "kubelet", "--property=MainPID", "--value"]
-    pid = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    requested = ["systemctl", "show", "kubelet", "--property=MainPID", "--value"]
+    pid = subprocess.run(requested, capture_output=True, text=True, check=False).stdout.strip()
     running = Path(f"/proc/{pid}/exe")
     if pid in {"", "0"} or (
         running.exists() and running.resolve() == Path("/usr/bin/kubelet").resolve()
@@ -183,13 +183,13 @@ def takes_up() -> None:
 
     One of another minor starts every container again, the API server's and etcd's among them.
     """
-    asked = [
+    requested = [
         "get",
         "node",
         socket.gethostname(),
         "--output=jsonpath={.status.nodeInfo.kubeletVersion}",
     ]
-    command = ["kubectl", f"--kubeconfig={KUBELET}", *asked]
+    command = ["kubectl", f"--kubeconfig={KUBELET}", *requested]
     version = runs()
     wait(
         f"the kubelet {version} has reported itself",

@@ -55,10 +55,10 @@ class Program:
         report["scheduler"] = done
         write_report(self.options.report, report)
         if self.options.json:
-            _say(json.dumps(report, indent=1))
+            _print(json.dumps(report, indent=1))
         else:
             simulated = " (simulated)" if expected.simulated else ""
-            _say((reason or f"fit{simulated}") + (f" [{done}]" if done else ""))
+            _print((reason or f"fit{simulated}") + (f" [{done}]" if done else ""))
         return 1 if reason and (done is None or done.startswith("not reported")) else 0
 
     def _run_checks(self, expected: Expected) -> tuple[dict[str, Any], str]:
@@ -112,7 +112,7 @@ class Program:
                 write_state(self.store, state)
         if self.options.to == "burn-in":
             self._start_burn_in()
-        _say(json.dumps({"state": state.state, "reason": state.reason, "clean": state.clean,
+        _print(json.dumps({"state": state.state, "reason": state.reason, "clean": state.clean,
                          "dcgm": state.dcgm, "history": state.history}, indent=1))  # fmt: skip
         return 0
 
@@ -130,11 +130,11 @@ class Program:
                 self.store.write(PARTS, dict(found))
                 record_rails(self.options.root, ())  # another NIC may have another name
                 for change in check_parts(before, found):
-                    _say(f"known now: {change.message}")
+                    _print(f"known now: {change.message}")
             else:
                 memory = self.store.memory()
                 for message in memory.get("kernel log", {}).pop("standing", {}).values():
-                    _say(f"known now: {message}")
+                    _print(f"known now: {message}")
                 self.store.write("memory", memory)
         return 0
 
@@ -150,14 +150,14 @@ class Program:
         level = load(self.options.config).burn_in.dcgm_level
         state = read_state(self.store)
         if state.state != "burn-in" or not level:
-            _say(f"nothing to run: state {state.state}, DCGM level {level}")
+            _print(f"nothing to run: state {state.state}, DCGM level {level}")
             return 0
         verdict = diagnose(level, self.probe)
         with self.store.locked():
             now = read_state(self.store)
             if now.state == "burn-in" and now.since == state.since:
                 write_state(self.store, NodeState(**{**vars(now), "dcgm": verdict}))
-        _say(verdict)
+        _print(verdict)
         return 0 if verdict == "passed" else 1
 
 
@@ -204,5 +204,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")

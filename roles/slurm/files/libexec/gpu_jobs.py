@@ -64,7 +64,7 @@ def is_sliced() -> bool:
     """Return whether a GPU of this node is in MIG mode."""
     query = ["nvidia-smi", "--query-gpu=mig.mode.current", "--format=csv,noheader"]
     try:
-        asked = subprocess.run(
+        requested = subprocess.run(
             query,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -74,7 +74,7 @@ def is_sliced() -> bool:
         )
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return False
-    return asked.returncode == 0 and "Enabled" in asked.stdout.split()
+    return requested.returncode == 0 and "Enabled" in requested.stdout.split()
 
 
 @contextmanager

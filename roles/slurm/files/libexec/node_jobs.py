@@ -74,7 +74,7 @@ def refuse_unwell_gpus() -> None:
     """
     query = ["nvidia-smi", "--query-gpu=index,gpu_recovery_action", "--format=csv,noheader"]
     try:
-        asked = subprocess.run(
+        requested = subprocess.run(
             query,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -86,9 +86,9 @@ def refuse_unwell_gpus() -> None:
         return
     except subprocess.TimeoutExpired:
         raise RefusedError(f"nvidia-smi doesn't answer within {GPU_LIMIT_S} s") from None
-    if asked.returncode != 0:
+    if requested.returncode != 0:
         return
-    rows = (re.fullmatch(r"([0-9]+), *(.+)", line) for line in asked.stdout.splitlines())
+    rows = (re.fullmatch(r"([0-9]+), *(.+)", line) for line in requested.stdout.splitlines())
     wanting = [row.groups() for row in rows if row and row[2] not in WELL]
     if wanting:
         lines = (f"GPU {index}: the driver asks for {action}" for index, action in wanting)

@@ -353,8 +353,8 @@ def slurmctld_stopped(*, until_told: bool = False) -> Iterator[None]:
 
 def is_active() -> bool:
     """Return whether slurmctld runs."""
-    asked = ["systemctl", "is-active", "--quiet", "slurmctld"]
-    return subprocess.run(asked, check=False).returncode == 0
+    requested = ["systemctl", "is-active", "--quiet", "slurmctld"]
+    return subprocess.run(requested, check=False).returncode == 0
 
 
 def run(*command: str | Path) -> None:

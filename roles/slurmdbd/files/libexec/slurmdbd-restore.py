@@ -255,11 +255,13 @@ def await_answer() -> None:
     words = ["timeout", "10", "sacctmgr", "--noheader", "show", "cluster", "format=Cluster"]
     end = time.monotonic() + ANSWER_S
     while True:
-        asked = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-        if asked.returncode == 0 and asked.stdout.strip():
+        requested = subprocess.run(
+            words, env=environment, capture_output=True, text=True, check=False
+        )
+        if requested.returncode == 0 and requested.stdout.strip():
             return
         if time.monotonic() > end:
-            sys.exit(f"slurmdbd doesn't answer with it: {asked.stderr.strip()[-300:]}")
+            sys.exit(f"slurmdbd doesn't answer with it: {requested.stderr.strip()[-300:]}")
         time.sleep(0.5)
 
 

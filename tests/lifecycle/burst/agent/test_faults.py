@@ -173,8 +173,8 @@ def test_a_ceiling_leaves_only_the_options_below_it(harness: Harness) -> None:
         4,
     )
 
-    (asked,) = cloud.asked
-    assert asked[0].startswith("spot")
+    (requested,) = cloud.asked
+    assert requested[0].startswith("spot")
 
 
 def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(harness: Harness) -> None:

@@ -70,8 +70,8 @@ def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) 
     for _ in range(3):
         agent.round()
 
-    asked = [each.nodes for each in harness.said if each.what == "asked"]
-    assert asked == ["spill[001-003]", "spill003"]
+    requested = [each.nodes for each in harness.said if each.what == "asked"]
+    assert requested == ["spill[001-003]", "spill003"]
     assert {r.nodes for r in harness.said if r.what == "made"} == {"spill[001-002]"}
 
 

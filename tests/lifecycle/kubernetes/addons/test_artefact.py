@@ -34,43 +34,43 @@ def addon(publisher: Publisher, **said: object) -> Addon:
     return msgspec.convert(entry(publisher, "widgets", CHART) | said, Addon)
 
 
-def refused(asked: Addon, bundle: Path | None = None) -> str:
+def refused(requested: Addon, bundle: Path | None = None) -> str:
     with pytest.raises(LifecycleError) as error:
-        artefact(asked, bundle, get)
+        artefact(requested, bundle, get)
     (said,) = error.value.diagnostics
     assert (said.code, error.value.exit_code) == ("GC1060", Exit.REFUSED)
     return said.summary
 
 
 def test_it_is_fetched_once_and_not_queried_again(publisher: Publisher, cache: Path) -> None:
-    asked = addon(publisher)
-    assert artefact(asked) == CHART
+    requested = addon(publisher)
+    assert artefact(requested) == CHART
     assert [path.read_bytes() for path in cache.iterdir()] == [CHART]
     publisher.asked.clear()
-    assert artefact(asked) == CHART
+    assert artefact(requested) == CHART
     assert publisher.asked == []
 
 
 def test_a_cache_that_was_damaged_is_fetched_again(publisher: Publisher, cache: Path) -> None:
-    asked = addon(publisher)
-    artefact(asked)
+    requested = addon(publisher)
+    artefact(requested)
     (kept,) = cache.iterdir()
     kept.write_bytes(b"something else")
-    assert artefact(asked) == CHART
+    assert artefact(requested) == CHART
     assert kept.read_bytes() == CHART
 
 
 def test_what_was_published_again_is_refused_and_not_kept(
     publisher: Publisher, cache: Path
 ) -> None:
-    asked = addon(publisher, digest=digest(b"as it was"))
-    assert digest(CHART) in refused(asked)
+    requested = addon(publisher, digest=digest(b"as it was"))
+    assert digest(CHART) in refused(requested)
     assert not cache.exists()
 
 
 def test_where_is_not_published_it_the_hint_is_a_bundle(publisher: Publisher) -> None:
-    asked = addon(publisher, version="2.0.0")
-    assert "widgets 2.0.0 can't be had" in refused(asked)
+    requested = addon(publisher, version="2.0.0")
+    assert "widgets 2.0.0 can't be had" in refused(requested)
 
 
 def test_from_a_bundle_no_publisher_is_queried(publisher: Publisher, tmp_path: Path) -> None:

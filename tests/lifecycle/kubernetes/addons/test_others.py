@@ -47,13 +47,13 @@ def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str
 
 
 def test_only_names_of_kinds_that_are_served_are_requested_in_a_version_that_is() -> None:
-    asked = refuse([])
-    assert [(one["apiVersion"], one["kind"]) for one in asked] == [
+    requested = refuse([])
+    assert [(one["apiVersion"], one["kind"]) for one in requested] == [
         ("v1", "ConfigMap"),
         ("v1", "Namespace"),
         ("apps/v1", "Deployment"),
     ]
-    assert asked[0]["metadata"] == {"name": "a", "namespace": "w"}
+    assert requested[0]["metadata"] == {"name": "a", "namespace": "w"}
 
 
 @pytest.mark.parametrize(
@@ -79,5 +79,5 @@ def test_its_own_and_namespaces_of_the_cluster_are_not() -> None:
 
 
 def test_what_its_record_has_is_not_requested() -> None:
-    asked = refuse([], made("ConfigMap"))
-    assert [one["kind"] for one in asked] == ["Namespace", "Deployment"]
+    requested = refuse([], made("ConfigMap"))
+    assert [one["kind"] for one in requested] == ["Namespace", "Deployment"]
