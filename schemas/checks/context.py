@@ -25,6 +25,7 @@ from ..spec import (
     HostEntry,
     KubernetesScheduler,
     Link,
+    Maintenance,
     Monitoring,
     Pool,
     Scheduler,
@@ -121,6 +122,12 @@ class CheckContext:
     def kubernetes(self) -> KubernetesScheduler | None:
         """The scheduler when it is Kubernetes."""
         return self.scheduler if isinstance(self.scheduler, KubernetesScheduler) else None
+
+    @property
+    def maintenance(self) -> Mapping[str, Maintenance]:
+        """Windows of the scheduler, by name."""
+        windows: Mapping[str, Maintenance] = getattr(self.scheduler, "maintenance", {})
+        return windows
 
     def declared(self, key: str) -> frozenset[str] | None:
         """Names under a key ("scheduler.qos"), broken entries included; None: that is not known."""

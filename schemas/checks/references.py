@@ -170,13 +170,12 @@ def unknown_service_pool(context: CheckContext) -> Iterator[Finding]:
 
 def _service_pools(context: CheckContext) -> Iterator[Reference]:
     slurm = context.slurm
-    if slurm is not None:
-        for name, window in slurm.maintenance.items():
-            path: PathTuple = ("scheduler", "maintenance", name, "pools")
-            yield from _listed(f'maintenance "{name}"', window.pools, path)
-        if slurm.accounting is not None and slurm.accounting.pool is not None:
-            path = ("scheduler", "accounting", "pool")
-            yield Reference("accounting", slurm.accounting.pool, path)
+    for name, window in context.maintenance.items():
+        path: PathTuple = ("scheduler", "maintenance", name, "pools")
+        yield from _listed(f'maintenance "{name}"', window.pools, path)
+    if slurm is not None and slurm.accounting is not None and slurm.accounting.pool is not None:
+        path = ("scheduler", "accounting", "pool")
+        yield Reference("accounting", slurm.accounting.pool, path)
     if context.monitoring is not None and context.monitoring.pool is not None:
         yield Reference("monitoring", context.monitoring.pool, ("monitoring", "pool"))
 

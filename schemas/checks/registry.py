@@ -171,7 +171,7 @@ def _topology(context: CheckContext) -> bool:
 
 
 def _maintenance(context: CheckContext) -> bool:
-    return context.slurm is not None and bool(context.slurm.maintenance)
+    return bool(context.maintenance)
 
 
 MODULES: Mapping[str, Callable[[CheckContext], bool]] = {

@@ -14,6 +14,7 @@ from ..spec import (
     ClusterSpec,
     GcpSite,
     KubernetesScheduler,
+    Maintenance,
     Pool,
     PoolKubernetes,
 )
@@ -66,6 +67,11 @@ def managed_pools(spec: ClusterSpec) -> frozenset[str]:
     if managed_by(spec) is None:
         return frozenset()
     return frozenset(name for name, pool in spec.pools.items() if pool.role == "compute")
+
+
+def maintenance_window(kubernetes: KubernetesScheduler) -> Maintenance | None:
+    """Return the window in which a cloud renews what it runs; None: whenever it likes."""
+    return next(iter(kubernetes.maintenance.values()), None)
 
 
 def balanced_site(spec: ClusterSpec) -> str | None:

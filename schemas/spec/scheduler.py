@@ -203,11 +203,33 @@ class RegistryLogin(SpecModel, frozen=True):
     """Accounts whose pods pull with it, and whose members can read it; empty: all."""
 
 
+class Maintenance(SpecModel, frozen=True):
+    """A window in which no job runs on some pools; of GKE and AKS, in which they renew nodes."""
+
+    UPDATES: ClassVar = updates(in_place="start duration pools every")
+
+    start: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$(?!\n)",
+            examples=["2027-01-15T06:00Z"],
+        ),
+    ]
+    """When it starts, in UTC."""
+    duration: Duration
+    """How long it lasts."""
+    pools: list[PoolName] = field(default_factory=list)
+    """Pools it is for; empty: all."""
+    every: Literal["day", "week"] | None = None
+    """Repeats; default: once."""
+
+
 class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kubernetes"):
     """Kubernetes by kubeadm, or the cloud's own control plane."""
 
     UPDATES: ClassVar = updates(
-        in_place="partitions qos accounts kueue addons pod_security identities registries",
+        in_place="partitions qos accounts kueue addons pod_security identities registries "
+        "maintenance",
         rolling="gpu",
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
@@ -240,6 +262,8 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     """Account -> identity of the cloud that its pods have (EKS, GKE, AKS)."""
     registries: dict[Name, RegistryLogin] = field(default_factory=dict)
     """Registries of images that want a login; pods of accounts need not name a secret."""
+    maintenance: dict[Name, Maintenance] = field(default_factory=dict)
+    """The window in which the cloud renews control plane and nodes' images (GKE, AKS)."""
 
 
 class Topology(SpecModel, frozen=True):
@@ -283,27 +307,6 @@ class PriorityWeights(SpecModel, frozen=True):
     """Its partition's tier."""
     qos: Annotated[int, Meta(ge=0)] = 100_000
     """The priority of its QOS."""
-
-
-class Maintenance(SpecModel, frozen=True):
-    """A window in which no job runs on some pools."""
-
-    UPDATES: ClassVar = updates(in_place="start duration pools every")
-
-    start: Annotated[
-        str,
-        Meta(
-            pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$(?!\n)",
-            examples=["2027-01-15T06:00Z"],
-        ),
-    ]
-    """When it starts, in UTC."""
-    duration: Duration
-    """How long it lasts."""
-    pools: list[PoolName] = field(default_factory=list)
-    """Pools it is for; empty: all."""
-    every: Literal["day", "week"] | None = None
-    """Repeats; default: once."""
 
 
 class JobRules(SpecModel, frozen=True):

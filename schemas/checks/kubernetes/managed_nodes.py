@@ -13,12 +13,14 @@ from ...spec import (
     GpuSettings,
     KubernetesScheduler,
     LustreStorage,
+    Maintenance,
     ObjectStorage,
     Pool,
     Rdma,
     ScratchStorage,
     Software,
     Tuning,
+    Update,
     User,
 )
 from ..context import CheckContext
@@ -43,7 +45,9 @@ def managed_nodes_unset(context: CheckContext) -> Iterator[Finding]:
     """Nodes of EKS, GKE and AKS are set up by their cloud: no role runs on them.
 
     So there is no hardening, no kernel parameter, no MIG mode, no version of CUDA or NCCL, no
-    directory of users and no firmware that gcluster could give them. Bring what the nodes' image
+    directory of users and no firmware that gcluster could give them. Where the cloud renews nodes,
+    `update` holds as far as it has such a limit: `max_unavailable` under GKE and AKS, and AKS'
+    `drain_timeout`. Bring what the nodes' image
     has not in the containers of the jobs, cut GPUs by `scheduler.gpu.mig`, or write
     `control_plane: self`.
     """
@@ -106,8 +110,99 @@ def _of_pool(
         yield from (((*path, "rdma", k), "") for k in _changed(pool.rdma, Rdma()) if k != "pods")
     if pool.firmware is not None:
         yield (*path, "firmware"), ""
+    yield from _of_update(kubernetes, (*path, "update"), pool.update)
     if pool.image is not None and kubernetes.control_plane == "gke":
         yield (*path, "image"), ""
+
+
+_HELD = {"eks": (), "gke": ("max_unavailable",), "aks": ("max_unavailable", "drain_timeout")}
+"""Keys of `update` that a cloud holds to where it renews a pool's nodes."""
+_GKE_AT_ONCE = 20
+"""docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies, 2026-11."""
+_SHORTEST_DRAIN_S, _LONGEST_DRAIN_S = 300, 86_400
+"""AKS' limits of a drain (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)."""
+
+
+def _of_update(
+    kubernetes: KubernetesScheduler, path: PathTuple, update: Update
+) -> Iterator[tuple[PathTuple, str]]:
+    cloud = kubernetes.control_plane
+    for key in _changed(update, Update()):
+        if key not in _HELD[cloud]:
+            yield (*path, key), f"remove {key}: {cloud} has no such limit for its upgrades"
+        elif key == "drain_timeout" and not (
+            _SHORTEST_DRAIN_S <= update.wait_s <= _LONGEST_DRAIN_S
+        ):
+            yield (*path, key), "write 5m to 24h, which AKS takes"
+        elif cloud == "gke" and (update.max_unavailable or 0) > _GKE_AT_ONCE:
+            yield (*path, key), f"write {_GKE_AT_ONCE}, the most nodes that GKE renews at once"
+
+
+_SHORTEST_H, _LONGEST_H = 4, 24
+"""Hours of a window: GKE's and AKS' least, and AKS' most (docs.cloud.google.com/kubernetes-engine/
+docs/concepts/maintenance-windows-and-exclusions; learn.microsoft.com/azure/aks/
+planned-maintenance; both read 2026-11)."""
+
+
+@check("GC748", summary="A maintenance window that a control plane of Kubernetes doesn't have.")
+def maintenance_unsuited(context: CheckContext) -> Iterator[Finding]:
+    """GKE and AKS have one window a cluster that comes again, of 4 to 24 hours; AKS' is weekly.
+
+    In it they renew control plane, their own pods and, under AKS, nodes' images, a few nodes at a
+    time (`update` of the pools). EKS has none: it renews control planes when it likes and no node;
+    nothing changes by itself where the control plane is ours.
+    """
+    kubernetes = context.kubernetes
+    windows = {} if kubernetes is None else kubernetes.maintenance
+    if kubernetes is None or not windows:
+        return
+    path: PathTuple = ("scheduler", "maintenance")
+    plane = ("scheduler", "control_plane")
+    if kubernetes.control_plane in {"self", "eks"}:
+        yield Finding(
+            summary=f"control_plane: {kubernetes.control_plane} has no maintenance window",
+            path=path,
+            at_key=True,
+            hint="remove maintenance: nodes change when gcluster up does it",
+            relies_on=(path, plane),
+        )
+        return
+    for name in list(windows)[1:]:
+        yield Finding(
+            summary=f"a cluster of {kubernetes.control_plane} has one window",
+            path=(*path, name),
+            at_key=True,
+            hint="keep one, long enough for all",
+            relies_on=(path, plane),
+        )
+    name, window = next(iter(windows.items()))
+    for key, hint in _window(kubernetes.control_plane, window):
+        yield Finding(
+            summary=f'maintenance "{name}" is no window of {kubernetes.control_plane}\'s',
+            path=(*path, name, *key),
+            at_key=not key,
+            hint=hint,
+            relies_on=((*path, name), plane),
+        )
+
+
+def _window(cloud: str, window: Maintenance) -> Iterator[tuple[PathTuple, str]]:
+    hours = window.duration.value / 3600
+    if window.pools:
+        yield ("pools",), "remove pools: it is for the whole cluster"
+    if window.every is None:
+        yield (), "add every: week"
+    elif cloud == "aks" and window.every == "day":
+        yield ("every",), "write every: week, the only kind that AKS has for its control planes"
+    if not _SHORTEST_H <= hours <= _LONGEST_H or hours % 1:
+        yield ("duration",), f"write whole hours, {_SHORTEST_H}h to {_LONGEST_H}h"
+    elif cloud == "gke" and window.every == "week" and hours < _WEEKLY_H:
+        yield ("duration",), f"write {_WEEKLY_H}h or more, or every: day"
+
+
+_WEEKLY_H = 12
+"""GKE wants 48 hours in 32 days, of which four weeks are certain (its API: "maintenance policy
+would go longer than 32d without 48h maintenance availability")."""
 
 
 def _of_storage(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:

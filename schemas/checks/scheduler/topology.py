@@ -155,7 +155,7 @@ _PERIOD_S = {"day": 86_400, "week": 7 * 86_400}
 @check("GC546", summary="A maintenance window starts at a time that does not exist.")
 def maintenance_start_invalid(context: CheckContext) -> Iterator[Finding]:
     """`start` is a day of the calendar and a time of the day, in UTC."""
-    for name, window in (context.slurm.maintenance if context.slurm is not None else {}).items():
+    for name, window in context.maintenance.items():
         try:
             datetime.fromisoformat(window.start)
         except ValueError:
@@ -169,7 +169,7 @@ def maintenance_start_invalid(context: CheckContext) -> Iterator[Finding]:
 @check("GC547", summary="A maintenance window has no length, or never ends.")
 def maintenance_duration_invalid(context: CheckContext) -> Iterator[Finding]:
     """A window that repeats is shorter than the time to the next one."""
-    for name, window in (context.slurm.maintenance if context.slurm is not None else {}).items():
+    for name, window in context.maintenance.items():
         period = _PERIOD_S.get(window.every or "", float("inf"))
         if 0 < window.duration.value < period:
             continue

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from datetime import datetime
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ....schemas.derived.control_planes import managed_release
+from ....schemas.derived.control_planes import maintenance_window, managed_release
 from ....schemas.derived.storage import own_disks
-from ....schemas.spec import AzureSite, ClusterSpec, NodeTaint
+from ....schemas.spec import AzureSite, ClusterSpec, Maintenance, NodeTaint
 from ...pulumi.names import Limit, shortened
 from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 
@@ -23,6 +25,18 @@ _DNS = 10
 _POOL_NAME = Limit(longest=12 + 8, compact=True)
 """Names of Linux pools have 12 small letters and digits, and no suffix is added to them
 (learn.microsoft.com/azure/aks/create-node-pools, limitations, November 2026)."""
+
+
+class AksWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """A window that comes again each week."""
+
+    date: str
+    """Of the first one: 2027-01-15."""
+    day: str
+    """Friday."""
+    start: str
+    """UTC: 06:00."""
+    hours: int
 
 
 class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +60,12 @@ class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose nodes are for the cluster's own pods."""
     pools: frozenset[str]
     """Pools whose machines are nodes of it."""
+    at_once: dict[str, int]
+    """Pool -> nodes that are renewed at once."""
+    drain_min: dict[str, int]
+    """Pool -> minutes that a node's pods get to end."""
+    window: AksWindow | None
+    """When the cluster and nodes' images are renewed; None: it any time, they never."""
     striped: frozenset[str]
     """Pools whose nodes' own disks Azure Container Storage stripes volumes over."""
     identities: tuple[tuple[str, str], ...]
@@ -61,6 +81,7 @@ def control_plane_plan(
     if kubernetes is None or not nodes:
         return None
     machines = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
+    sizes = {pool.name: pool.most for pool in nodes}
     return AksPlan(
         release=managed_release(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,
@@ -73,9 +94,27 @@ def control_plane_plan(
         taints={pool.name: elastic_taints(spec, pool.name) for pool in nodes if pool.elastic},
         system=frozenset(name for name in machines if not spec.pools[name].runs_jobs),
         pools=frozenset(machines),
+        at_once={n: spec.pools[n].update.at_once(sizes[n]) for n in machines},
+        drain_min={n: math.ceil(spec.pools[n].update.wait_s / 60) for n in machines},
+        window=_window(maintenance_window(kubernetes)),
         striped=frozenset(own_disks(spec)) & frozenset(machines),
         identities=identities(kubernetes),
     )
+
+
+def _window(window: Maintenance | None) -> AksWindow | None:
+    if window is None:
+        return None
+    start = datetime.fromisoformat(window.start)
+    return AksWindow(
+        date=f"{start:%Y-%m-%d}",
+        day=_DAYS[start.weekday()],
+        start=f"{start:%H:%M}",
+        hours=round(window.duration.value / 3600),
+    )
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def pool_name(part: str) -> str:

@@ -19,7 +19,7 @@ from ...pulumi.names import POOL, Names
 from ...pulumi.plan import ACCOUNTS_SERVICE_ACCOUNT
 from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Json
-from ..plan.control_plane import AksPlan, pool_name
+from ..plan.control_plane import AksPlan, AksWindow, pool_name
 from ..plan.facts import facts
 from ..plan.types import LiveState, OfferPlan, PoolPlan, SitePlan
 from .access import Grant, make_identity, role_id
@@ -92,7 +92,8 @@ class ControlPlane(Component[ControlPlaneArgs]):
             ),
             api_server_access_profile=_access(plan),
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
-                upgrade_channel="none", node_os_upgrade_channel="None"
+                upgrade_channel="none",
+                node_os_upgrade_channel="None" if plan.window is None else "NodeImage",
             ),
             network_profile=containerservice.ContainerServiceNetworkProfileArgs(
                 network_plugin="azure",
@@ -123,6 +124,8 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self.cluster_name = made.name
         self._identities(args, made)
+        if plan.window is not None:
+            self._maintenance(args, made, plan.window)
         if plan.striped:
             self._container_storage(args, made)
         authorization.RoleAssignment(
@@ -145,6 +148,34 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self.endpoint = answer.apply(lambda text: read_kubeconfig(text)[0])
         self.authority = answer.apply(lambda text: read_kubeconfig(text)[1])
+
+    def _maintenance(
+        self, args: ControlPlaneArgs, made: containerservice.ManagedCluster, window: AksWindow
+    ) -> None:
+        """Have AKS' weekly releases and nodes' images come in a window.
+
+        Names as learn.microsoft.com/azure/aks/planned-maintenance has them (read 2026-11).
+        """
+        kinds = {"control": "default", "nodes": "aksManagedNodeOSUpgradeSchedule"}
+        for what, config in kinds.items():
+            containerservice.MaintenanceConfiguration(
+                args.names(f"aks-window-{what}"),
+                resource_group_name=args.resource_group,
+                resource_name_=made.name,
+                config_name=config,
+                maintenance_window=containerservice.MaintenanceWindowArgs(
+                    schedule=containerservice.ScheduleArgs(
+                        weekly=containerservice.WeeklyScheduleArgs(
+                            day_of_week=window.day, interval_weeks=1
+                        )
+                    ),
+                    start_date=window.date,
+                    start_time=window.start,
+                    duration_hours=window.hours,
+                    utc_offset="+00:00",
+                ),
+                opts=self.child(),
+            )
 
     def _container_storage(
         self, args: ControlPlaneArgs, made: containerservice.ManagedCluster
@@ -286,6 +317,7 @@ class AksPool(Component[AksPoolArgs]):
             capacity_reservation_group_id=option.reservation or None,
             proximity_placement_group_id=pool.proximity_group or None,
             enable_encryption_at_host=args.encrypted,
+            upgrade_settings=None if spot else _waves(args.plan, pool.name),
             node_labels={_NODE_POOL: pool.name, **args.plan.labels.get(pool.name, {})},
             node_taints=[
                 f"{one.key}={one.value}:{one.effect}" for one in args.plan.taints.get(pool.name, ())
@@ -295,6 +327,21 @@ class AksPool(Component[AksPoolArgs]):
             # The autoscaler sets their number.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["count"] if grows else [])),
         ).id
+
+
+def _waves(plan: AksPlan, pool: str) -> containerservice.AgentPoolUpgradeSettingsArgs:
+    """Return how many nodes are renewed at once, in their places: no more machines are to be had.
+
+    Of pools for the cluster's own pods by others beside them, the only way that AKS has. It has
+    neither for spot (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling,
+    /spot-node-pool; read 2026-11).
+    """
+    count, more = str(plan.at_once[pool]), pool in plan.system
+    return containerservice.AgentPoolUpgradeSettingsArgs(
+        max_surge=count if more else "0",
+        max_unavailable=None if more else count,
+        drain_timeout_in_minutes=plan.drain_min[pool],
+    )
 
 
 def make_managed(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from typing import Literal
 
 import msgspec
 
 from ....schemas.catalog import Catalog
-from ....schemas.derived.control_planes import gpu_sharing, managed_release, provisioning_class
+from ....schemas.derived.control_planes import (
+    gpu_sharing,
+    maintenance_window,
+    managed_release,
+    provisioning_class,
+)
 from ....schemas.derived.storage import own_disks
-from ....schemas.spec import ClusterSpec, GcpSite, NodeTaint
+from ....schemas.spec import ClusterSpec, GcpSite, Maintenance, NodeTaint
 from ...pulumi.plan import elastic_labels, elastic_taints, identities, managed_kubernetes
 from .facts import facts
 from .pools import PoolPlan
@@ -48,6 +54,10 @@ class GkePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose machines are nodes of it."""
     queued: frozenset[str]
     """Pools whose nodes come by Kueue's ProvisioningRequests alone."""
+    at_once: dict[str, int]
+    """Pool -> nodes that are renewed at once."""
+    window: tuple[str, str, str] | None
+    """First start and end in UTC, and how they come again (RFC 3339, RFC 5545); None: any time."""
     local_ssds: dict[str, int]
     """Pool -> local SSDs of a node, where images and pods' data lie on them."""
     identities: tuple[tuple[str, str], ...]
@@ -87,9 +97,29 @@ def control_plane_plan(
         queued=frozenset(
             pool.name for pool in nodes if provisioning_class(kubernetes, spec.pools[pool.name])
         ),
+        at_once={p.name: min(spec.pools[p.name].update.at_once(p.most), _AT_ONCE) for p in nodes},
+        window=_window(maintenance_window(kubernetes)),
         local_ssds=_local_ssds(spec, nodes, catalog),
         identities=identities(kubernetes),
     )
+
+
+_AT_ONCE = 20
+"""Nodes of a pool that GKE renews at once at most (docs.cloud.google.com/kubernetes-engine/docs/
+concepts/node-pool-upgrade-strategies, surge settings; read 2026-11)."""
+
+
+_DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+
+
+def _window(window: Maintenance | None) -> tuple[str, str, str] | None:
+    if window is None:
+        return None
+    start = datetime.fromisoformat(window.start)
+    end = start + timedelta(seconds=window.duration.value)
+    weekly = f"FREQ=WEEKLY;BYDAY={_DAYS[start.weekday()]}"
+    recurrence = "FREQ=DAILY" if window.every == "day" else weekly
+    return f"{start:%Y-%m-%dT%H:%M:%SZ}", f"{end:%Y-%m-%dT%H:%M:%SZ}", recurrence
 
 
 _SSD_GB = 375 * 2**30 / 1e9

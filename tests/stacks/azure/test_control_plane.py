@@ -163,3 +163,41 @@ def test_own_disks_are_striped_by_azure_container_storage_and_the_system_takes_n
     without = Graph(recorded(parsed(AKS)))
     assert without.of_type("Extension") == ()
     assert "osDiskType" not in without.only("AgentPool").inputs
+
+
+def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_says() -> None:
+    """learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling (read 2026-11)."""
+    tools = "{site: here, machine: Standard_D8s_v5, count: 2, kubernetes: {system: true}}"
+    text = AKS.replace(
+        "count: 2", "count: 30, update: {max_unavailable: 4, drain_timeout: 90m}"
+    ).replace("pools:\n", f"pools:\n  tools: {tools}\n")
+    waves = {p.inputs["nodeLabels"]["gcluster.local/pool"]: p.inputs["upgradeSettings"]
+             for p in Graph(recorded(parsed(text))).of_type("AgentPool")}  # fmt: skip
+    assert waves == {
+        "train": {"maxSurge": "0", "maxUnavailable": "4", "drainTimeoutInMinutes": 90},
+        "tools": {"maxSurge": "1", "drainTimeoutInMinutes": 60},
+    }
+    spot = AKS.replace("count: 2", "count: 2, market: [{spot_max_usd_per_hour: 20}]")
+    assert "upgradeSettings" not in Graph(recorded(parsed(spot))).only("AgentPool").inputs
+
+
+def test_releases_and_nodes_images_come_in_the_window_of_the_spec_alone() -> None:
+    """learn.microsoft.com/azure/aks/planned-maintenance (read 2026-11)."""
+    graph = Graph(recorded(parsed((KUBERNETES / "aks-disks.yaml").read_text(encoding="utf-8"))))
+    windows = {m.inputs["configName"]: m.inputs["maintenanceWindow"]
+               for m in graph.of_type("MaintenanceConfiguration")}  # fmt: skip
+    assert windows.keys() == {"default", "aksManagedNodeOSUpgradeSchedule"}
+    for window in windows.values():
+        assert window == {
+            "schedule": {"weekly": {"dayOfWeek": "Friday", "intervalWeeks": 1}},
+            "startDate": "2027-01-15",
+            "startTime": "06:00",
+            "durationHours": 6,
+            "utcOffset": "+00:00",
+        }
+    channel = graph.only("ManagedCluster").inputs["autoUpgradeProfile"]
+    assert channel == {"upgradeChannel": "none", "nodeOSUpgradeChannel": "NodeImage"}
+    without = Graph(recorded(parsed(AKS)))
+    assert without.of_type("MaintenanceConfiguration") == ()
+    profile = without.only("ManagedCluster").inputs["autoUpgradeProfile"]
+    assert profile["nodeOSUpgradeChannel"] == "None"

@@ -249,3 +249,36 @@ def test_pods_data_is_on_as_many_local_ssds_as_in_google_s_own_recipes() -> None
         [pool] = [p for p in graph_of(given).of_type("NodePool") if "system" not in p.name]
         found.append(part(pool, "nodeConfig").get("ephemeralStorageLocalSsdConfig"))
     assert found == [{"localSsdCount": 16}, {"localSsdCount": 32}, None]
+
+
+WINDOW = "{patches: {start: '2027-01-15T06:00Z', duration: 12h, every: week}}"
+
+
+def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_says() -> None:
+    """Placed close together there are no others; docs.cloud.google.com, surge settings."""
+    many = GKE.replace("count: 2", "count: 30, update: {max_unavailable: 25}")
+    given = []
+    for text in (GKE, many):
+        [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
+        given.append(pool.inputs["upgradeSettings"])
+    assert given == [
+        {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1},
+        {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 20},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("every", "recurrence"), [("week", "FREQ=WEEKLY;BYDAY=FR"), ("day", "FREQ=DAILY")]
+)
+def test_gke_renews_what_it_runs_in_the_window_of_the_spec(every: str, recurrence: str) -> None:
+    window = WINDOW.replace("week", every)
+    text = GKE.replace("control_plane: gke", f"control_plane: gke, maintenance: {window}")
+    made = graph_of(text).only("Cluster").inputs
+    assert made["maintenancePolicy"] == {
+        "recurringWindow": {
+            "startTime": "2027-01-15T06:00:00Z",
+            "endTime": "2027-01-15T18:00:00Z",
+            "recurrence": recurrence,
+        }
+    }
+    assert "maintenancePolicy" not in graph_of(GKE).only("Cluster").inputs
