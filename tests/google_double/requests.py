@@ -237,6 +237,10 @@ KINDS: dict[str, Kind] = {
             "datapathProvider": "networkConfig.datapathProvider",
             "enableMultiNetworking": "networkConfig.enableMultiNetworking",
             "enableShieldedNodes": "shieldedNodes.enabled",
+            # Of its expandMaintenancePolicy: RecurringTimeWindow has a TimeWindow.
+            "maintenancePolicy.recurringWindow": "window.recurringWindow",
+            "maintenancePolicy.recurringWindow.startTime": "window.startTime",
+            "maintenancePolicy.recurringWindow.endTime": "window.endTime",
             "minMasterVersion": "initialClusterVersion",
             "nodeLocations": "locations",
         },
