@@ -42,7 +42,7 @@ class UserRole(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookStep(Step, frozen=True, kw_only=True):
-    """A step that a hook of the spec asks for; its role has the hook's name."""
+    """A step of a hook of the spec; its role has the hook's name."""
 
     hook: str
     place: Literal[-1, 1]

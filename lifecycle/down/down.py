@@ -184,7 +184,7 @@ def _refuse_begun(cluster: Cluster, seen: int) -> None:
 
     Args:
         cluster: whose locks are held.
-        seen: how many events there were when it was looked at.
+        seen: number of events when it was read.
     """
     if len(cluster.events.read()) != seen:
         raise failure(

@@ -70,9 +70,9 @@ def await_ready(
     Args:
         hosts: machines that are reached over SSH.
         session: SSH to them.
-        limit_s: seconds that a host is waited for; 0: it is asked once.
+        limit_s: seconds that a host is waited for; 0: it is queried once.
         progress: called with how many are done, and what the others wait for.
-        pause_s: seconds between two looks at the same host.
+        pause_s: seconds between two polls of the same host.
     """
     everyone = list(hosts)
     if not everyone:

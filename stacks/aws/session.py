@@ -161,10 +161,8 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return console(self.api, machine.id)
 
-    def _seen(
-        self, machines: Sequence[Instance], requested: Sequence[Instance]
-    ) -> Iterable[Machine]:
-        there, tunnel = places(self.api, requested), self._site.tunnel
+    def _seen(self, machines: Sequence[Instance], wanted: Sequence[Instance]) -> Iterable[Machine]:
+        there, tunnel = places(self.api, wanted), self._site.tunnel
         return [seen(self.plan, one, there.get(one.id), tunnel=tunnel) for one in machines]
 
     def _end(self, machines: Sequence[Instance]) -> None:

@@ -153,10 +153,8 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return serial_port(self.api, machine)
 
-    def _seen(
-        self, machines: Sequence[Instance], requested: Sequence[Instance]
-    ) -> Iterable[Machine]:
-        del requested
+    def _seen(self, machines: Sequence[Instance], wanted: Sequence[Instance]) -> Iterable[Machine]:
+        del wanted
         tunnel = self._site.tunnel is not None
         return [seen(self.plan, machine, tunnel=tunnel) for machine in machines]
 

@@ -145,10 +145,8 @@ class Session(ListingSession[Instance]):
     def _console(self, machine: Instance) -> str:
         return read_console(self.api, machine.id)
 
-    def _seen(
-        self, machines: Sequence[Instance], requested: Sequence[Instance]
-    ) -> Iterable[Machine]:
-        del requested
+    def _seen(self, machines: Sequence[Instance], wanted: Sequence[Instance]) -> Iterable[Machine]:
+        del wanted
         where, there = addresses(self.api, self.plan, machines), places(self.api, self.plan)
         return [seen(self.plan, one, where[one.id], there.get(one.id)) for one in machines]
 

@@ -36,7 +36,7 @@ def ready(
         observation: what there is of it; where no API server answers, all add-ons are pending.
         session: to its control planes.
         report: receives an event for each add-on.
-        bundle: folder of the bundle that it is to live on.
+        bundle: folder of the bundle that it uses.
 
     Raises:
         LifecycleError: one finding for each that can't be had or rendered (exit code REFUSED).
@@ -57,7 +57,7 @@ def fetch_and_render(
 
     Args:
         found: the wanted add-ons.
-        changes: how its add-ons stand.
+        changes: the state of its add-ons.
         report: receives an event for each add-on.
         bundle: folder of the bundle that it is to live on.
         held: the images that nodes find; None: they pull what isn't there.

@@ -33,7 +33,7 @@ class Data:
         doors: pulumi.Output[str],
         network: Network,
     ) -> None:
-        """Create all of it: data in `group`, the private endpoints in the group `doors`."""
+        """Create all of it: data in `group`, its private endpoints in the group `doors`."""
         self._here, self._make, self._plan = here, here.make, here.plan
         self.group = group
         self.network = network
