@@ -118,9 +118,11 @@ def _of_pool(
 _HELD = {"eks": (), "gke": ("max_unavailable",), "aks": ("max_unavailable", "drain_timeout")}
 """Keys of `update` that a cloud holds to where it renews a pool's nodes."""
 _GKE_AT_ONCE = 20
-"""docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies, 2026-11."""
+"""From memory of docs.cloud.google.com/kubernetes-engine/docs/concepts/
+node-pool-upgrade-strategies; the page could not be opened in 2026-11."""
 _SHORTEST_DRAIN_S, _LONGEST_DRAIN_S = 300, 86_400
-"""AKS' limits of a drain (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)."""
+"""AKS' limits of a drain, from memory of learn.microsoft.com/azure/aks/
+upgrade-aks-node-pools-rolling; its text was not read to the limits in 2026-11."""
 
 
 def _of_update(
@@ -140,8 +142,8 @@ def _of_update(
 
 _SHORTEST_H, _LONGEST_H = 4, 24
 """Hours of a window: GKE's and AKS' least, and AKS' most (docs.cloud.google.com/kubernetes-engine/
-docs/concepts/maintenance-windows-and-exclusions; learn.microsoft.com/azure/aks/
-planned-maintenance; both read 2026-11)."""
+docs/concepts/maintenance-windows-and-exclusions; AKS' from memory of learn.microsoft.com/azure/
+aks/planned-maintenance)."""
 
 
 @check("GC748", summary="A maintenance window that a control plane of Kubernetes doesn't have.")
@@ -201,8 +203,8 @@ def _window(cloud: str, window: Maintenance) -> Iterator[tuple[PathTuple, str]]:
 
 
 _WEEKLY_H = 12
-"""GKE wants 48 hours in 32 days, of which four weeks are certain (its API: "maintenance policy
-would go longer than 32d without 48h maintenance availability")."""
+"""GKE wants at least 48 hours in any 32 days, of which four weeks are certain, in windows of four
+hours at least (cloud.google.com/kubernetes-engine/docs/maintenance-window, read 2026-11)."""
 
 
 def _of_storage(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
