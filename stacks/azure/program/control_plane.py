@@ -332,7 +332,7 @@ class AksPool(Component[AksPoolArgs]):
 def _waves(plan: AksPlan, pool: str) -> containerservice.AgentPoolUpgradeSettingsArgs:
     """Return how many nodes are renewed at once, in their places: no more machines are to be had.
 
-    Of pools for the cluster's own pods by others beside them, the only way that AKS has. It has
+    Of pools for the cluster's own pods by others next to them, the only way that AKS has. It has
     neither for spot (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling,
     /spot-node-pool; read 2026-11).
     """
