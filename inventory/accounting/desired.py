@@ -15,8 +15,8 @@ from ...schemas.spec.units import Duration
 from .records import (
     NORMAL,
     ROOT,
+    SMOKE_MEMBER,
     SMOKE_QOS,
-    SMOKE_USER,
     Accounting,
     Association,
     AssociationKey,
@@ -63,7 +63,7 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
         made[EVERYONE] = Association(account=EVERYONE, parent=ROOT, qos=every, default_qos=NORMAL)
     associations = [
         *made.values(),
-        Association(account=ROOT, user=SMOKE_USER),
+        Association(account=ROOT, user=SMOKE_MEMBER),
         *(
             Association(account=name, user=user)
             for name, users in members.items()
@@ -71,7 +71,7 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
             if user != ROOT
         ),
     ]
-    defaults: dict[str, str] = {SMOKE_USER: ROOT}
+    defaults: dict[str, str] = {SMOKE_MEMBER: ROOT}
     for name in sorted(members):
         for user in members[name]:
             if user != ROOT:

@@ -23,6 +23,10 @@ QOS keeps the job waiting, whatever "normal" allows."""
 SMOKE_USER, SMOKE_UID = "nobody", 65534
 """The user of those jobs: the unprivileged user that every distribution has under this number
 (Debian base-passwd; systemd, UIDS-GIDS), and that owns no files."""
+SMOKE_MEMBER = str(SMOKE_UID)
+"""Its name in the accounting database. Since 25.11 Slurm takes "nobody" for a reserved user 99 and
+finds no association of it; the number of a user that the system has is taken as it is
+(SchedMD/slurm src/common/uid.c, uid_from_string, at slurm-24-11-7-1 and slurm-25-11-7-1)."""
 PARENT_SHARE = 0x7FFFFFFF
 """Share of an association that counts as its parent does: `fairshare=parent`."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gcluster.inventory.accounting.desired import desired_accounting, keeps_accounts
 from gcluster.inventory.accounting.records import (
     ROOT,
+    SMOKE_MEMBER,
     SMOKE_QOS,
-    SMOKE_USER,
     Association,
     QosRecord,
 )
@@ -105,12 +105,12 @@ def test_accounts_have_their_place_share_and_quota() -> None:
 
 def test_a_user_of_several_accounts_is_charged_to_the_first_by_name() -> None:
     found = desired_accounting(spec_of(_ALL))
-    assert found.default_accounts == (("ada", "nlp"), ("bob", "lab"), (SMOKE_USER, ROOT))
+    assert found.default_accounts == ((SMOKE_MEMBER, ROOT), ("ada", "nlp"), ("bob", "lab"))
     assert [(key.account, key.user) for key in found.members] == [
         ("lab", "bob"),
         ("nlp", "ada"),
         ("nlp", "bob"),
-        (ROOT, SMOKE_USER),
+        (ROOT, SMOKE_MEMBER),
     ]
 
 
@@ -119,5 +119,5 @@ def test_limits_without_accounts_hold_for_everyone() -> None:
     assert [(key.account, key.user) for key in found.members] == [
         ("everyone", "ada"),
         ("everyone", "bob"),
-        (ROOT, SMOKE_USER),
+        (ROOT, SMOKE_MEMBER),
     ]
