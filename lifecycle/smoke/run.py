@@ -184,8 +184,8 @@ def summary(run: SmokeRun) -> str:
     """Return a run in one line, as `up` shows it."""
     verdict = run.verdict
     if not verdict.passed:
-        more = f" (and {len(verdict.reasons) - 1} more)" if len(verdict.reasons) > 1 else ""
-        first = verdict.reasons[0]
+        first, *rest = verdict.reasons
+        more = f" (and {len(rest)} more)" if rest else ""
         return f"{first.code}: {first.message}{more}, log: {run.log_file}"
     speed = f"{verdict.busbw:.3g} GB/s" if verdict.busbw is not None else ""
     carried = f" over {verdict.transport}" if verdict.transport else ""
