@@ -101,11 +101,15 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not oci_up and not acceptance and not no_scheduler and not torture" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not oci_up and not acceptance and not no_scheduler and not waste and not torture" $(REPORT)
 
 .PHONY: test-acceptance
 test-acceptance: environment ## run an acceptance that is killed, with a busy node, exclusions and drills
 	@pytest -q -m local tests/e2e/test_acceptance.py $(REPORT)
+
+.PHONY: test-waste
+test-waste: environment ## run jobs that leave GPUs idle, and hold top and report to their cost
+	@pytest -q -m waste tests/e2e $(REPORT)
 
 .PHONY: test-no-scheduler
 test-no-scheduler: environment ## bring nodes without a scheduler up, with programs of people on them

@@ -1,0 +1,129 @@
+"""Who wastes what, on real nodes with simulated GPUs: two accounts, one idle on 8 GPUs.
+
+Nodes are containers that exist already, in an ssh-fleet whose owner pays $20 an hour for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .conftest import LiveCluster, until
+from .room import Room
+
+pytestmark = [pytest.mark.local, pytest.mark.waste]
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: {name}
+sites:
+  room:
+    provider: ssh-fleet
+    ssh: {{user: root, key: {key}, known_hosts: {known_hosts}}}
+    usd_per_hour: {{sim.h100x8: 20}}
+    hosts: [{hosts}]
+pools:
+  head: {{site: room, role: controller, hosts: [head01]}}
+  gpu: {{site: room, machine: sim.h100x8, hosts: [gpu01, gpu02]}}
+scheduler:
+  type: slurm
+  accounts: {{nlp: {{share: 60, users: [ada]}}, vision: {{share: 40, users: [bob]}}}}
+users:
+  - {{name: ada, uid: 2001}}
+  - {{name: bob, uid: 2002}}
+monitoring: {{prometheus: true}}
+smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
+"""
+HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
+JOBS = f"""
+cd /tmp
+runuser -u ada -- sbatch -A nlp --gpus=4 -N1 -w gpu01 -J train --wrap 'python3 -c "while True: pass"'
+runuser -u bob -- sbatch -A vision --gpus=8 -N1 -w gpu02 -J '{HOSTILE}' --wrap 'sleep 3600'
+"""
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    made = Room(tmp_path_factory.mktemp("room"), ("head01", "gpu01", "gpu02"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(live: LiveCluster, room: Room) -> LiveCluster:
+    """The cluster, with both jobs running."""
+    known_hosts = live.spec.parent / "known_hosts"
+    known_hosts.write_text(
+        "".join(f"{room.address(host)} {room.host_key(host)}\n" for host in room.hosts)
+    )
+    live.spec.write_text(
+        SPEC.format(
+            name=live.name,
+            key=room.key,
+            known_hosts=known_hosts,
+            hosts=", ".join(f"{room.address(host)} name={host}" for host in room.hosts),
+        )
+    )
+    live.gcluster("up", str(live.spec), "--yes")
+    live.on("head01", JOBS)
+    return live
+
+
+def top(cluster: LiveCluster) -> dict[str, Any]:
+    found: dict[str, Any] = cluster.json("top", str(cluster.spec))
+    return found
+
+
+def test_the_waste_of_two_jobs_is_that_of_the_calculation_by_hand(cluster: LiveCluster) -> None:
+    def both_are_measured() -> bool:
+        jobs = top(cluster)["jobs"]
+        return len(jobs) == 2 and all(j["measured_gpus"] == j["gpus"] for j in jobs)
+
+    until(both_are_measured, seconds=180)
+    # The first looks of the double have the job's start in them.
+    time.sleep(60)
+    now = top(cluster)
+    idle, busy = now["jobs"]
+
+    # 8 GPUs of a node at $20, none of it used; 4 of 8 GPUs: $10, wasted what its SMs weren't active
+    assert (idle["account"], idle["user"], idle["name"]) == ("vision", "bob", HOSTILE)
+    assert (idle["active"], idle["usd_per_hour"], idle["wasted_usd_per_hour"]) == (0, 20, 20)
+    assert (busy["account"], busy["name"], busy["usd_per_hour"]) == ("nlp", "train", 10)
+    assert busy["active"] > 0
+    assert busy["wasted_usd_per_hour"] == pytest.approx(10 * (1 - busy["active"]))
+    # 2 nodes at $20; the other 4 GPUs of gpu01 are no one's
+    assert now["usd_per_hour"] == 40
+    assert now["unused_usd_per_hour"]["idle"] == pytest.approx(10)
+    assert now["simulated"] is True
+
+
+def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCluster) -> None:
+    file = str(cluster.spec.parent / "kept.json")
+    cluster.on("head01", "scancel --user=ada; scancel --user=bob")
+    until(lambda: top(cluster)["jobs"] == [], seconds=120)
+    report = cluster.json("report", str(cluster.spec), "--since", "30m", "--export", file)
+
+    vision, nlp = report["accounts"]
+    assert (vision["account"], nlp["account"]) == ("vision", "nlp")
+    assert vision["wasted_usd"] == pytest.approx(vision["gpu_hours"] * 2.5)
+    assert nlp["usd"] == pytest.approx(nlp["gpu_hours"] * 2.5)
+    assert nlp["wasted_usd"] == pytest.approx(nlp["usd"] * (1 - nlp["active"]))
+    # Both were cancelled: slurmdbd has no GPU hour of them that completed.
+    assert (vision["goodput"], nlp["goodput"]) == (0, 0)
+    page = cluster.gcluster("report", file, "--format", "html").stdout
+    assert "<script>" not in page
+    assert cluster.on("gpu02", "cat /run/gcluster/gpu-jobs/*") == ""
+
+
+def test_a_prometheus_that_has_stopped_is_said_in_words(cluster: LiveCluster) -> None:
+    cluster.on("head01", "systemctl stop prometheus")
+    said = cluster.gcluster("top", str(cluster.spec), "--once", expect=1).stderr
+
+    assert "GC1198" in said
+    assert "head01" in said
