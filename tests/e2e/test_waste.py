@@ -40,8 +40,9 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
 JOBS = f"""
 cd /tmp
-runuser -u ada -- sbatch -A nlp --gpus=4 -N1 -w gpu01 -J train --wrap 'python3 -c "while True: pass"'
-runuser -u bob -- sbatch -A vision --gpus=8 -N1 -w gpu02 -J '{HOSTILE}' --wrap 'sleep 3600'
+as_user() {{ runuser -u "$1" -- sbatch -N1 --account "$2" --gpus "$3" -w "$4" -J "$5" --wrap "$6"; }}
+as_user ada nlp 4 gpu01 train 'python3 -c "while True: pass"'
+as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
 """
 
 
