@@ -40,7 +40,7 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
 JOBS = f"""
 cd /tmp
-as_user() {{ runuser -u "$1" -- sbatch -N1 --account "$2" --gpus "$3" -w "$4" -J "$5" --wrap "$6"; }}
+as_user() {{ runuser -u "$1" -- sbatch -N1 -A "$2" --gpus "$3" -w "$4" -J "$5" --wrap "$6"; }}
 as_user ada nlp 4 gpu01 train 'python3 -c "while True: pass"'
 as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
 """
