@@ -112,8 +112,12 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
 
     vision, nlp = report["accounts"]
     assert (vision["account"], nlp["account"]) == ("vision", "nlp")
-    assert vision["wasted_usd"] == pytest.approx(vision["gpu_hours"] * 2.5)
-    assert nlp["usd"] == pytest.approx(nlp["gpu_hours"] * 2.5)
+    # A GPU costs 2.50. At a job's start and end Slurm's figures are a scrape apart: not measured.
+    for use in (vision, nlp):
+        measured = use["gpu_hours"] - use["unmeasured_gpu_hours"]
+        assert use["usd"] == pytest.approx(measured * 2.5)
+        assert use["unmeasured_gpu_hours"] < use["gpu_hours"] / 2
+    assert vision["wasted_usd"] == vision["usd"]
     assert nlp["wasted_usd"] == pytest.approx(nlp["usd"] * (1 - nlp["active"]))
     # Both were cancelled: slurmdbd has no GPU hour of them that completed.
     assert (vision["goodput"], nlp["goodput"]) == (0, 0)
