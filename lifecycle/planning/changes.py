@@ -63,7 +63,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
     thing: str
     """As `--allow` takes it: "controller:head01", "accounting:db01", "storage:scratch",
-    "login:login01", "pool:train", "budget"."""
+    "login:login01", "pool:train", "slices:serve", "budget"."""
     reason: str
     """What would happen."""
     hint: str = ""

@@ -77,6 +77,7 @@ def guards(
         *_storage(before, after),
         *_logins(before, gone, existing),
         *_pools(gone, existing, surplus or {}),
+        *_slices(before, after, existing, job_impact),
         *_budget(after, *usd_per_hour),
     )
 
@@ -184,6 +185,31 @@ def _pools(
             yield Guard(
                 thing=f"pool:{pool}",
                 reason=f"{count} of {size} nodes of pool {pool} would go at once",
+            )
+
+
+def _slices(
+    before: ClusterSpec,
+    after: ClusterSpec,
+    existing: ClusterInventory,
+    job_impact: JobImpact | None,
+) -> Iterator[Guard]:
+    """GPUs that are cut into other MIG slices, or are whole again, under jobs.
+
+    gres.conf is one for all nodes and names slices by their files: Slurm ends jobs on slices when
+    the number of these lines changes (gres.conf(5), MultipleFiles), and a slurmd that reads lines
+    of files that aren't there yet ends.
+    """
+    if job_impact is None or job_impact.queue == 0:
+        return
+    there = {host.pool for host in existing.hosts}
+    for name in sorted(before.pools.keys() & after.pools.keys() & there):
+        slices = (spec.pools[name].gpus.mig_slices for spec in (before, after))
+        if len({tuple(sorted(each.items())) for each in slices}) > 1:
+            yield Guard(
+                thing=f"slices:{name}",
+                reason=f"the GPUs of pool {name} would be cut otherwise, which ends jobs on them",
+                hint=f"gcluster drain its nodes, and go on when the queue of {after.name} is empty",
             )
 
 

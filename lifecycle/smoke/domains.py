@@ -20,7 +20,8 @@ def fabric_domains(
     """Return the hosts in groups that one fabric joins, in the order of their first hosts.
 
     Hosts of another fabric class or site are another domain. A zone ends EFA and Google's fabrics,
-    and one placement Azure's, so there each pool is one; NVLink ends at its block.
+    and one placement Azure's, so there each pool is one; NVLink ends at its block. Nodes whose GPUs
+    are cut into MIG slices are apart: the others' AllReduce runs on whole ones.
     """
     groups: defaultdict[tuple[str, ...], list[Host]] = defaultdict(list)
     for host in hosts:
@@ -57,6 +58,8 @@ def blocks_of(hosts: Iterable[Host]) -> tuple[tuple[str, ...], ...]:
 def _domain(spec: ClusterSpec, catalog: Catalog, host: Host) -> tuple[str, ...]:
     fabric, machine = fabric_of(spec, catalog, host), machine_of(catalog, host)
     key = (host.site, fabric.name if fabric else "")
+    if spec.pools[host.pool].is_sliced:
+        return *key, "MIG"
     if machine is not None and machine.simulated:
         return key
     if fabric is not None and "P2P/MNNVL" in fabric.channels:

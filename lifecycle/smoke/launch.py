@@ -51,8 +51,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int
 
     gpus: int = 0
-    """GPUs of a node, each with a rank of nccl-tests; 0: none that are real, so our own payload
-    runs on the processors, one rank a node."""
+    """GPUs of a node, each with a rank of nccl-tests; 0: none that are real and whole, so our own
+    payload runs on the processors, one rank a node."""
     qos: str = ""
     """The QOS of the job; "": the cluster has no accounts."""
     environment: tuple[tuple[str, str], ...] = ()
@@ -163,15 +163,21 @@ def launches(
                     min_bytes=least,
                     max_bytes=most,
                     iterations=spec.smoke.allreduce.iterations,
-                    gpus=_gpus(hosts, catalog),
+                    gpus=_gpus(spec, hosts, catalog),
                     qos=SMOKE_QOS if keeps_accounts(spec) else "",
                 )
             )
     return tuple(found)
 
 
-def _gpus(hosts: tuple[Host, ...], catalog: Catalog) -> int:
-    """Return the GPUs that each of these hosts has, the fewest of them; 0: none that are real."""
+def _gpus(spec: ClusterSpec, hosts: tuple[Host, ...], catalog: Catalog) -> int:
+    """Return the GPUs that each of these hosts has, the fewest of them; 0: none that are real.
+
+    Nor where they are cut into MIG slices: between these there is no peer-to-peer, over PCI Express
+    or NVLink (NVIDIA MIG user guide, "Deployment Considerations").
+    """
+    if any(spec.pools[host.pool].is_sliced for host in hosts):
+        return 0
     machines = [machine_of(catalog, host) for host in hosts]
     counts = [m.gpu.count if m and m.gpu and not m.simulated else 0 for m in machines]
     return min(counts, default=0)

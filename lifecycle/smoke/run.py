@@ -227,7 +227,7 @@ class _Gate:
         if not run.verdict.passed or not runs_there or not self._launcher.reaches_nics(launch):
             return ()
         machine = machine_of(self._catalog, hosts[0])
-        vendor = machine.gpu.vendor if machine and machine.gpu else ""
+        vendor = machine.gpu.vendor if machine and machine.gpu and launch.gpus else ""
         inside = in_container(launch, vendor)
         return (self._runner.run(inside, self._expectation(inside)),)
 

@@ -128,8 +128,12 @@ def _real_gpus(context: CheckContext) -> bool:
 
 def _scheduler_software(context: CheckContext) -> bool:
     slurm = context.slurm
-    sliced = any(pool.gpus.mig == "enabled" for pool in context.pools.values())
-    return sliced or _software(context) or (slurm is not None and slurm.topology.plugin != "auto")
+    return _software(context) or (slurm is not None and slurm.topology.plugin != "auto")
+
+
+def _mig(context: CheckContext) -> bool:
+    gpus = (pool.gpus for pool in context.pools.values())
+    return any(each.mig == "enabled" or each.mig_slices for each in gpus)
 
 
 def _shares(context: CheckContext) -> bool:
@@ -213,6 +217,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,
     "software.hooks": lambda context: bool(context.hooks),
+    "software.mig": _mig,
     "software.platforms": lambda context: _software(context) or _sites(context),
     "software.scheduler": _scheduler_software,
     "software.tuning": _tuning,

@@ -33,6 +33,7 @@ from ..spec import ClusterSpec
 from ..spec.units import ByteSize
 from .rails import machine_in_pool
 
+_SLICED = "GPUs are cut into MIG slices, and the AllReduce runs on the processors"
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""
 
@@ -95,8 +96,10 @@ def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int
         nodes: pool -> nodes of it that take part, 1 or more: one fabric domain.
     """
     requested = spec.smoke.allreduce.floor
-    if requested is None and not all(map(_has_real_gpus, _machines(spec, catalog, nodes))):
-        return FloorFigure(gbytes_per_s=None, reason="")
+    sliced = any(spec.pools[pool].is_sliced for pool in nodes)
+    real = all(map(_has_real_gpus, _machines(spec, catalog, nodes)))
+    if sliced or (requested is None and not real):
+        return _none(_SLICED) if sliced else FloorFigure(gbytes_per_s=None, reason="")
     if requested is not None and not requested.is_auto:
         none = requested.is_none
         return FloorFigure(gbytes_per_s=None if none else requested.value / 1e9, reason="")

@@ -288,7 +288,7 @@ class Pool(SpecModel, frozen=True):
     tuning: Tuning = field(default_factory=Tuning)
     """Processors, PCI Express, NUMA, huge pages."""
     gpus: GpuSettings = field(default_factory=GpuSettings)
-    """MIG, ECC and the driver's modules (NVIDIA)."""
+    """MIG and its slices, ECC and the driver's modules (NVIDIA)."""
     rdma: Rdma = field(default_factory=Rdma)
     """InfiniBand, RoCE: drivers, rails, partitions, lossless Ethernet."""
     firmware: Firmware | None = None
@@ -324,6 +324,16 @@ class Pool(SpecModel, frozen=True):
     def most(self) -> int | None:
         """Machines there may be at once; None where the spec gives no count."""
         return self.count.max if isinstance(self.count, Count) else self.count
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether Slurm hands out MIG slices of its GPUs, and none as a whole."""
+        return bool(self.gpus.mig_slices)
+
+    @property
+    def slices_per_gpu(self) -> int:
+        """What Slurm counts of each GPU: its MIG slices, or itself."""
+        return sum(self.gpus.mig_slices.values()) or 1
 
     @property
     def is_compute(self) -> bool:

@@ -1,6 +1,6 @@
 """Software of a pool or the whole cluster, firmware, boot settings and hardening."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -177,13 +177,29 @@ class Tuning(SpecModel, frozen=True):
     """When memory comes in huge pages unasked."""
 
 
+MigProfile: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[1-7]g\.[0-9]{1,3}gb$(?!\n)",
+        description="Share of a GPU and its memory, as NVIDIA calls it: 1g.10gb.",
+    ),
+]
+"""A MIG profile with its whole compute capacity and no media extensions (+me)."""
+
+
 class GpuSettings(SpecModel, frozen=True):
     """How NVIDIA's GPUs of a pool are set, and how their driver is built."""
 
-    UPDATES: ClassVar = updates(rolling="mig ecc modules peer_memory")
+    UPDATES: ClassVar = updates(rolling="mig mig_slices ecc modules peer_memory")
 
     mig: Literal["unmanaged", "enabled", "disabled"] = "unmanaged"
     """MIG mode of all GPUs."""
+    mig_slices: Annotated[
+        dict[MigProfile, Annotated[int, Meta(ge=1, le=7)]],
+        Meta(examples=[{"1g.10gb": 7}, {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}]),
+    ] = field(default_factory=dict)
+    """Slices that each GPU is cut into under Slurm, by profile (MIG mode is then enabled). Jobs ask
+    for them as for GPUs of a type: --gres=gpu:1g.10gb:1. Under Kubernetes: `scheduler.gpu.mig`."""
     ecc: Literal["unmanaged", "enabled", "disabled"] = "unmanaged"
     """ECC of the GPUs' memory."""
     modules: Literal["dkms", "precompiled"] = "dkms"

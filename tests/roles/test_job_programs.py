@@ -156,6 +156,14 @@ def test_a_job_without_gpus_sets_none_back(node: Node) -> None:
     assert "compute-mode" not in (node.folder / "asked").read_text()
 
 
+def test_where_gpus_are_cut_into_slices_none_is_set_back(node: Node) -> None:
+    node.has("nvidia-smi", f'echo "$*" >> {node.folder}/asked; {WELL}')
+    slices = node.folder / "mig-slices.json"
+    slices.touch()
+    node.run("job-epilog.py", SLURM_JOB_GPUS="9", GCLUSTER_MIG_SLICES=str(slices))
+    assert "compute-mode" not in (node.folder / "asked").read_text()
+
+
 def test_shared_memory_goes_with_its_user_s_last_job_on_the_node(node: Node) -> None:
     user = os.getuid() or 2001  # root's own is never touched
     shm = node.folder / "shm"

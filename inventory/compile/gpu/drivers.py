@@ -117,20 +117,26 @@ def _restarts(node: NodeFacts) -> dict[str, Json]:
 
 def _gpu_settings(node: NodeFacts) -> dict[str, Json]:
     gpus = node.pool.gpus
-    return {
+    settings: dict[str, Json] = {
         "nvidia_driver_gpus": 0 if node.gpu is None else node.gpu.count,
-        "nvidia_driver_mig": gpus.mig,
+        "nvidia_driver_mig": "enabled" if node.pool.is_sliced else gpus.mig,
         "nvidia_driver_ecc": gpus.ecc,
         "nvidia_driver_fabric": _fabric_state(node),
     }
+    if node.pool.is_sliced:
+        settings["nvidia_driver_slices"] = dict(sorted(gpus.mig_slices.items()))
+    return settings
 
 
 def _fabric_state(node: NodeFacts) -> str:
     """Return the NVLink fabric state expected of GPUs, also where the switches manage it (NVL72).
 
     For a cloud's machines only the GPUs' own state counts: part of a board may have no fabric.
+    Slices of GPUs reach each other over none (NVIDIA MIG user guide, "Deployment Considerations").
     """
-    if node.gpu is None or node.machine is None or node.machine.nvlink is None:
+    if node.pool.is_sliced or node.gpu is None:
+        return "none"
+    if node.machine is None or node.machine.nvlink is None:
         return "none"
     capability = tuple(int(part) for part in (node.gpu.compute_capability or "0").split("."))
     in_cloud = node.spec.sites[node.pool.site].is_cloud

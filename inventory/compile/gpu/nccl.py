@@ -32,7 +32,11 @@ def nccl_steps(node: NodeFacts) -> list[Step]:
         _step("preflight", {"nccl_vendor": gpu.vendor} | tests),
         _step("install", library | tests | {"nccl_cuda": _cuda(node)}),
         _step("configure", {"nccl_vendor": gpu.vendor} | settings),
-        _step("verify", library | settings | built | {"nccl_gpus": gpu.count}),
+        # A program sees one slice of all (NVIDIA MIG user guide, "CUDA Device Enumeration").
+        _step(
+            "verify",
+            library | settings | built | {"nccl_gpus": 1 if node.pool.is_sliced else gpu.count},
+        ),
     ]
 
 

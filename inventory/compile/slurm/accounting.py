@@ -73,12 +73,18 @@ def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str,
             "host": run_it[0].name,
             "backup_host": run_it[1].name if run_it[1:] else "",
             "port": SLURMDBD_PORT,
-            "tres": [GPU],
+            "tres": [GPU, *_slices(spec)],
             "enforce": list(ENFORCED),
         },
         "slurm_priority": priority_variables(slurm.priority),
         "slurm_preemption": any(qos.preempts for qos in slurm.qos.values()),
     }
+
+
+def _slices(spec: ClusterSpec) -> list[str]:
+    """Return the types of MIG slices that are counted apart, besides as GPUs: gres/gpu:1g.10gb."""
+    profiles = {name for pool in spec.pools.values() for name in pool.gpus.mig_slices}
+    return [f"{GPU}:{profile}" for profile in sorted(profiles)]
 
 
 def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:

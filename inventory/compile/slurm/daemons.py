@@ -167,7 +167,8 @@ def _controller_variables(
     if cluster.pulls:
         variables["slurm_licences"] = licences(spec, compute)
     has_settings = any(nccl_steps(pools[name]) for name in compute)
-    prolog = TASK_PROLOG if has_settings or job_scratch(spec, cluster) else ""
+    has_slices = any(pools[name].pool.is_sliced for name in compute)
+    prolog = TASK_PROLOG if has_settings or has_slices or job_scratch(spec, cluster) else ""
     lines = plugin_lines(pools.values(), prolog)
     variables |= job_programs(spec, on_machines=not cluster.simulated)
     if not cluster.simulated:
@@ -260,6 +261,7 @@ def _partitions(
     lines = []
     for name, partition in sorted(written.items()):
         machines = [machine_of(spec, pool, catalog) for pool in partition.pools]
+        pools = [spec.pools[pool] for pool in partition.pools]
         line = {
             "name": name,
             "nodes": fold(host for pool in partition.pools for host in names[pool]),
@@ -268,7 +270,7 @@ def _partitions(
             **default_memory(
                 spec, partition, min(mem_per_cpu_mib(machine, reserved) for machine in machines)
             ),
-            "cpus_per_gpu": min(map(cpus_per_gpu, machines)),
+            "cpus_per_gpu": min(map(cpus_per_gpu, machines, pools)),
             **partition_limits(partition),
             **access.get(name, {}),
         }

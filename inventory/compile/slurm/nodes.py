@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -100,9 +100,76 @@ def node_shape(machine: Machine, name: str, pool: Pool, reserved_mib: int) -> di
         alike["gpu_flags"] = GPU_FLAGS[machine.gpu.vendor]
         if devices := gpu_devices(machine):
             alike["gpu_devices"] = devices
+    if pool.is_sliced:
+        alike |= slice_fields(machine, pool.gpus.mig_slices)
     if pool.weight is not None:
         alike["weight"] = pool.weight
     return alike
+
+
+SLICES = "/dev/gcluster/mig"
+"""Links to the device files of slices, as roles/nvidia_driver/files/libexec/mig-slices.py makes
+them: the driver gives out the files' own numbers on the node."""
+
+
+def slice_fields(machine: Machine, slices: Mapping[str, int]) -> dict[str, Json]:
+    """Return what differs on the node lines of GPUs that are cut into MIG slices.
+
+    A slice is its GPU's device file and those of its two instances (MultipleFiles, gres.conf(5));
+    its type is the profile. AutoDetect=nvml would find them by itself, but takes a slurmd that was
+    built with NVML, and no nodes that come and go (gres.conf(5)). No links: slices have no NVLink.
+
+    Args:
+        machine: with GPUs.
+        slices: profile -> slices of one GPU.
+    """
+    gpus = gpu_count(machine)
+    cores = _cores_of_gpus(machine)
+    lines: list[Json] = []
+    for profile in profiles_by_size(slices):
+        before = sum(slices[each] for each in _larger(slices, profile))
+        for gpu in range(gpus):
+            for place in range(before, before + slices[profile]):
+                stem = f"{SLICES}/gpu{gpu}-{place}"
+                files = f"{GPU_FILES['nvidia']}{gpu},{stem}-instance,{stem}-compute"
+                line: dict[str, Json] = {"type": profile, "files": files}
+                if cores:
+                    line["cores"] = cores[gpu]
+                lines.append(line)
+    return {
+        "gpu_type": "",
+        "gpu_files": "",
+        "gpu_count": gpus * sum(slices.values()),
+        "gpu_slices": [
+            {"type": profile, "count": gpus * slices[profile]}
+            for profile in profiles_by_size(slices)
+        ],
+        "gpu_devices": lines,
+    }
+
+
+def profiles_by_size(slices: Iterable[str]) -> list[str]:
+    """Return MIG profiles, the largest first: the order of a GPU's places on its node."""
+
+    def size(profile: str) -> tuple[int, int]:
+        share, memory = profile.removesuffix("gb").split("g.")
+        return int(share), int(memory)
+
+    return sorted(slices, key=size, reverse=True)
+
+
+def _larger(slices: Iterable[str], profile: str) -> list[str]:
+    ordered = profiles_by_size(slices)
+    return ordered[: ordered.index(profile)]
+
+
+def _cores_of_gpus(machine: Machine) -> list[str]:
+    """Return the cores near each GPU, as ranges of Slurm's numbers; [] where they aren't known."""
+    gpu, cpu = machine.gpu, machine.cpu
+    if gpu is None or not (cpu.sockets and cpu.cores):
+        return []
+    sockets = gpu.sockets if gpu.sockets and len(gpu.sockets) == gpu.count else []
+    return [f"{socket * cpu.cores}-{(socket + 1) * cpu.cores - 1}" for socket in sockets]
 
 
 def gpu_files(vendor: str, count: int, skip: int = 0) -> str:
@@ -155,9 +222,15 @@ def mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
     return memory_mib(machine, reserved_mib) // machine.cpu.threads
 
 
-def cpus_per_gpu(machine: Machine) -> int:
-    """Return a GPU's share of the CPUs; 0: no GPU, or not in the catalog."""
-    return machine.cpu.threads // machine.gpu.count if machine.gpu else 0
+def cpus_per_gpu(machine: Machine, pool: Pool) -> int:
+    """Return a GPU's share of the CPUs, or a slice's; 0: no GPU, or not in the catalog.
+
+    A node may have more slices than CPUs: each gets one then.
+    """
+    if machine.gpu is None:
+        return 0
+    least = min(1, machine.cpu.threads) if pool.is_sliced else 0
+    return max(least, machine.cpu.threads // (machine.gpu.count * pool.slices_per_gpu))
 
 
 def memory_mib(machine: Machine, reserved_mib: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ....schemas.catalog import Machine
 from ....schemas.catalog.model.machine import Nic, NicKind
 from ....schemas.spec import NoScheduler
 from ..hooks import health_checks
@@ -63,13 +64,21 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
             "vendor": machine.gpu.vendor,
             "count": machine.gpu.count,
             "memory_gib": machine.gpu.memory_gib,
-            "nvlink": machine.nvlink is not None and machine.gpu.vendor == "nvidia",
+            "nvlink": _has_nvlink(node, machine),
         }
+        if node.pool.is_sliced:
+            gpu["slices"] = node.pool.slices_per_gpu
         expected["node_health_gpus"] = gpu
     expected["node_health_nics"] = _nics(node, machine.nics or ())
     memory_gib = node.pool.memory.value / 2**30 if node.pool.memory is not None else None
     expected["node_health_memory_gib"] = memory_gib or machine.memory_gib or 0
     return expected
+
+
+def _has_nvlink(node: NodeFacts, machine: Machine) -> bool:
+    """Return whether NVLinks are looked at: in MIG mode none carries anything."""
+    is_nvidia = machine.gpu is not None and machine.gpu.vendor == "nvidia"
+    return machine.nvlink is not None and is_nvidia and not node.pool.is_sliced
 
 
 def _nics(node: NodeFacts, nics: Iterable[Nic]) -> list[Json]:

@@ -142,6 +142,7 @@ class Acceptance:
                 for way in test.ways
                 for name in programs_of(test, way, plan.path)
             ),
+            {name for name, pool in cluster.spec.pools.items() if pool.is_sliced},
         )
         if record.counters is None:
             record.keep_counters(read_counters(self._session, hosts))

@@ -1,5 +1,6 @@
 """Machine types of the catalog, their MIG profiles, and sources with their dates."""
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -37,6 +38,15 @@ _CLOSE = 0.1
 """A GPU is the one whose memory is this close, as a part: 180 GB are 179 GiB to some sources."""
 
 
+class Placements(SpecModel, frozen=True):
+    """Where slices of one profile may lie in a GPU."""
+
+    starts: tuple[int, ...]
+    """Memory slices that they may begin at."""
+    length: Annotated[int, Meta(ge=1)]
+    """Memory slices of each."""
+
+
 class MigGpu(SpecModel, frozen=True):
     """The profiles of one GPU."""
 
@@ -46,6 +56,27 @@ class MigGpu(SpecModel, frozen=True):
     """Memory of the whole GPU in GB, as its largest profile names it."""
     profiles: Annotated[dict[str, Annotated[int, Meta(ge=1, le=7)]], Meta(min_length=1)]
     """Profile -> slices of one GPU."""
+    layout: Literal["sevenths", "quarters"] = "sevenths"
+    """How it is divided: the whole is 7g or 4g."""
+
+    def placements(self, profile: str) -> Placements:
+        """Return where slices of a profile may begin, and how long they are."""
+        share, most = profile.split("g", 1)[0], self.profiles[profile]
+        return mig_profiles().placements[self.layout][f"{share}g x{most}"]
+
+    def fits(self, slices: Mapping[str, int]) -> bool:
+        """Return whether one GPU can have all of these slices, of profiles that it has."""
+        wanted = [self.placements(name) for name in slices for _ in range(slices[name])]
+        return _placed(sorted(wanted, key=lambda one: -one.length), frozenset())
+
+
+def _placed(wanted: Sequence[Placements], taken: frozenset[int]) -> bool:
+    """Return whether all have a place beside what is taken: memory slices, from 0."""
+    if not wanted:
+        return True
+    first, rest = wanted[0], wanted[1:]
+    spans = (frozenset(range(start, start + first.length)) for start in first.starts)
+    return any(not span & taken and _placed(rest, taken | span) for span in spans)
 
 
 class MigProfiles(SpecModel, frozen=True):
@@ -55,6 +86,8 @@ class MigProfiles(SpecModel, frozen=True):
     source: Source
     date: Date
     gpus: list[MigGpu]
+    placements: dict[str, dict[str, Placements]]
+    """How a GPU is divided -> share of it and slices that it gives at most ("1g x7") -> places."""
 
 
 @lru_cache(maxsize=1)
@@ -63,12 +96,22 @@ def mig_profiles() -> MigProfiles:
     return read_data_file(Path(__file__).parent.with_name("mig.yaml"), MigProfiles)
 
 
+def mig_gpu(model: str, memory_gib: float) -> MigGpu | None:
+    """Return the profiles of a GPU, of the nearest memory; None: nothing is known of it."""
+    alike = [
+        gpu
+        for gpu in mig_profiles().gpus
+        if gpu.model == model and abs(gpu.memory_gb - memory_gib) <= _CLOSE * gpu.memory_gb
+    ]
+    return min(alike, key=lambda gpu: abs(gpu.memory_gb - memory_gib), default=None)
+
+
 def profiles_of(model: str, memory_gib: float) -> dict[str, int] | None:
     """Return configuration ("all-1g.10gb") -> slices of one GPU; None: nothing is known of it."""
-    for gpu in mig_profiles().gpus:
-        if gpu.model == model and abs(gpu.memory_gb - memory_gib) <= _CLOSE * gpu.memory_gb:
-            return {f"{PREFIX}{name}": slices for name, slices in gpu.profiles.items()}
-    return None
+    gpu = mig_gpu(model, memory_gib)
+    if gpu is None:
+        return None
+    return {f"{PREFIX}{name}": slices for name, slices in gpu.profiles.items()}
 
 
 def slices_of(model: str, memory_gib: float, configuration: str) -> int | None:

@@ -165,10 +165,15 @@ infiniband-ndr): a floor that little above the ceiling may pass."""
 
 
 def _real_pools(context: CheckContext) -> Iterator[tuple[str, Machine, Fabric | None]]:
-    """Yield compute pools with real GPUs, and their fabric class where it is known."""
+    """Yield compute pools with real GPUs, and their fabric class where it is known.
+
+    GPUs that are cut into MIG slices are none: the AllReduce of their nodes has no floor.
+    """
     for name, pool in context.pools.items():
         machine = context.machine_in_pool(pool)
-        if pool.is_compute and machine is not None and not machine.simulated and machine.gpu:
+        if not pool.is_compute or pool.is_sliced:
+            continue
+        if machine is not None and not machine.simulated and machine.gpu:
             yield name, machine, context.fabric(pool)
 
 

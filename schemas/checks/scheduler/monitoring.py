@@ -138,9 +138,9 @@ def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
 def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
     """How busy a GPU is says NVIDIA's DCGM exporter, from DCGM 4 on, where gcluster installs it.
 
-    AMD's GPUs have no exporter here, and DCGM 3 or one that came with the image has no package of
-    it. `gcluster top` and `gcluster report` show the GPUs of such pools as not measured, and no
-    alert watches them. Only a warning.
+    AMD's GPUs have no exporter here, metrics of MIG slices name no job, and DCGM 3 or one that came
+    with the image has no package of it. `gcluster top` and `gcluster report` show the GPUs of such
+    pools as not measured, and no alert watches them. Only a warning.
     """
     monitoring = context.monitoring
     if monitoring is None or not monitoring.prometheus or context.slurm is None:
@@ -164,9 +164,11 @@ def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
     machine = context.machine(pool)
     if not pool.is_compute or machine is None or machine.gpu is None or stack is None:
         return None
-    if machine.gpu.vendor != "nvidia":
+    if machine.gpu.vendor != "nvidia" or pool.is_sliced:
         return (
-            f"there is no exporter of {machine.gpu.vendor.upper()}'s GPUs",
+            "no metric of a MIG slice names its job"
+            if pool.is_sliced
+            else f"there is no exporter of {machine.gpu.vendor.upper()}'s GPUs",
             "nothing to do: their use is shown as not measured",
         )
     if machine.simulated:

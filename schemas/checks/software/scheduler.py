@@ -151,26 +151,6 @@ def slurm_too_old_for_cgroups(context: CheckContext) -> Iterator[Finding]:
     yield from once(too_old())
 
 
-@check("GC626", summary="GPUs in MIG mode under Slurm.")
-def mig_under_slurm(context: CheckContext) -> Iterator[Finding]:
-    """A GPU in MIG mode runs nothing until it is cut into slices, and nothing cuts it for Slurm.
-
-    Slurm would hand out whole GPUs that no program can use. Under Kubernetes `scheduler.gpu.mig`
-    cuts them; `mig: unmanaged` leaves to the site what its own programs do.
-    """
-    if context.slurm is None:
-        return
-    for name, pool in context.pools.items():
-        if pool.gpus.mig == "enabled":
-            path = ("pools", name, "gpus", "mig")
-            yield Finding(
-                summary=f'pool "{name}": nothing cuts GPUs in MIG mode into slices under Slurm',
-                path=path,
-                hint="write mig: disabled, or unmanaged where the site cuts them itself",
-                relies_on=(path, _TYPE),
-            )
-
-
 @check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")
 def slurm_version_skew(context: CheckContext) -> Iterator[Finding]:
     """A slurmd must not be newer than slurmctld, nor older than that understands.

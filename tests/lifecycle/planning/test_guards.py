@@ -115,6 +115,28 @@ def test_storage_that_was_made_is_named_when_the_spec_drops_it_and_no_other() ->
     assert _things(before=_TEXT + _MADE, after=_TEXT + _MADE) == []
 
 
+@pytest.mark.parametrize(
+    ("job_impact", "expected"),
+    [
+        (JobImpact(queue=3), ["slices:gpu"]),
+        (JobImpact(problem="head01: no route"), ["slices:gpu"]),
+        (JobImpact(queue=0), []),
+        (None, []),
+    ],
+)
+def test_other_slices_under_jobs_are_named(
+    job_impact: JobImpact | None, expected: list[str]
+) -> None:
+    def cut(slices: str) -> str:
+        return _TEXT.replace("count: 4}", f"count: 4, gpus: {{mig_slices: {slices}}}}}")
+
+    cases = [(_TEXT, cut("{1g.10gb: 7}")), (cut("{1g.10gb: 7}"), cut("{3g.40gb: 2}"))]
+    for before, after in [*cases, *((after, before) for before, after in cases)]:
+        assert _things(before=before, after=after, job_impact=job_impact) == expected
+    same = cut("{1g.10gb: 2, 3g.40gb: 1}"), cut("{3g.40gb: 1, 1g.10gb: 2}")
+    assert _things(before=same[0], after=same[1], job_impact=job_impact) == []
+
+
 def test_a_dearer_worst_case_above_the_budget_is_named() -> None:
     after = f"{_TEXT}budget: {{max_usd_per_hour: 100}}\n"
     assert _things(after=after, usd=(90, 110)) == ["budget"]

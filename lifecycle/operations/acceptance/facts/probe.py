@@ -35,9 +35,21 @@ class NodeHas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe(
-    session: SshSession, hosts: Sequence[Host], catalog: Catalog, programs: Iterable[str]
+    session: SshSession,
+    hosts: Sequence[Host],
+    catalog: Catalog,
+    programs: Iterable[str],
+    sliced: Collection[str] = (),
 ) -> dict[str, NodeHas]:
-    """Return what each node has of these programs, and its devices."""
+    """Return what each node has of these programs, and its devices.
+
+    Args:
+        session: to the nodes.
+        hosts: the nodes.
+        catalog: has their machines.
+        programs: what is looked for.
+        sliced: pools whose GPUs are cut into MIG slices: tests of GPUs are of whole ones.
+    """
     names = " ".join(map(shlex.quote, sorted(set(programs))))
     command = (
         f'PATH="{PATH}"; for p in {names}; do'
@@ -49,7 +61,7 @@ def probe(
     found = {}
     for host in hosts:
         answer, machine = answers[host.name], machine_of(catalog, host)
-        real = machine is not None and machine.gpu is not None and not machine.simulated
+        real = machine is not None and not machine.simulated and host.pool not in sliced
         vendor = machine.gpu.vendor if machine and machine.gpu and real else "none"
         if isinstance(answer, Unreachable):
             found[host.name] = NodeHas(gpu=vendor, silent=answer.reason)

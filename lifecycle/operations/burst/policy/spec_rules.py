@@ -69,7 +69,7 @@ def _target(spec: ClusterSpec, catalog: Catalog, partition_spec: Partition, spil
         site=pool.site,
         machine=pool.machine,
         gpu_model=None if gpu is None else gpu.model,
-        gpus_per_node=0 if gpu is None else gpu.count,
+        gpus_per_node=0 if gpu is None else gpu.count * pool.slices_per_gpu,
         features=frozenset(word for word in words if word),
         most=cost.count,
         always=cost.least,

@@ -142,7 +142,7 @@ def _with_boot(rule: Rule, boot_s: float) -> Rule:
 
 def _gpus(pool: Pool, catalog: Catalog) -> int:
     machine = catalog.machines.get(pool.machine or "")
-    return 0 if machine is None or machine.gpu is None else machine.gpu.count
+    return 0 if machine is None or machine.gpu is None else machine.gpu.count * pool.slices_per_gpu
 
 
 def _cpus(pool: Pool, catalog: Catalog) -> int:

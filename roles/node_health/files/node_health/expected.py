@@ -24,6 +24,8 @@ class Gpus:
     """They reach each other over NVLink."""
     links: int = 0
     """NVLinks of one GPU; 0: not known, then all that are there must be up and be as many."""
+    slices: int = 0
+    """MIG slices that each GPU is cut into; 0: it is whole."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ BEGUN = Path(os.environ.get("GCLUSTER_SCRATCH_BEGUN", "/run/gcluster/job-scratch
 That is long before Slurm has a process of it here, for another job's prolog may come while this
 one's is still at work.
 """
+SLICES = Path(os.environ.get("GCLUSTER_MIG_SLICES", "/etc/gcluster/mig-slices.json"))
+"""Says how the GPUs are cut into MIG slices, where they are (role nvidia_driver)."""
 ROOT = int(os.environ.get("GCLUSTER_SCRATCH_OWNER", "0"))
 SHARED_MEMORY = Path(os.environ.get("GCLUSTER_SHARED_MEMORY", "/dev/shm"))  # noqa: S108  # of jobs
 GPU_LIMIT_S = 30
@@ -138,10 +140,11 @@ def mark_ended() -> None:
 def reset_gpus() -> None:
     """Reset the job's GPUs to their default clocks and compute mode.
 
-    Settings that a GPU or driver doesn't support are skipped: none of them is a fault.
+    Settings that a GPU or driver doesn't support are skipped: none of them is a fault. The clocks
+    of a MIG slice are its GPU's, where other jobs run, and its number in Slurm is no GPU's.
     """
     gpus = os.environ.get("SLURM_JOB_GPUS", "")
-    if not re.fullmatch("[0-9]+(,[0-9]+)*", gpus):
+    if SLICES.exists() or not re.fullmatch("[0-9]+(,[0-9]+)*", gpus):
         return
     for setting in RESETS:
         with contextlib.suppress(FileNotFoundError, subprocess.TimeoutExpired):

@@ -64,6 +64,11 @@ def check_nvidia(expected: Gpus, probe: Probe, memory: dict[str, Any]) -> Iterat
         action = _text(gpu, "gpu_recovery_action")
         if action not in {"", "N/A", "None"}:
             yield Finding("gpu-recovery", f"GPU {name}: the driver asks for {action}")
+        if expected.slices:
+            slices = len(gpu.findall("mig_devices/mig_device"))
+            if slices != expected.slices:
+                yield Finding("mig-slices", f"GPU {name}: {slices} of {expected.slices} MIG slices")
+            continue  # no slice uses the NVLink fabric
         state, status = _text(gpu, "fabric/state"), _text(gpu, "fabric/status")
         if state not in {"", "N/A"} and (state, status) != ("Completed", "Success"):
             yield Finding("nvlink-fabric", f"GPU {name}: fabric {state}, {status}")
