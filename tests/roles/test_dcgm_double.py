@@ -34,10 +34,10 @@ def test_a_gpu_is_busy_while_its_job_computes_and_idle_while_it_sleeps(
     process(tmp_path, 10, "2,3", 0)
     process(tmp_path, 11, "5", 0)
     process(tmp_path, 12, "", 0)
-    gpus.look(now=1000.0)
+    gpus.update(now=1000.0)
     process(tmp_path, 10, "2,3", 5 * double.TICKS)
     process(tmp_path, 12, "", 9 * double.TICKS)
-    gpus.look(now=1010.0)
+    gpus.update(now=1010.0)
 
     assert gpus.busy == [0, 0, 0.5, 0.5, 0, 0, 0, 0]
     assert [gpu for gpu in range(GPUS) if gpus.held[gpu]] == [2, 3, 5]
@@ -99,9 +99,9 @@ def test_a_process_whose_environment_is_closed_has_the_gpus_of_its_job(
     running(12, 11, "python3", 0)
     running(20, 1, "python3", 0)
     gpus = double.Gpus(GPUS, POWER_W, proc, str(jobs))
-    gpus.look(now=1000.0)
+    gpus.update(now=1000.0)
     running(12, 11, "python3", 5 * double.TICKS)
     running(20, 1, "python3", 5 * double.TICKS)
-    gpus.look(now=1010.0)
+    gpus.update(now=1010.0)
 
     assert gpus.busy == [0, 0, 0, 0, 0, 0.5, 0, 0]

@@ -75,6 +75,7 @@ pools:
   gpu:
     site: campus
     machine: hgx-h100-8
+    fabric: ethernet
     cpu: {sockets: 2, cores: 56, threads_per_core: 2}
     memory: 2048 GiB
     hosts:
