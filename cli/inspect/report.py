@@ -85,13 +85,13 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
     hosts = existing_hosts(cluster)
     keeps = bool(accounting_hosts(spec, hosts.hosts))
     with SshSession(cluster.workdir) as session:
-        ended = jobs_ended(session, hosts.with_role("controller")[0], until - seconds, until)
+        controller = hosts.with_role("controller")[0]
         return read_report(
             cluster.name,
             asking(session, monitoring_host(spec, hosts)),
             since=until - seconds,
             until=until,
-            ended=ended if keeps else lambda: None,
+            goodput=jobs_ended(session, controller, until - seconds, until) if keeps else None,
             bounds=usd_per_hour(spec, cluster.catalog).bounds,
         )
 

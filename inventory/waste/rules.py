@@ -1,4 +1,4 @@
-"""The table of recording rules (`data/rules.yaml`), and the group of a rule file made of it."""
+"""The recording rules (`data/rules.yaml`), their prices, and a rule file's group made of both."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
+from ...schemas.catalog import Catalog
+from ...schemas.cost.pools import pool_cost
+from ...schemas.spec import ClusterSpec
 from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
@@ -38,6 +41,19 @@ class _Rules(SpecModel, frozen=True):
 def recording_rules() -> tuple[RecordingRule, ...]:
     """Return all rules, in the order in which they are evaluated."""
     return read_data_file(_TABLE, _Rules).rules
+
+
+def node_prices(spec: ClusterSpec, catalog: Catalog) -> dict[str, float]:
+    """Return pool -> USD for one of its nodes and hour, on the first option that it is bought on.
+
+    Pools whose price isn't known are left out. Nodes that a site makes on this machine cost 0.
+    """
+    found: dict[str, float] = {}
+    for name, pool in spec.pools.items():
+        cost = pool_cost(pool, spec.sites[pool.site], catalog)
+        if cost.usd_per_node_hour is not None:
+            found[name] = cost.usd_per_node_hour
+    return found
 
 
 def waste_group(prices: Mapping[str, float], conditions: Collection[str]) -> dict[str, Any]:

@@ -69,6 +69,12 @@ def managed_pools(spec: ClusterSpec) -> frozenset[str]:
     return frozenset(name for name, pool in spec.pools.items() if pool.role == "compute")
 
 
+GKE_AT_ONCE = 20
+"""Most nodes of a pool that GKE renews at once. From memory of docs.cloud.google.com/
+kubernetes-engine/docs/concepts/node-pool-upgrade-strategies; the page could not be opened in
+2026-11."""
+
+
 def maintenance_window(kubernetes: KubernetesScheduler) -> Maintenance | None:
     """Return the window in which a cloud renews what it runs; None: whenever it likes."""
     return next(iter(kubernetes.maintenance.values()), None)

@@ -172,7 +172,7 @@ class NodeTaint(SpecModel, frozen=True):
 
 
 class RuntimeClass(SpecModel, frozen=True):
-    """A runtime for pods beside runc: its shim is in the nodes' image, or a hook installs it."""
+    """A runtime for pods other than runc: its shim is in the image, or a hook installs it."""
 
     UPDATES: ClassVar = updates(in_place="name type")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -95,3 +96,14 @@ class Room:
             ["podman", "rm", "-f", "-v", "-t", "0", *names], capture_output=True, check=False
         )
         subprocess.run(["podman", "network", "rm", self.name], capture_output=True, check=False)
+
+
+@contextmanager
+def started_room(folder: Path, hosts: tuple[str, ...] = ("head01", "gpu01")) -> Iterator[Room]:
+    """Yield machines that run; they are removed at the end, also where their start fails."""
+    made = Room(folder, hosts)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from .conftest import LiveCluster
-from .room import Room, podman
+from .room import Room, podman, started_room
 
 pytestmark = pytest.mark.local
 
@@ -48,12 +48,8 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     """Machines that exist before gcluster is asked, and after."""
-    made = Room(tmp_path_factory.mktemp("room"))
-    try:
-        made.start()
+    with started_room(tmp_path_factory.mktemp("room")) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from .conftest import LiveCluster, until
-from .room import Room
+from .room import Room, started_room
 
 pytestmark = [pytest.mark.local, pytest.mark.waste]
 
@@ -48,12 +48,8 @@ as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    made = Room(tmp_path_factory.mktemp("room"), ("head01", "gpu01", "gpu02"))
-    try:
-        made.start()
+    with started_room(tmp_path_factory.mktemp("room"), ("head01", "gpu01", "gpu02")) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def report_text(report: Report, console: Console) -> str:
         *(measured(report) and [measured(report)]),
         "",
     ]
-    uses = [*_lines(report)]
+    uses = [*uses_of(report)]
     if uses:
         lines += tabulate(_COLUMNS, [cells(use) for use in uses], console).lines
     else:
@@ -64,12 +64,11 @@ def report_text(report: Report, console: Console) -> str:
     return console.plain("\n".join(lines))
 
 
-def _lines(report: Report) -> Iterator[Use]:
-    """Yield each account and, where there are several, its users below it."""
+def uses_of(report: Report) -> Iterator[Use]:
+    """Yield each account and below it its users."""
     for account in report.accounts:
         yield account
-        users = [user for user in report.users if user.account == account.account]
-        yield from users
+        yield from (user for user in report.users if user.account == account.account)
 
 
 def period(report: Report) -> str:
@@ -171,7 +170,7 @@ def report_markdown(report: Report) -> str:
     if measured(report):
         lines += [measured(report), ""]
     if report.accounts:
-        lines += _markdown(TITLES, [cells(use) for use in _lines(report)], left=2)
+        lines += _markdown(TITLES, [cells(use) for use in uses_of(report)], left=2)
     if report.pools:
         lines += ["", *_markdown(POOL_TITLES, [pool_cells(pool) for pool in report.pools], left=1)]
     lines += ["", *(f"- {_escaped(note)}" for note in notes(report))]

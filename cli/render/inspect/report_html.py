@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ....lifecycle.status.waste.report import DAY_S, Report, Slice, Use
+from ....lifecycle.status.waste.report import DAY_S, Report, Slice
+from ..page import page_template
 from . import report as words
 
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
 _HEIGHT = 120
 """Of the highest bar."""
 
@@ -27,23 +27,16 @@ class Bar(msgspec.Struct, frozen=True):
 
 def report_html(report: Report) -> str:
     """Return the whole document."""
-    return _template().render(
+    return page_template(_TEMPLATE).render(
         report=report,
         words=words,
         period=words.period(report),
         measured=words.measured(report),
         notes=list(words.notes(report)),
-        lines=[
-            words.cells(use) for account in report.accounts for use in _of(report, account.account)
-        ],
+        lines=[words.cells(use) for use in words.uses_of(report)],
         bars=bars(report),
         height=_HEIGHT,
     )
-
-
-def _of(report: Report, account: str) -> list[Use]:
-    own = [use for use in report.accounts if use.account == account]
-    return [*own, *(use for use in report.users if use.account == account)]
 
 
 def bars(report: Report) -> list[Bar]:
@@ -69,15 +62,3 @@ def _total(each: Slice) -> float:
 def _when(each: Slice, slice_s: int) -> str:
     shown = "%Y-%m-%d" if slice_s == DAY_S else "%Y-%m-%d %H:%M"
     return f"until {datetime.fromtimestamp(each.until, UTC).strftime(shown)}"
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from ....lifecycle.operations.acceptance.judge import MetricSummary, Series, TestSummary
 from ....lifecycle.operations.acceptance.report import Report
+from ..page import page_template
 
+_TEMPLATE = Path(__file__).with_name("acceptance.html.j2")
 MOST_CELLS = 128
 """Nodes up to which each has a row of its own in a matrix; of more, neighbours share one."""
 _SHARE = 0.3
@@ -41,21 +41,9 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
 
 def acceptance_html(report: Report, sha256: str) -> str:
     """Return the whole document."""
-    return _template().render(
+    return page_template(_TEMPLATE).render(
         report=report, sha256=sha256, maps=heat_maps(report), figure=_figure, percent=_percent
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("acceptance.html.j2")
 
 
 def heat_maps(report: Report) -> tuple[HeatMap, ...]:

@@ -126,8 +126,9 @@ def slice_fields(machine: Machine, slices: Mapping[str, int]) -> dict[str, Json]
     gpus = gpu_count(machine)
     cores = _cores_of_gpus(machine)
     lines: list[Json] = []
-    for profile in profiles_by_size(slices):
-        before = sum(slices[each] for each in _larger(slices, profile))
+    ordered = profiles_by_size(slices)
+    before = 0
+    for profile in ordered:
         for gpu in range(gpus):
             for place in range(before, before + slices[profile]):
                 stem = f"{SLICES}/gpu{gpu}-{place}"
@@ -136,14 +137,12 @@ def slice_fields(machine: Machine, slices: Mapping[str, int]) -> dict[str, Json]
                 if cores:
                     line["cores"] = cores[gpu]
                 lines.append(line)
+        before += slices[profile]
     return {
         "gpu_type": "",
         "gpu_files": "",
         "gpu_count": gpus * sum(slices.values()),
-        "gpu_slices": [
-            {"type": profile, "count": gpus * slices[profile]}
-            for profile in profiles_by_size(slices)
-        ],
+        "gpu_slices": [{"type": profile, "count": gpus * slices[profile]} for profile in ordered],
         "gpu_devices": lines,
     }
 
@@ -156,11 +155,6 @@ def profiles_by_size(slices: Iterable[str]) -> list[str]:
         return int(share), int(memory)
 
     return sorted(slices, key=size, reverse=True)
-
-
-def _larger(slices: Iterable[str], profile: str) -> list[str]:
-    ordered = profiles_by_size(slices)
-    return ordered[: ordered.index(profile)]
 
 
 def _cores_of_gpus(machine: Machine) -> list[str]:
@@ -185,20 +179,18 @@ def gpu_devices(machine: Machine) -> list[Json]:
     and `links`, the NVLinks to each GPU of the node, -1 at its own place. GPUs with links have a
     line each: they differ in that place.
     """
-    gpu, cpu = machine.gpu, machine.cpu
+    gpu = machine.gpu
     if gpu is None:
         return []
-    cores = cpu.cores if cpu and cpu.sockets and cpu.cores else 0
-    sockets = gpu.sockets if cores and gpu.sockets and len(gpu.sockets) == gpu.count else None
+    cores = _cores_of_gpus(machine)
     peer_links = machine.nvlink.peer_links if machine.nvlink and gpu.count > 1 else None
-    if sockets is None and peer_links is None:
+    if not cores and peer_links is None:
         return []
     lines: list[Json] = []
-    for first, count in _runs(sockets or [0] * gpu.count, one_by_one=peer_links is not None):
+    for first, count in _runs(cores or [""] * gpu.count, one_by_one=peer_links is not None):
         line: dict[str, Json] = {"files": gpu_files(gpu.vendor, count, first)}
-        if sockets is not None:
-            begin = sockets[first] * cores
-            line["cores"] = f"{begin}-{begin + cores - 1}"
+        if cores:
+            line["cores"] = cores[first]
         if peer_links is not None:
             numbers = (-1 if i == first else peer_links for i in range(gpu.count))
             line["links"] = ",".join(map(str, numbers))
@@ -206,11 +198,11 @@ def gpu_devices(machine: Machine) -> list[Json]:
     return lines
 
 
-def _runs(sockets: list[int], *, one_by_one: bool) -> Iterator[tuple[int, int]]:
-    """Yield the first GPU and the number of each run of neighbours on one socket."""
+def _runs(cores: list[str], *, one_by_one: bool) -> Iterator[tuple[int, int]]:
+    """Yield the first GPU and the number of each run of neighbours near the same cores."""
     first = 0
-    for end in range(1, len(sockets) + 1):
-        if one_by_one or end == len(sockets) or sockets[end] != sockets[first]:
+    for end in range(1, len(cores) + 1):
+        if one_by_one or end == len(cores) or cores[end] != cores[first]:
             yield first, end - first
             first = end
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
 
 import msgspec
 
@@ -32,8 +31,8 @@ class Ended(msgspec.Struct, frozen=True):
 
 def jobs_ended(
     session: SshSession, controller: Host, since: float, until: float
-) -> Callable[[], dict[str, Ended] | None]:
-    """Return how to ask slurmdbd; None is what it returns where slurmdbd doesn't answer.
+) -> dict[str, Ended] | None:
+    """Return account -> GPU hours of its jobs, from slurmdbd; None where that doesn't answer.
 
     Jobs that still run are left out; of the others the time between `since` and `until` counts, in
     s since 1970.
@@ -43,14 +42,10 @@ def jobs_ended(
         f"--starttime=$(date -d @{since:.0f} +%FT%T) --endtime=$(date -d @{until:.0f} +%FT%T) "
         "--format=State,ElapsedRaw,AllocTRES,Account"
     )
-
-    def ask() -> dict[str, Ended] | None:
-        answer = session.run(controller, command, timeout_s=120)
-        if isinstance(answer, Unreachable) or answer.returncode:
-            return None
-        return ended_jobs(answer.stdout)
-
-    return ask
+    answer = session.run(controller, command, timeout_s=120)
+    if isinstance(answer, Unreachable) or answer.returncode:
+        return None
+    return ended_jobs(answer.stdout)
 
 
 def ended_jobs(text: str) -> dict[str, Ended]:

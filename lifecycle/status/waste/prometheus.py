@@ -26,7 +26,6 @@ from ...nodes.ssh.arguments import AS_ROOT
 FOLDER, PORT = "/etc/gcluster/prometheus", 9090
 """Of role prometheus: certificate and password, and where it listens."""
 _LIMIT_S = 150
-_NO_ANSWER = 3
 
 Question: TypeAlias = tuple[str, dict[str, str]]
 """A path below Prometheus' /api/v1 and its parameters."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -99,7 +99,7 @@ def read_report(
     *,
     since: float,
     until: float,
-    ended: Callable[[], dict[str, Ended] | None] = lambda: None,
+    goodput: Mapping[str, Ended] | None = None,
     bounds: Iterable[str] = (),
 ) -> Report:
     """Ask for everything that a report shows.
@@ -109,7 +109,7 @@ def read_report(
         ask: how to ask its Prometheus.
         since: Unix time in s, where it begins.
         until: where it ends.
-        ended: returns account -> GPU hours of jobs by how they ended; None: nothing keeps that.
+        goodput: account -> GPU hours of jobs by how they ended; None: it isn't known.
         bounds: pools whose nodes cost at most what is reckoned with.
 
     Raises:
@@ -118,7 +118,6 @@ def read_report(
     span = round(until - since)
     found = instant(ask, _queries(span), until)
     slice_s = HOUR_S if span <= _HOURLY_UP_TO_S else DAY_S
-    goodput = ended()
     rows = _rows(found)
     accounts = _uses(found, rows, goodput, by_user=False)
     pools = _pools(found)

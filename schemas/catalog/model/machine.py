@@ -71,7 +71,7 @@ class MigGpu(SpecModel, frozen=True):
 
 
 def _placed(wanted: Sequence[Placements], taken: frozenset[int]) -> bool:
-    """Return whether all have a place beside what is taken: memory slices, from 0."""
+    """Return whether all have a place next to what is taken: memory slices, from 0."""
     if not wanted:
         return True
     first, rest = wanted[0], wanted[1:]
@@ -282,6 +282,11 @@ class Machine(SpecModel, frozen=True, kw_only=True):
     zones: list[str] | None = None
     """Zone IDs (AWS), zone names (GCP), region-number (Azure) that offer it; None: not known."""
     placement: Placement | None = None
+
+    @property
+    def nvme_gib(self) -> float:
+        """Local NVMe for data in GiB; 0: it has none, or it isn't known."""
+        return (self.nvme_gb or 0) * 1e9 / 2**30
 
     @property
     def gpu_key(self) -> tuple[str, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...derived.control_planes import GKE_AT_ONCE
 from ...diagnostics import PathTuple
 from ...spec import (
     Boot,
@@ -117,9 +118,6 @@ def _of_pool(
 
 _HELD = {"eks": (), "gke": ("max_unavailable",), "aks": ("max_unavailable", "drain_timeout")}
 """Keys of `update` that a cloud holds to where it renews a pool's nodes."""
-_GKE_AT_ONCE = 20
-"""From memory of docs.cloud.google.com/kubernetes-engine/docs/concepts/
-node-pool-upgrade-strategies; the page could not be opened in 2026-11."""
 _SHORTEST_DRAIN_S, _LONGEST_DRAIN_S = 300, 86_400
 """AKS' limits of a drain, from memory of learn.microsoft.com/azure/aks/
 upgrade-aks-node-pools-rolling; its text was not read to the limits in 2026-11."""
@@ -136,8 +134,8 @@ def _of_update(
             _SHORTEST_DRAIN_S <= update.wait_s <= _LONGEST_DRAIN_S
         ):
             yield (*path, key), "write 5m to 24h, which AKS takes"
-        elif cloud == "gke" and (update.max_unavailable or 0) > _GKE_AT_ONCE:
-            yield (*path, key), f"write {_GKE_AT_ONCE}, the most nodes that GKE renews at once"
+        elif cloud == "gke" and (update.max_unavailable or 0) > GKE_AT_ONCE:
+            yield (*path, key), f"write {GKE_AT_ONCE}, the most nodes that GKE renews at once"
 
 
 _SHORTEST_H, _LONGEST_H = 4, 24

@@ -40,7 +40,7 @@ def mig_slices(context: CheckContext) -> Iterator[Finding]:
     """`mig_slices` cuts each GPU of a pool alike, and Slurm hands out the slices.
 
     A profile is named by its share of the GPU and its memory, so it is one GPU's: 1g.10gb of an
-    H100 with 80 GB is 1g.18gb of an H200. Together slices have to lie beside each other: 3g.40gb
+    H100 with 80 GB is 1g.18gb of an H200. Together slices have to lie next to each other: 3g.40gb
     and 4g.40gb do, three of 3g.40gb don't. Of a GPU that isn't in catalog/mig.yaml no profile is
     known. Kubernetes has `scheduler.gpu.mig`; without a scheduler nothing would hand slices out.
     """

@@ -59,7 +59,7 @@ def _group(
     machine = machine_of(pool, catalog)
     gib = disk_gib(pool, facts().root_disk_gib)
     if name in own_disks(spec) and machine is not None and machine.nvme_gb:
-        gib = int(machine.nvme_gb * 1e9 / 2**30)
+        gib = int(machine.nvme_gib)
     labels = elastic_labels(spec, name) | _own_labels(name, pool.machine)
     resources = {"ephemeral-storage": f"{gib * _DISK_SHARE // 100}Gi"}
     if machine is not None and machine.gpu is not None:

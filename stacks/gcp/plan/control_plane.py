@@ -11,6 +11,7 @@ import msgspec
 
 from ....schemas.catalog import Catalog
 from ....schemas.derived.control_planes import (
+    GKE_AT_ONCE,
     gpu_sharing,
     maintenance_window,
     managed_release,
@@ -97,16 +98,13 @@ def control_plane_plan(
         queued=frozenset(
             pool.name for pool in nodes if provisioning_class(kubernetes, spec.pools[pool.name])
         ),
-        at_once={p.name: min(spec.pools[p.name].update.at_once(p.most), _AT_ONCE) for p in nodes},
+        at_once={
+            p.name: min(spec.pools[p.name].update.at_once(p.most), GKE_AT_ONCE) for p in nodes
+        },
         window=_window(maintenance_window(kubernetes)),
         local_ssds=_local_ssds(spec, nodes, catalog),
         identities=identities(kubernetes),
     )
-
-
-_AT_ONCE = 20
-"""Nodes of a pool that GKE renews at once at most (docs.cloud.google.com/kubernetes-engine/docs/
-concepts/node-pool-upgrade-strategies, surge settings; read 2026-11)."""
 
 
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

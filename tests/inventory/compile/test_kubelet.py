@@ -38,7 +38,7 @@ def steps_of(requested: str = "") -> dict[str, list[Any]]:
 
 
 def settings(pool: str, requested: str = "") -> dict[str, Any]:
-    """Return what a pool's kubelet is told."""
+    """Return a pool's kubelet configuration."""
     (step,) = [one for one in steps_of(requested)[pool] if one.key == "kubelet.configure"]
     return dict(step.variables["kubelet_settings"])
 
@@ -59,14 +59,14 @@ def test_a_pool_has_otherwise() -> None:
     requested = (
         "alignment: none, pin_memory: true, reserved_cpus: 6, reserved_memory: 8 GiB, max_pods: 60"
     )
-    told = settings("train", f"{requested}, pids_per_pod: 4096, parallel_pulls: 1")
-    assert told["kubeReserved"] == {"cpu": "6", "memory": "8192Mi"}
-    assert "cpuManagerPolicy" not in told
+    written = settings("train", f"{requested}, pids_per_pod: 4096, parallel_pulls: 1")
+    assert written["kubeReserved"] == {"cpu": "6", "memory": "8192Mi"}
+    assert "cpuManagerPolicy" not in written
     # With what is evicted below: a kubelet refuses any other sum.
-    assert told["reservedMemory"] == [{"numaNode": 0, "limits": {"memory": "8292Mi"}}]
-    assert (told["maxPods"], told["podPidsLimit"]) == (60, 4096)
-    assert told["serializeImagePulls"] is True
-    assert "maxParallelImagePulls" not in told
+    assert written["reservedMemory"] == [{"numaNode": 0, "limits": {"memory": "8292Mi"}}]
+    assert (written["maxPods"], written["podPidsLimit"]) == (60, 4096)
+    assert written["serializeImagePulls"] is True
+    assert "maxParallelImagePulls" not in written
 
 
 @pytest.mark.parametrize("pool", ["head", "train"])

@@ -136,9 +136,9 @@ def test_each_pool_cuts_and_shares_its_gpus_as_it_has() -> None:
     assert labels["y1"]["nvidia.com/device-plugin.config"] == "4-at-once"
     assert labels["y1"]["example.edu/team"] == "nlp"
     assert not any(name.startswith("nvidia.com/") for name in labels["t1"])
-    told = nvidia_values(facts)
-    assert told["migManager"] == {"enabled": True}
-    config = told["devicePlugin"]["config"]
+    values = nvidia_values(facts)
+    assert values["migManager"] == {"enabled": True}
+    config = values["devicePlugin"]["config"]
     assert config["default"] == "1-at-once"
     assert yaml.safe_load(config["data"]["1-at-once"]) == {"version": "v1"}
     shared = yaml.safe_load(config["data"]["4-at-once"])["sharing"]["timeSlicing"]

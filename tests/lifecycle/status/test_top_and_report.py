@@ -239,7 +239,7 @@ def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(serve
         server.ask(),
         since=server.end - 2 * 3600,
         until=server.end,
-        ended=lambda: ended,
+        goodput=ended,
         bounds=("gpu", "other"),
     )
 

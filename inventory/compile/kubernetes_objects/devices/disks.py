@@ -55,13 +55,13 @@ def own_disks_volume(facts: KubernetesFacts, pool: str) -> OwnDisks | None:
     such storage, or the control plane is not a cloud's.
     """
     name = own_disks(facts.spec).get(pool)
-    plane, gb = facts.scheduler.control_plane, facts.machine(pool).nvme_gb
+    plane = facts.scheduler.control_plane
     if name is None or plane == "self":
         return None
     folder = mount_point(facts.spec.storage[name])
     if plane != "aks":
         return OwnDisks(folder, {"emptyDir": {}})
-    size = f"{int((gb or 0) * 1e9 / 2**30 * _SHARE)}Gi"
+    size = f"{int(facts.machine(pool).nvme_gib * _SHARE)}Gi"
     claim = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": name,
