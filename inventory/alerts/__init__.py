@@ -4,6 +4,7 @@ from .pages import alerts_page, where
 from .rules import (
     AlertRule,
     Condition,
+    WasteLimits,
     alert_rules,
     exported_metrics,
     inhibitions,
@@ -14,6 +15,7 @@ from .rules import (
 __all__ = [
     "AlertRule",
     "Condition",
+    "WasteLimits",
     "alert_rules",
     "alerts_page",
     "exported_metrics",

@@ -9,6 +9,7 @@ _NEEDS = {
     "clock": "nodes with a clock of their own: machines, not containers",
     "slurm": "under Slurm",
     "slurmdbd": "clusters that keep accounts",
+    "waste_alert": "where the spec has `waste_alert`",
     "nvidia": "clusters with NVIDIA's GPUs, simulated ones too",
 }
 """Condition -> where the rule is compiled."""

@@ -16,7 +16,7 @@ from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
-Condition: TypeAlias = Literal["infiniband", "clock", "slurm", "slurmdbd", "nvidia"]
+Condition: TypeAlias = Literal["infiniband", "clock", "slurm", "slurmdbd", "nvidia", "waste_alert"]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Slurm, a slurmdbd,
 GPUs of NVIDIA's."""
 _INTERVAL = "5s"
@@ -56,6 +56,26 @@ class Inhibition(SpecModel, frozen=True, kw_only=True):
     """Alerts that are sent all the same."""
     equal: tuple[str, ...]
     """Labels that both have in common."""
+
+
+class WasteLimits(SpecModel, frozen=True, kw_only=True):
+    """When a job's waste is an alert: the figures $below, $window and $least of expressions."""
+
+    below: float = 0.4
+    """Share of the time that SMs are active."""
+    window_s: int = 1800
+    least: float = 5.0
+    """Dollars an hour; 0: any, also an unknown one."""
+
+    def filled(self, expression: str) -> str:
+        """Return an expression with the figures in it."""
+        if not self.least:  # also where no price is known
+            expression = expression.partition("\nand on (hpc_job) sum by (hpc_job)")[0]
+        return (
+            expression.replace("$below", f"{self.below:.15g}")
+            .replace("$window", str(self.window_s))
+            .replace("$least", f"{self.least:.15g}")
+        )
 
 
 class _Rules(SpecModel, frozen=True):
@@ -115,6 +135,7 @@ def rule_file(
     conditions: Collection[Condition],
     page: str = "gcluster explain",
     recorded: Mapping[str, Any] | None = None,
+    limits: WasteLimits | None = None,
 ) -> str:
     """Return Prometheus' rule file, YAML, for a cluster that has what is listed.
 
@@ -122,11 +143,12 @@ def rule_file(
         conditions: what the cluster has; rules that need something else are left out.
         page: command that shows an alert's page, an annotation of each.
         recorded: group of recording rules that goes before them; None: there is none.
+        limits: of GpusWasted; None: the ones of the page's examples.
     """
     rules = [
         {
             "alert": rule.name,
-            "expr": rule.expression,
+            "expr": (limits or WasteLimits()).filled(rule.expression),
             "for": rule.for_,
             "labels": {"severity": rule.severity},
             "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"},

@@ -160,6 +160,21 @@ class Alerts(SpecModel, frozen=True):
         return {name: reference for name, reference in found.items() if reference is not None}
 
 
+class WasteAlert(SpecModel, frozen=True):
+    """When a job's use of its GPUs is an alert (GpusWasted), sent as `alerts` says."""
+
+    UPDATES: ClassVar = updates(in_place="below for_ min_usd_per_hour")
+
+    below: Annotated[Percent, Meta(examples=["40%"])]
+    """SM active of its GPUs, on average, below which it is one."""
+    for_: Annotated[Duration, Meta(examples=["30m"])] = field(
+        name="for", default_factory=lambda: Duration.parse("30m")
+    )
+    """Time of that average; younger jobs are left alone."""
+    min_usd_per_hour: Annotated[float, Meta(ge=0)] = 0
+    """Least waste in dollars an hour; 0: any, also where no price is known."""
+
+
 class Monitoring(SpecModel, frozen=True):
     """Metrics of a Slurm cluster's nodes, and what shows them."""
 
@@ -188,8 +203,8 @@ class Monitoring(SpecModel, frozen=True):
     """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
     retention: Annotated[Duration | None, Meta(examples=["30d"])] = None
     """How long metrics are kept; default: 15d."""
-    waste_alert: Percent | None = None
-    """Tell when allocated GPUs are busy less than this over an hour. Not set up: refused."""
+    waste_alert: WasteAlert | None = None
+    """Alert on jobs that leave their GPUs idle; default: none."""
 
 
 class AllReduce(SpecModel, frozen=True):

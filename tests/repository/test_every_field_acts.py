@@ -32,7 +32,6 @@ _READ_OTHERWISE = {
     "grafana": "GC576 refuses it",
     "power_state": "FirmwareWanted is handed to the role firmware as a whole",
     "shell": "User is handed to the role base as a whole",
-    "waste_alert": "GC576 refuses it",
 }
 """Fields that no acting module names, and who reads them."""
 _REFUSED = {"mpi": "GC623"}

@@ -104,6 +104,7 @@ def test_every_figure_of_slurm_that_rules_use_is_written(metrics: ModuleType) ->
     metrics.of_nodes(page, [node])
     metrics.of_scheduler(page, recorded("sdiag", "sdiag --json")["statistics"])
     by_main = {"gcluster_slurm_up", "gcluster_slurm_dbd_up"}
+    metrics.of_jobs(page, [JOB], NOW)
 
     assert set(exported_metrics()["slurm"]) - by_main <= set(page.values)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ....schemas.spec.cluster import Alerts
-from ...alerts import Condition, inhibitions, rule_file
+from ....schemas.spec.cluster import Alerts, Monitoring
+from ...alerts import Condition, WasteLimits, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
 from ...waste import node_prices, waste_group
 from ..network.rdma import rdma_kind
@@ -91,6 +91,8 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "slurmdbd"
     if any(gpu_exporter(each) is not None for each in nodes):
         yield "nvidia"
+    if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
+        yield "waste_alert"
 
 
 def _verbatim(text: str) -> str:
@@ -169,7 +171,9 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     recorded = waste_group(node_prices(node.spec, node.catalog), has)
     configure = named | {
         "prometheus_cluster": node.spec.name,
-        "prometheus_rules": _verbatim(rule_file(has, recorded=recorded)),
+        "prometheus_rules": _verbatim(
+            rule_file(has, recorded=recorded, limits=_waste_limits(monitoring))
+        ),
     }
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)
@@ -185,6 +189,15 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
         monitoring_step("prometheus", "join", named | targets),
         monitoring_step("prometheus", "verify", named),
     ]
+
+
+def _waste_limits(monitoring: Monitoring) -> WasteLimits | None:
+    alert = monitoring.waste_alert
+    if alert is None:
+        return None
+    return WasteLimits(
+        below=alert.below.value, window_s=round(alert.for_.value), least=alert.min_usd_per_hour
+    )
 
 
 def _retention(seconds: float) -> str:

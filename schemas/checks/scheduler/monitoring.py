@@ -28,6 +28,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
         "retention": monitoring.retention,
         "pool": monitoring.pool,
         "alerts": monitoring.alerts,
+        "waste_alert": monitoring.waste_alert,
     }
     keys = [key for key, value in asked.items() if value is not None]
     if keys:
@@ -48,9 +49,8 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
 def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     """Slurm clusters get Prometheus, Alertmanager and an exporter on each node.
 
-    There are no dashboards (`grafana`), no alert about GPUs that jobs leave idle (`waste_alert`),
-    and nothing of it under Kubernetes, where a chart of your own can be installed once the cluster
-    runs. Prometheus' own page draws what it has.
+    There are no dashboards (`grafana`), and nothing of it under Kubernetes, where a chart of your
+    own can be installed once the cluster runs. Prometheus' own page draws what it has.
     """
     monitoring = context.monitoring
     if monitoring is None:
@@ -67,9 +67,6 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
         return
     if monitoring.grafana:
         yield _not_built("grafana", "dashboards aren't set up", _without(context, "grafana"))
-    if monitoring.waste_alert is not None:
-        why = "no alert watches how busy allocated GPUs are"
-        yield _not_built("waste_alert", why, _without(context, "waste_alert"))
 
 
 def _without(context: CheckContext, key: str) -> Fix:
