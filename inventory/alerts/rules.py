@@ -18,7 +18,7 @@ from ...schemas.structure.compose import read_data_file
 _DATA = Path(__file__).parent / "data"
 Condition: TypeAlias = Literal["infiniband", "clock", "slurm", "slurmdbd", "nvidia", "waste_alert"]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Slurm, a slurmdbd,
-GPUs of NVIDIA's."""
+GPUs of NVIDIA's, `waste_alert` in its spec."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -65,12 +65,10 @@ class WasteLimits(SpecModel, frozen=True, kw_only=True):
     """Share of the time that SMs are active."""
     window_s: int = 1800
     least: float = 5.0
-    """Dollars an hour; 0: any, also an unknown one."""
+    """Dollars an hour."""
 
     def filled(self, expression: str) -> str:
         """Return an expression with the figures in it."""
-        if not self.least:  # also where no price is known
-            expression = expression.partition("\nand on (hpc_job) sum by (hpc_job)")[0]
         return (
             expression.replace("$below", f"{self.below:.15g}")
             .replace("$window", str(self.window_s))

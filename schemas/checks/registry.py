@@ -214,6 +214,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     ),
     "scheduler.unscheduled": lambda context: isinstance(context.scheduler, NoScheduler),
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
+    "scheduler.waste": lambda context: context.monitoring is not None,
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,
     "software.hooks": lambda context: bool(context.hooks),

@@ -24,7 +24,7 @@ from .sites import Site
 from .software import ClusterSoftware, Hardening
 from .storage import Checkpointing, Storage
 from .units import BandwidthFloor, Duration, Percent
-from .users import DirectoryUsers, User
+from .users import DirectoryUsers, MailAddress, User
 
 EXPIRY_NOTICE_S = 86_400.0
 """A day: a daily look at the cluster still sees it."""
@@ -75,10 +75,6 @@ class Budget(SpecModel, frozen=True):
 Severity: TypeAlias = Literal["critical", "warning"]
 """critical: work stops until a person acts. warning: it will, or money is lost."""
 Severities: TypeAlias = Annotated[list[Severity], Meta(min_length=1, examples=[["critical"]])]
-MailAddress: TypeAlias = Annotated[
-    str, Meta(pattern=r"^[^@\s,;<>{}\"]+@[^@\s,;<>{}\"]+$(?!\n)", examples=["ops@example.edu"])
-]
-"""One address, without a name."""
 
 
 class MailAlerts(SpecModel, frozen=True):
@@ -163,7 +159,7 @@ class Alerts(SpecModel, frozen=True):
 class WasteAlert(SpecModel, frozen=True):
     """When a job's use of its GPUs is an alert (GpusWasted), sent as `alerts` says."""
 
-    UPDATES: ClassVar = updates(in_place="below for_ min_usd_per_hour")
+    UPDATES: ClassVar = updates(in_place="below for_ min_usd_per_hour to_owner mail_domain")
 
     below: Annotated[Percent, Meta(examples=["40%"])]
     """SM active of its GPUs, on average, below which it is one."""
@@ -172,7 +168,28 @@ class WasteAlert(SpecModel, frozen=True):
     )
     """Time of that average; younger jobs are left alone."""
     min_usd_per_hour: Annotated[float, Meta(ge=0)] = 0
-    """Least waste in dollars an hour; 0: any, also where no price is known."""
+    """Jobs known to waste fewer dollars an hour are left alone; default: none. A pool whose price
+    isn't known keeps its alerts."""
+    to_owner: bool = False
+    """Mail it to the job's user too, through the server of `alerts.mail`: to the `mail` of the
+    user in `users`, else to LOGIN@`mail_domain`."""
+    mail_domain: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$(?!\n)",
+                examples=["example.edu"],
+            ),
+        ]
+        | None
+    ) = None
+    """Domain in which each login name is an address; default: none."""
+
+    def address_of(self, user: User) -> str | None:
+        """Return where a user is reached; None: it isn't known."""
+        if user.mail is None and self.mail_domain is not None:
+            return f"{user.name}@{self.mail_domain}"
+        return user.mail
 
 
 class Monitoring(SpecModel, frozen=True):

@@ -9,6 +9,11 @@ from .model import Secret, SpecModel, updates
 UserName: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)")]
 """A login or group name."""
 
+MailAddress: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[^@\s,;<>{}\"]+@[^@\s,;<>{}\"]+$(?!\n)", examples=["ops@example.edu"])
+]
+"""One address, without a name."""
+
 GroupName: TypeAlias = Annotated[
     str,
     Meta(
@@ -23,7 +28,7 @@ Without what separates names where they are written (sssd-simple(5), sudoers(5),
 class User(SpecModel, frozen=True):
     """An account that exists on every node."""
 
-    UPDATES: ClassVar = updates(in_place="name uid gid groups keys shell sudo login")
+    UPDATES: ClassVar = updates(in_place="name uid gid groups keys shell sudo login mail")
 
     name: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)", examples=["ada"])]
     """Login name."""
@@ -45,6 +50,8 @@ class User(SpecModel, frozen=True):
         list[Literal["login", "controller", "compute"]] | None, Meta(examples=[["login"]])
     ] = None
     """Roles of the pools whose nodes it may log in to by SSH; default: all. Jobs run anywhere."""
+    mail: MailAddress | None = None
+    """Where `monitoring.waste_alert.to_owner` reaches the user; default: LOGIN@`mail_domain`."""
 
 
 class IdRange(SpecModel, frozen=True):

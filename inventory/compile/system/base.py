@@ -47,7 +47,7 @@ def _user(user: User) -> Json:
     """Return an account with every default filled in."""
     gid = user.uid if user.gid is None else user.gid
     fields = msgspec.structs.asdict(user) | {"gid": gid}
-    del fields["login"]
+    del fields["login"], fields["mail"]
     return fields
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ....schemas.spec import ClusterSpec
 from ....schemas.spec.cluster import Alerts, Monitoring
 from ...alerts import Condition, WasteLimits, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
@@ -121,7 +122,7 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
     configure = named | {"alertmanager_inhibitions": inhibitions()}
     secrets = _of_server("alertmanager")
     if monitoring.alerts is not None:
-        configure |= _receivers(monitoring.alerts)
+        configure |= _receivers(monitoring.alerts, _owners(node.spec, monitoring))
         secrets |= {
             f"alertmanager_{name}_secret_file": f"{ALERTS_PREFIX}{name}"
             for name in monitoring.alerts.references
@@ -133,7 +134,17 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-def _receivers(alerts: Alerts) -> dict[str, Json]:
+def _owners(spec: ClusterSpec, monitoring: Monitoring) -> dict[str, Json]:
+    """Return where the owners of jobs are reached, of users that the spec has; else a domain."""
+    alert = monitoring.waste_alert
+    if alert is None or not alert.to_owner:
+        return {}
+    if spec.local_users:
+        return {"owners": {user.name: alert.address_of(user) for user in spec.local_users}}
+    return {"owner_domain": alert.mail_domain}
+
+
+def _receivers(alerts: Alerts, owners: dict[str, Json]) -> dict[str, Json]:
     """Return who is sent alerts, as the role has them; secrets are elsewhere."""
     found: dict[str, Json] = {}
     if (mail := alerts.mail) is not None:
@@ -145,6 +156,7 @@ def _receivers(alerts: Alerts) -> dict[str, Json]:
             "tls": mail.tls,
             "ca": mail.ca or "",
             "severities": list(mail.severities),
+            **owners,
         }
     if alerts.webhook is not None:
         found["alertmanager_webhook"] = {"severities": list(alerts.webhook.severities)}

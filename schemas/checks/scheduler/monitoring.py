@@ -131,56 +131,6 @@ def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC584", summary="GPUs without metrics: what their jobs waste isn't known.")
-def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
-    """How busy a GPU is says NVIDIA's DCGM exporter, from DCGM 4 on, where gcluster installs it.
-
-    AMD's GPUs have no exporter here, metrics of MIG slices name no job, and DCGM 3 or one that came
-    with the image has no package of it. `gcluster top` and `gcluster report` show the GPUs of such
-    pools as not measured, and no alert watches them. Only a warning.
-    """
-    monitoring = context.monitoring
-    if monitoring is None or not monitoring.prometheus or context.slurm is None:
-        return
-    for name in context.pools:
-        why = _not_measured(context, name)
-        if why is not None:
-            reason, hint = why
-            yield Finding(
-                summary=f'GPUs of pool "{name}" are not measured: {reason}',
-                path=_PROMETHEUS,
-                severity=Severity.WARNING,
-                hint=hint,
-                relies_on=(_PROMETHEUS, *relies_on(every_stack(context)[name], "dcgm")),
-            )
-
-
-def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
-    """Return why a pool's GPUs have no metrics, and what to write; None where they have some."""
-    pool, stack = context.pools[name], every_stack(context).get(name)
-    machine = context.machine(pool)
-    if not pool.is_compute or machine is None or machine.gpu is None or stack is None:
-        return None
-    if machine.gpu.vendor != "nvidia" or pool.is_sliced:
-        return (
-            "no metric of a MIG slice names its job"
-            if pool.is_sliced
-            else f"there is no exporter of {machine.gpu.vendor.upper()}'s GPUs",
-            "nothing to do: their use is shown as not measured",
-        )
-    if machine.simulated:
-        return None
-    dcgm = stack.resolved.installs("dcgm")
-    if dcgm is None:
-        return (
-            "their DCGM came with the image",
-            "take an image without drivers: gcluster then installs DCGM 4 with them",
-        )
-    if dcgm.startswith("3."):
-        return f"DCGM {dcgm} has no exporter", "take a newer driver: DCGM 4 comes with it"
-    return None
-
-
 @check("GC579", summary="A mail server that alerts can't log in to, or not safely.")
 def mail_login(context: CheckContext) -> Iterator[Finding]:
     """`user` and `password` of a mail server belong together, and go over TLS alone.

@@ -47,6 +47,10 @@ def promtool_tests(name: str, folder: Path) -> Path:
             "alerts": {case["at"]: [expected], case["ends"]: []},
         },
         *(
+            {"name": why, "series": series, "alerts": {case["at"]: [expected]}}
+            for why, series in case.get("fires_too", {}).items()
+        ),
+        *(
             {"name": why, "series": series, "alerts": {case["at"]: []}}
             for why, series in case["quiet"].items()
         ),

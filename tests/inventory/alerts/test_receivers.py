@@ -251,6 +251,38 @@ def test_mail_goes_to_no_server_that_can_t_prove_itself(sort: str, tmp_path: Pat
 
 
 @pytest.mark.monitoring
+@pytest.mark.parametrize(
+    ("reached", "ada"),
+    [
+        ({"owners": {"ada": "ada@example.org", "bob": "bob@example.edu"}}, "ada@example.org"),
+        ({"owner_domain": "example.edu"}, "ada@example.edu"),
+    ],
+)
+def test_waste_is_mailed_to_the_owner_of_the_job_and_other_alerts_are_not(
+    reached: dict[str, Any], ada: str, tmp_path: Path
+) -> None:
+    sink = MailSink(None, None)
+    to = {"to": ["ops@example.edu"], "user": "", "tls": False, "ca": "", "severities": ["critical"]}
+    config = configuration(tmp_path, alertmanager_mail=mail(sink.address, **to, **reached))
+
+    with serving(sink), alertmanager(tmp_path, config) as url:
+        for user, job in (("ada", "7"), ("bob", "8"), ("x, mallory@example.org", "9")):
+            fire(url, "GpusWasted", user=user, account="nlp", hpc_job=job, summary=f"job {job}")
+        fire(url, "GpuPcieDowngraded", user="ada", instance="gpu001")
+        awaited("both owners are mailed", lambda: len(sink.mails) >= 2)
+        fire(url, "NodeDown", instance="gpu002")
+        awaited("the team is mailed what is critical", lambda: len(sink.mails) >= 3)
+
+    assert sorted(sink.recipients) == sorted([ada, "bob@example.edu", "ops@example.edu"])
+    [own] = [one for one in sink.mails if one["To"] == ada]
+    body = own.get_body(("plain",))
+    assert body is not None
+    assert "job 7" in body.get_content()
+    assert "scancel 7" in body.get_content()
+    assert "job 8" not in body.get_content()
+
+
+@pytest.mark.monitoring
 def test_alerts_go_by_severity_and_only_what_shows_why(tmp_path: Path) -> None:
     sink = WebhookSink()
     config = configuration(

@@ -97,6 +97,30 @@ def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> No
     assert given == {"alerts-mail": "env:SMTP", "alerts-webhook": "env:PAGER"}
 
 
+def test_owners_of_jobs_are_reached_where_the_spec_says_and_limits_are_in_the_rule() -> None:
+    written = (
+        "{prometheus: true, alerts: {mail: {to: [ops@example.edu], from: g@example.edu, "
+        "server: 's.example.edu:25'}}, waste_alert: {below: 25%, for: 45m, min_usd_per_hour: 20, "
+        "to_owner: true, mail_domain: example.edu}}\n"
+    )
+    users = "users: [{name: ada, uid: 2001, mail: ada@example.org}, {name: bob, uid: 2002}]\n"
+    directory = "users: {source: sssd, ldap: 'ldaps://dir.example.edu'}\n"
+
+    def given(text: str) -> dict[str, Step]:
+        loaded = load_text(_SPEC.replace("COUNT", "2") + f"monitoring: {written}{text}")
+        assert loaded.spec is not None, loaded.diagnostics
+        return steps(golden.compiled(loaded.spec), "head")
+
+    by_name = given(users)["alertmanager.configure"].variables["alertmanager_mail"]
+    assert by_name["owners"] == {"ada": "ada@example.org", "bob": "bob@example.edu"}
+    of_directory = given(directory)["alertmanager.configure"].variables["alertmanager_mail"]
+    assert "owners" not in of_directory
+    assert of_directory["owner_domain"] == "example.edu"
+    rules = given(users)["prometheus.configure"].variables["prometheus_rules"]
+    for part in ("active[2700s]", "< 0.25", ">= 2700", "[2700s])) < 20"):
+        assert part in rules
+
+
 def test_a_node_more_changes_what_is_scraped_and_no_other_node() -> None:
     before, after = (compiled("{prometheus: true}", count) for count in (2, 3))
     assert steps(before, "gpu") == steps(after, "gpu")
