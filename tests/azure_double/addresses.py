@@ -1,4 +1,4 @@
-"""Where things of Azure stand: the address of a resource, and the type that stands at one.
+"""Addresses of Azure: the address of a resource, and the type of the resource at one.
 
 The addresses are those of the invented cloud (tests/pulumi_double/outputs/azure.yaml).
 """
@@ -36,14 +36,14 @@ def named(token: str) -> list[str]:
 
 
 def address(token: str, inputs: Json) -> tuple[str, Json]:
-    """Return where a thing stands, and the inputs that are not part of that."""
+    """Return a resource's address, and the inputs that are not part of it."""
     names = named(token)
     path = templates()[token].format_map({f"in_{name}": inputs[name] for name in names})
     return path, {key: value for key, value in inputs.items() if key not in names}
 
 
 def resource_at(path: str) -> tuple[str, Json] | None:
-    """Return the type that stands at an address, and the inputs that the address tells."""
+    """Return the type of the resource at an address, and the inputs that the address contains."""
     for token, pattern in _patterns():
         found = pattern.fullmatch(path)
         if found:

@@ -22,7 +22,7 @@ class AzureCloud(Cloud):
     """Makes things in the double of Azure."""
 
     def __init__(self, endpoint: str, certificate: str) -> None:
-        """Ask there; the certificate is the double's own."""
+        """Send requests to this endpoint; the certificate is the double's own."""
         self._endpoint, self._certificate = endpoint, certificate
 
     def checked(self, urn: str, inputs: Json, old: Json | None) -> Json:
@@ -35,7 +35,7 @@ class AzureCloud(Cloud):
         return {**given, _VERSION: "2024-01-01", **inputs}
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
-        """Put the thing, where nothing stands yet, and return what Azure tells of it."""
+        """Create the resource, unless its address is taken; return what Azure answers."""
         token = _known(urn)
         path, body = address(token, {k: v for k, v in inputs.items() if k != _VERSION})
         if self._ask("GET", path) is not None:
@@ -62,7 +62,7 @@ class AzureCloud(Cloud):
         return None if there is None else {**state, **_outputs(there)}
 
     def invoke(self, token: str, arguments: Json) -> Json:
-        """Refuse: no program of this double's sites asks."""
+        """Refuse: no program of this double's sites calls functions."""
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
     def _ask(self, verb: str, path: str, body: Json | None = None) -> Any:

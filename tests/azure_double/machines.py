@@ -35,7 +35,7 @@ _BOOTED = "test -e /var/lib/cloud/instance/sem/config_ssh"
 
 
 class NoInstances:
-    """Nodes that never boot, for tests of the interfaces alone; what runs on one tells a key."""
+    """Nodes that never boot, for tests of the interfaces alone; what runs on one returns a key."""
 
     _given = 0
 
@@ -79,7 +79,7 @@ class Machines:
         return next(address for address in hosts if address not in used)
 
     def made(self, kind: str, thing: Json, before: Json | None) -> None:
-        """Start what a machine or scale set that was put stands for."""
+        """Start the local nodes of a machine or scale set that was created."""
         if kind == "VirtualMachine" and before is None:
             self._launch_named(thing)
         if kind == "VirtualMachineScaleSet":
@@ -87,14 +87,14 @@ class Machines:
             self._resize(thing)
 
     def gone(self, thing: Json) -> None:
-        """End what a thing that was deleted stood for."""
+        """End the local nodes of a resource that was deleted."""
         if "vmId" in thing["properties"]:
             self.nodes.end(thing["properties"]["vmId"])
         for vm in self._of_sets.pop(thing["id"].casefold(), {}).values():
             self.nodes.end(vm["vm_id"])
 
     def answer(self, verb: str, path: str, requested: Json) -> Json | None:
-        """Answer what is asked of a scale set beyond what any resource is; None: nothing such."""
+        """Answer a request that scale sets take beyond any resource's; None: no such request."""
         found = _SET.fullmatch(path)
         if found is None or found["set"].casefold() not in self._of_sets:
             return None

@@ -1,10 +1,10 @@
-"""Holds what is sent to Azure to models of its interfaces: names, types, enumerations, ranges.
+"""Checks requests to Azure against models of its interfaces: names, types, enumerations, ranges.
 
 Compute has the models of its SDK (azure-mgmt-compute). All types have those of pulumi_azure_native,
 which are made from Microsoft's REST specifications (Azure/azure-rest-api-specs) in the versions
-that the engine's provider asks for. Both are of the form that programs write: members that the
-interface has below `properties` stand beside the others. Neither has ranges and patterns: those of
-all that our programs send are in limits.yaml. What a model leaves open is not seen.
+that the engine's provider requests. Both are of the form that programs write: members that the
+interface has below `properties` are on one level with the others. Neither has ranges and patterns:
+those of all that our programs send are in limits.yaml. What a model leaves open is not seen.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _value(hint: Any, item: Any) -> Any:
 
 
 _BESIDE = {"extendedLocation", "id", "identity", "kind", "location", "name", "sku", "tags", "zones"}
-"""What Azure Resource Manager has beside `properties` (its common types, resource)."""
+"""What Azure Resource Manager has next to `properties` (its common types, resource)."""
 _INSIDE = {"ipConfigurations", "securityRules"}
 """Members of networks whose items are resources themselves."""
 

@@ -1,4 +1,4 @@
-"""Starts the double of Azure for a test, and tells what stands in it."""
+"""Starts the double of Azure for a test, and lists what exists in it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AzureProcess(ServerProcess):
 
 
 def _certificate() -> bytes:
-    """Return a key, and a certificate of 127.0.0.1 that nobody else signed."""
+    """Return a key, and a self-signed certificate of 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "double of Azure")])
     now = dt.datetime.now(dt.UTC)

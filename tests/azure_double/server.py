@@ -1,8 +1,8 @@
 """A double of Azure Resource Manager on 127.0.0.1, as a process of its own: one subscription.
 
-It is not Azure and says so in each answer's header. What is put is held to the models of `models`
-first, must have its resource group, its parent and all that it refers to, and stands at its path
-until it is deleted; what others use can't be deleted. Local nodes stand for the machines: a
+It is not Azure and says so in each answer's header. What is created is checked against the models
+of `models` first, must have its resource group, its parent and all that it refers to, and exists at
+its path until it is deleted; what others use can't be deleted. Local nodes simulate the machines: a
 command that is run on one (`machines`) runs in its node. Quotas are ample, every size and image is
 there, and a login may do everything.
 
@@ -41,7 +41,7 @@ _GONE_ANY_TIME = ("managedidentity", "authorization")
 
 
 class Subscription:
-    """What stands in it, by path in small letters: Azure doesn't tell cases apart."""
+    """What exists in it, by path in small letters: Azure ignores case."""
 
     def __init__(self, nodes: Instances | NoInstances) -> None:
         self.things: dict[str, Json] = {}
@@ -219,7 +219,7 @@ _ALWAYS: dict[str, Any] = {
 
 
 def _always(path: str) -> Any:
-    """Return such an answer; None: something else is asked."""
+    """Return such an answer; None: another request."""
     rest = path.removeprefix(_ROOT)
     return next(
         (reported for known, reported in _ALWAYS.items() if re.fullmatch(known, rest)), None
@@ -271,7 +271,7 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _any  # noqa: N815  # the base class' names
 
         def log_message(self, *said: object) -> None:
-            """Write what was asked to the log."""
+            """Write the request to the log."""
             sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
 
     return Handler

@@ -1,4 +1,4 @@
-"""`gcluster down`: what is asked, the counts, leftovers. Removing is a double's work."""
+"""`gcluster down`: the prompt, the counts, leftovers. Removing is a double's work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @pytest.fixture
 def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
-    """Run the verb on a double that asks about four nodes and ends as told."""
+    """Run the verb on a double that prompts about four nodes and ends as the test sets."""
 
     def invoke(result: DownResult, *words: str, named: tuple[str, ...] = ()) -> Any:
         def down(

@@ -1,4 +1,4 @@
-"""Without the engine, `up` on a cloud ends before it asks or writes anything, and says so."""
+"""Without the engine, `up` on a cloud ends before it prompts or writes anything, and says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gcluster ledger check`: leftovers as text and as JSON, and the exit code that tells of them."""
+"""`gcluster ledger check`: leftovers as text and as JSON, and their exit code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ VERBS = (
 
 @pytest.fixture
 def old(spec: Path) -> Path:
-    """Return the state of format 3 beside a spec, as that version left it."""
+    """Return the state of format 3 next to a spec, as that version left it."""
     written: dict[str, str] = yaml.safe_load(CASE.read_text(encoding="utf-8"))
     state = spec.parent / ".gcluster" / "demo"
     for key, content in written.items():

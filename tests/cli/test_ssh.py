@@ -13,7 +13,7 @@ import pytest
 def asked(
     run: Callable[..., Any], stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """Run the verb on doubles of the lifecycle and of exec; return what they were asked."""
+    """Run the verb on doubles of the lifecycle and of exec; return their calls."""
 
     def invoke(*words: str) -> Any:
         seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""`gcluster up`: what is asked, what is told, and the exit code. Bringing up is a double's work."""
+"""`gcluster up`: the prompt, the messages, and the exit code. Bringing up is a double's work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @pytest.fixture
 def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
-    """Run the verb on a double that asks about a plan, reports a stage and ends as told."""
+    """Run the verb on a double that prompts about a plan, reports a stage and ends as given."""
 
     def invoke(result: UpResult, *words: str) -> Any:
         def up(

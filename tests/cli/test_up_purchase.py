@@ -1,4 +1,4 @@
-"""`gcluster up --buy-capacity-block POOL`: what is asked before money goes for good."""
+"""`gcluster up --buy-capacity-block POOL`: the prompt before a purchase that can't be undone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUYING = msgspec.structs.replace(PLAN, fallback_lists=(FALLBACK_LIST,))
 def buying(
     run: Callable[..., Any], stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """Run the verb on a double that asks about a purchase; give the answers that are typed."""
+    """Run the verb on a double that prompts about a purchase; `typed` are the answers."""
 
     def invoke(
         *words: str, typed: tuple[str, ...] = ()

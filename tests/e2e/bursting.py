@@ -1,4 +1,4 @@
-"""Two local sites on networks of their own, an agent beside the test, and faults to inject."""
+"""Two local sites on networks of their own, an agent during the test, and faults to inject."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FAULTS = Faults(refuse="full001", mask={"ssh.service": "mute001"}, usd_per_hour=
 
 
 class Bursting:
-    """The cluster, and an agent that runs beside the test."""
+    """The cluster, and an agent that runs during the test."""
 
     def __init__(self, live: LiveCluster, faults: Faults = FAULTS) -> None:
         """Write the spec; nothing is started."""
@@ -73,7 +73,7 @@ class Bursting:
         self.inject()
 
     def inject(self, *, before_s: float = 0, after_s: float = 0) -> None:
-        """Have provider calls take longer, beside the faults that are always there."""
+        """Delay provider calls, in addition to the faults that are always there."""
         slow = {"before_s": before_s, "after_s": after_s}
         fresh = self.faults.with_suffix(".new")
         fresh.write_text(json.dumps(msgspec.to_builtins(self._always) | slow))
@@ -128,7 +128,7 @@ class Bursting:
         return self.on_head(f"sbatch --parsable --chdir=/tmp {words} --wrap '{wrapped}'").strip()
 
     def job(self, job: str, field: str) -> str:
-        """Return what Slurm has of a job; "" where it has forgotten it."""
+        """Return what Slurm has of a job; "" after its record is purged."""
         shown = self.on_head(f"scontrol show job {job} || true")
         found = re.search(rf"(?:^|\s){field}=(.*)", shown)
         return found[1] if found else ""

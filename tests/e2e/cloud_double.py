@@ -23,7 +23,7 @@ from .conftest import LiveCluster
 
 ROOT = Path(__file__).parents[2]
 NODES = ["door", "head", "train001", "train002", "train003"]
-"""What each cloud's spec asks for."""
+"""What each cloud's spec requests."""
 
 
 SOFTWARE = """\
@@ -40,7 +40,7 @@ smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 
 
 class OwnDouble(Protocol):
-    """The process that stands for a cloud."""
+    """The process that simulates a cloud."""
 
     def existing(self) -> list[str]:
         """Return what exists there."""
@@ -56,7 +56,7 @@ class CloudDouble:
 
     engine: PulumiDouble
     cloud: OwnDouble
-    """Both are set by whoever starts the cloud's own double."""
+    """Both are set by the test that starts the cloud's own double."""
 
     def __init__(self, live: LiveCluster, folder: Path, cloud: str) -> None:
         """Lay the networks of the machines, where another run's are not."""

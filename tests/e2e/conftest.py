@@ -119,7 +119,7 @@ class LiveCluster:
         }
 
     def engine(self, *arguments: str) -> list[str]:
-        """Ask podman for this cluster's objects; one line each."""
+        """List this cluster's objects in podman; one line each."""
         label = f"label=gcluster.cluster={self.name}"
         done = subprocess.run(
             ["podman", *arguments, "--filter", label, "--format", "{{.ID}}{{.Name}}"]
@@ -204,7 +204,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def made_bundle(cluster: LiveCluster) -> Path:
-    """Have a bundle of all that the spec needs made beside the spec."""
+    """Make a bundle of all that the spec needs in the spec's folder."""
     out = cluster.spec.parent / "bundle"
     began = time.monotonic()
     made = cluster.json("bundle", str(cluster.spec), "--out", str(out))

@@ -1,4 +1,4 @@
-"""A cluster under Kubernetes for the end-to-end tests, and what is asked of its API."""
+"""A cluster under Kubernetes for the end-to-end tests, and queries of its API."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class KubernetesCluster(LiveCluster):
         until(lambda: self.phase(pod) == "Running", seconds=90)
 
     def answered(self, pod: dict[str, Any]) -> str:
-        """Ask a pod that answers DNS for the API's service; return the address."""
+        """Resolve the API's service at a pod that serves DNS; return the address."""
         done = subprocess.run(
             [
                 *("podman", "exec", "--interactive", f"gcluster-{self.name}-head", "python3", "-"),
@@ -210,7 +210,7 @@ def pod(name: str, *, gpus: int = 0, qos: str = "", namespace: str = "physics") 
 
 
 def name_servers(namespace: str = "default", image: str = DNS) -> list[dict[str, Any]]:
-    """Return a server of names for every node, each of which asks the cluster's own.
+    """Return a DNS server for every node, each of which forwards to the cluster's own.
 
     Who is answered by one on another node has crossed between nodes, and come to a service.
     """

@@ -3,7 +3,7 @@
 The tests are upstream's e2e.test, compiled from the Go module of the Kubernetes that the nodes
 have, and run on the control plane. The images that they start are compiled from the same module and
 imported into containerd (kubernetes_conformance/Containerfile): no registry is reached. Which tests
-can't pass here, and why, stands in kubernetes_suite.yaml: any other failure, and any of these that
+can't pass here, and why, is in kubernetes_suite.yaml: any other failure, and any of these that
 passes, fails the run.
 """
 
@@ -57,7 +57,7 @@ PROGRAMS = {
 """Program -> what of the module it is compiled from."""
 FILES = ("agnhost/porter/localhost.crt", "agnhost/porter/localhost.key",
          "nautilus/html/nautilus.jpg", "nautilus/html/data.json")  # fmt: skip
-"""What images hold beside programs; below test/images of the module."""
+"""What images hold next to programs; below test/images of the module."""
 REGISTRY = "gcluster.local/e2e"
 IMAGES = {
     "agnhost": ("agnhost:2.59", "agnhost:2.55"),
@@ -69,7 +69,7 @@ IMAGES = {
     "nonroot": ("nonroot:1.4",),
     "sample-apiserver": ("sample-apiserver:1.29.2", ),
 }  # fmt: skip
-"""Target of the Containerfile -> the names and tags that tests ask for."""
+"""Target of the Containerfile -> the names and tags that tests use."""
 ETCD = "3.6.6-0"
 """The etcd that tests start, by their tag; it is the bundle's."""
 PROCESSES = 4

@@ -1,4 +1,4 @@
-"""Machines that exist before gcluster is asked: containers of the nodes' base image."""
+"""Machines that exist before gcluster runs: containers of the nodes' base image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def podman(*arguments: str, stdin: str = "") -> str:
 
 
 class Room:
-    """Machines on a network of their own, and addresses where nobody lives."""
+    """Machines on a network of their own, and addresses without a machine."""
 
     def __init__(self, folder: Path, hosts: tuple[str, ...] = ("head01", "gpu01")) -> None:
         """Make the login key; start nothing."""

@@ -92,7 +92,7 @@ class Site:
         until(lambda: not self.head("squeue --noheader"))
 
     def queue(self) -> tuple[int, int]:
-        """Return the running and pending jobs as `status` tells them."""
+        """Return the running and pending jobs as `status` reports them."""
         queue = self.do("status", expect=None)["queue"]
         return (queue["running"], queue["pending"]) if queue else (-1, -1)
 

@@ -3,7 +3,7 @@
 The tests are SchedMD's, from Debian's source package of the Slurm that the nodes have: those that
 expect runs, and those of pytest, which leave the configuration as it is (`--local-config`).
 They run on the controller as an ordinary user, who is a Slurm administrator, in a folder that all
-nodes share. Which can't pass here, and why, stands in slurm_suite.yaml: any other failure, and any
+nodes share. Which can't pass here, and why, is in slurm_suite.yaml: any other failure, and any
 of these that passes, fails the run. Tests that skip themselves say so and are counted.
 """
 

@@ -57,7 +57,7 @@ class Soak:
         self.rounds: list[dict[str, float]] = []
 
     def want(self, count: int) -> None:
-        """Ask for so many nodes at home."""
+        """Set the number of home nodes in the spec."""
         self.live.spec.write_text(SPEC.format(name=self.live.name, count=count))
 
     def up(self) -> None:
@@ -194,7 +194,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Soak for so many hours or minutes ("4h", "90m"); nothing is left standing at the end."""
+    """Soak for so many hours or minutes ("4h", "90m"); nothing is left at the end."""
     length, unit = float(sys.argv[1][:-1]), sys.argv[1][-1]
     until = time.monotonic() + length * {"h": 3600, "m": 60}[unit]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""A whole `up` on AWS without AWS: the command as a person calls it, against doubles of the cloud.
+"""A whole `up` on AWS without AWS: the command as a user runs it, against doubles of the cloud.
 
-The engine is the double of the command `pulumi`, moto server stands for AWS, and local nodes for
-the machines: a real cloud-init takes the user data of the launch template, and host keys are read
-from real consoles. The p5s are simulated, by a catalog of the spec's own: no GPU and no EFA are
-there, and the certificate says so. Nobody gets to a machine from outside but by a public address;
-more of security groups is not imitated.
+The engine is the double of the command `pulumi`, moto server simulates AWS, and local nodes the
+machines: a real cloud-init takes the user data of the launch template, and host keys are read from
+real consoles. The p5s are simulated, by a catalog of the spec's own: no GPU and no EFA are there,
+and the certificate says so. Machines are reached from outside only by a public address; more of
+security groups is not simulated.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A whole `up` on Azure without Azure: the command as a person calls it, against doubles.
+"""A whole `up` on Azure without Azure: the command as a user runs it, against doubles.
 
 The engine is the double of the command `pulumi`; a double of Azure Resource Manager
-(tests/azure_double, which holds what is put to models of the interfaces) stands for Azure, and
-local nodes for the machines: a real cloud-init takes their custom data, and run-command runs in
-them and tells their host keys. The ND machines are simulated, by a catalog of the spec's own: no
-GPU and no InfiniBand are there, and the certificate says so. Nobody gets to a machine from outside
-but by a public address; more of security groups is not imitated.
+(tests/azure_double, which checks what is created against models of the interfaces) simulates Azure,
+and local nodes the machines: a real cloud-init takes their custom data, and run-command runs in
+them and returns their host keys. The ND machines are simulated, by a catalog of the spec's own: no
+GPU and no InfiniBand are there, and the certificate says so. Machines are reached from outside only
+by a public address; more of security groups is not simulated.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from .bursting import Bursting, filled
 pytestmark = [pytest.mark.local, pytest.mark.burst]
 
 UNDER_WAY_S = 15
-"""Seconds after an ask by which its call is at the provider, which is slow for longer than that."""
+"""Seconds after a request by which its call is at the provider, which is slow for longer than
+that."""
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Real nodes, `up` and `down` killed at any write and any call: the laws of the model hold.
 
 Ten kills; `make chaos` does two hundred. Every machine is on record at any time, none is there
-twice, an `up` that lives makes things right, and a `down` leaves nothing.
+twice, an `up` that is not killed completes, and a `down` leaves nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _machines(live: LiveCluster) -> dict[str, str]:
 
 
 def _on_record(cluster: Cluster) -> tuple[dict[str, str], set[str]]:
-    """Return node -> id as the ledger has it, and the nodes that an open intent stands for."""
+    """Return node -> id as the ledger has it, and the nodes of open intents."""
     existing = {e.key: e.provider_id for e in cluster.ledger.existing() if e.kind == "node"}
     return (
         {key.removeprefix("node/"): identifier for key, identifier in existing.items()},
@@ -98,7 +98,7 @@ def test_however_often_it_is_killed_nothing_is_orphaned_or_made_twice(
                 _all_is_right(live, nodes)
             if code == 0 and verb == "down":
                 assert _machines(live) == {}
-            if draw.random() < 0.2:  # now and then somebody lets it end
+            if draw.random() < 0.2:  # now and then it is left to end
                 assert _run(live, "up", NEVER) == 0
                 _all_is_right(live, nodes)
                 tally["went on to the end"] += 1

@@ -1,4 +1,4 @@
-"""Two controllers: one dies, the other goes on with the same queue.
+"""Two controllers: one is killed, the other continues with the same queue.
 
 The machines are containers. The state that the controllers share is one folder that both see, and
 a double of `mount.nfs` mounts it: the kernel under containers has no NFS. systemd's mount units,
@@ -122,7 +122,7 @@ class Pair:
         return podman("exec", "--interactive", name, "sh", "-c", command, stdin=stdin)
 
     def jobs(self, host: str) -> list[str]:
-        """Return the queue as squeue tells it there: id, state, start of those that run."""
+        """Return the queue as squeue prints it there: id, state, start of those that run."""
         ask = "squeue --noheader --format='%i %T %S' 2>&1 || true"
         lines = self.on(host, ask).splitlines()
         return sorted(re.sub("PENDING .*", "PENDING", line) for line in lines)
@@ -184,7 +184,7 @@ def test_the_second_controller_continues_with_the_jobs_of_one_that_failed(pair: 
         pair.on("head01", send)
     before = pair.jobs("gpu01")
     assert len(before) == 4
-    # The database dies with it: accounts are then those that slurmctld saves every five minutes.
+    # The database ends with it: accounts are then those that slurmctld saves every five minutes.
     saved = "test -s /state/gcluster/*/slurmctld/assoc_mgr_state && echo yes || true"
     until(lambda: pair.on("head02", saved) == "yes", SAVED_S)
     podman("kill", f"{pair.room.name}-head01")

@@ -212,7 +212,7 @@ def test_a_machine_that_was_stopped_and_a_stray_are_drift_of_the_site(pair: Live
     left = pair.json("ledger", "check", str(pair.spec), expect=5)
     assert [stray["item"]["name"] for stray in left["leftovers"]] == [volume]
     subprocess.run(["podman", "volume", "rm", volume], check=True)
-    # A fix starts slurmctld, and looks at it once that has heard of its nodes.
+    # A fix starts slurmctld, and checks it once its nodes have registered.
     pair.on("head", "systemctl stop slurmctld")
     done = pair.json("drift", str(pair.spec), "--fix", "--yes", expect=0)
     assert done["after"]["drifts"] == []

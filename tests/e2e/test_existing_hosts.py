@@ -47,7 +47,7 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    """Machines that exist before gcluster is asked, and after."""
+    """Machines that exist before gcluster runs, and after."""
     with started_room(tmp_path_factory.mktemp("room")) as made:
         yield made
 

@@ -1,11 +1,11 @@
-"""A whole `up` on Google Cloud without Google: the command as a person calls it, against doubles.
+"""A whole `up` on Google Cloud without Google: the command as a user runs it, against doubles.
 
 The engine is the double of the command `pulumi`; a double of Google's services
-(tests/google_double, which holds each question to Google's discovery documents) stands for Google,
-and local nodes for the machines: the start-up script runs in them and tells host keys as guest
-attributes. The a3-megagpus are simulated, by a catalog of the spec's own: no GPU and no TCPXO are
-there, and the certificate says so. Nobody gets to a machine from outside but by a public address;
-more of firewalls is not imitated.
+(tests/google_double, which checks each request against Google's discovery documents) simulates
+Google, and local nodes the machines: the start-up script runs in them and publishes host keys as
+guest attributes. The a3-megagpus are simulated, by a catalog of the spec's own: no GPU and no TCPXO
+are there, and the certificate says so. Machines are reached from outside only by a public address;
+more of firewalls is not simulated.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def test_a_job_whose_prolog_fails_waits_unheld_and_its_node_is_drained(
 
 @pytest.fixture(scope="module")
 def hooked(cluster: Site) -> Iterator[Site]:
-    """The site with the hooks of examples/hooks.yaml, their files beside its spec."""
+    """The site with the hooks of examples/hooks.yaml, their files next to its spec."""
     examples = Path(__file__).parents[2] / "examples"
     shutil.copytree(examples / "hooks", cluster.live.spec.parent / "hooks", dirs_exist_ok=True)
     cluster.spec["hooks"] = yaml.safe_load((examples / "hooks.yaml").read_text())["hooks"]

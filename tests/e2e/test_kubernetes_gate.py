@@ -198,7 +198,7 @@ def test_a_node_that_finds_itself_unfit_takes_no_more_pods(live: KubernetesClust
         return str(next(node["reason"] for node in nodes if node["name"] == "gpu001"))
 
     until(lambda: why() == "gcluster-health: rma: fan 3 is dead", seconds=150)
-    live.kubectl("uncordon", "gpu001")  # somebody who doesn't know
+    live.kubectl("uncordon", "gpu001")  # a user who doesn't know of it
     assert "cordoned gpu001: rma: fan 3 is dead" in live.on("head", GUARD)
     live.on("gpu001", f"rm {state} && {HEALTH}")
     assert live.json("resume", spec, "gpu001")["nodes"][0]["in_service"]

@@ -1,6 +1,6 @@
 """Kubernetes from one minor to the next on real nodes: control plane first, then nodes, drained.
 
-The minor before is built from the recipe beside this file, as our own is: minutes, once. The tests
+The minor before is built from the recipe next to this file, as our own is: minutes, once. The tests
 of this file run in order and share one cluster of a control plane and two nodes.
 """
 
@@ -36,7 +36,7 @@ class Upgraded(KubernetesCluster):
     """A cluster whose spec names its version, and whose nodes take that from either recipe."""
 
     def of(self, version: str, recipe_folder: Path | None) -> None:
-        """Ask for a version, and for the recipe that has it; None: our own."""
+        """Set a version in the spec, and the recipe that has it; None: our own."""
         self.ask_for(nodes=2, end=f'software: {{kubernetes: "{version}"}}\n{SMOKE}')
         self.environment.pop(VARIABLE, None)
         if recipe_folder is not None:
@@ -73,7 +73,7 @@ class Upgraded(KubernetesCluster):
 
     @contextmanager
     def watched(self) -> Iterator[list[frozenset[str]]]:
-        """Ask every second, while the API answers, which nodes take no pods; yields the answers."""
+        """Poll every second, while the API answers, which nodes take no pods; yields the lists."""
         seen: list[frozenset[str]] = []
         is_over = threading.Event()
 
@@ -93,7 +93,7 @@ class Upgraded(KubernetesCluster):
             thread.join()
 
     def certificate(self) -> Any:
-        """Return the standing certificate."""
+        """Return the existing certificate."""
         return self.json("status", str(self.spec), expect=None)["certificate"]
 
 

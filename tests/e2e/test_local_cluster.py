@@ -112,7 +112,7 @@ def test_an_up_with_nothing_to_do_gives_back_what_no_person_took_out(live: LiveC
     result = live.json("up", str(live.spec), "--yes")
     assert (result["changed"], result["out_of_service"]) == (False, {"gpu002": "link 3 is off"})
     said = live.on("head", "sinfo --noheader --Node --format='%N %T' | sort -u")
-    states = [line.rstrip("*") for line in said.splitlines()]  # "*": not yet heard of again
+    states = [line.rstrip("*") for line in said.splitlines()]  # "*": not responding yet
     assert states[:2] == ["gpu001 idle", "gpu002 drained"]
     live.on("head", "scontrol update nodename=gpu002 state=resume")
 
@@ -170,7 +170,7 @@ def test_a_killed_node_is_named_and_up_repairs_it(live: LiveCluster) -> None:
 def test_a_node_that_is_back_before_it_is_missed_has_lost_its_jobs_and_that_is_known(
     live: LiveCluster,
 ) -> None:
-    """Slurm never sees it down: its start tells of it, to slurmctld and to whoever asks."""
+    """Slurm never marks it down: its boot time reports the restart, to slurmctld and to users."""
     send = "cd /tmp && runuser -u ada -- sbatch --parsable --output=/dev/null"
     alone = live.on("head", f"{send} --nodelist=gpu003 --wrap='sleep 600'").strip()
     wide = "--nodes=2 --nodelist=gpu001,gpu003"

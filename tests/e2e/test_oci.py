@@ -1,11 +1,11 @@
-"""A whole `up` on OCI without OCI: the command as a person calls it, against doubles of the cloud.
+"""A whole `up` on OCI without OCI: the command as a user runs it, against doubles of the cloud.
 
-The engine is the double of the command `pulumi`; a double of OCI (tests/oci_double, which
-holds each question to OCI's own SDK) stands for OCI, and local nodes for the machines: a real
-cloud-init takes the user data of launches, and host keys are read from console histories. The
-BM.GPU.H100.8 come as a cluster network and are named afterwards. They are simulated, by a catalog
-of the spec's own: no GPU and no RDMA are there, and the certificate says so. Nobody gets to a
-machine from outside but by a public address; more of security groups is not imitated.
+The engine is the double of the command `pulumi`; a double of OCI (tests/oci_double, which checks
+each request against OCI's own SDK) simulates OCI, and local nodes the machines: a real cloud-init
+takes the user data of launches, and host keys are read from console histories. The BM.GPU.H100.8
+come as a cluster network and are named afterwards. They are simulated, by a catalog of the spec's
+own: no GPU and no RDMA are there, and the certificate says so. Machines are reached from outside
+only by a public address; more of security groups is not simulated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An operator's day on real nodes: drains, failures told in words, keys, and another controller.
+"""An operator's day on real nodes: drains, failures explained, keys, and another controller.
 
 The tests run in order on the site of four nodes that the tests of accounts have left, with 8
 running and 200 pending jobs.
@@ -72,7 +72,7 @@ def test_a_drained_node_is_reported_with_its_reason_and_since_when(cluster: Site
     assert seen["reason"] == "link 3 is off"
     assert seen["out_since"].endswith("Z")
     assert cluster.do("resume", "gpu004")["nodes"][0]["in_service"]
-    # Whoever is silent for the moment ("idle*") is asked again by slurmctld before long.
+    # slurmctld soon pings again a node that doesn't respond for the moment ("idle*").
     status = ("status", str(cluster.live.spec))
     until(lambda: cluster.live.gcluster(*status, expect=None).returncode == 0, ANSWERS_S)
 
@@ -115,7 +115,7 @@ def test_a_clock_that_is_off_is_reported_as_text(cluster: Site) -> None:
 
 
 def test_a_full_disk_of_a_node_is_reported_as_text(cluster: Site) -> None:
-    """A file system of 2 MiB stands for the disk: no job starts there, Slurm drains the node."""
+    """A file system of 2 MiB replaces the disk: no job starts there, Slurm drains the node."""
     small_disk(cluster.container("gpu004"), "slurmd", mib=2)
     job = cluster.head(f"{SEND} --requeue --nodelist=gpu004 --wrap true")
     try:
@@ -141,7 +141,7 @@ def test_a_node_that_loses_a_mount_takes_itself_out(cluster: Site) -> None:
         assert "/data" in seen["reason"]
     finally:
         cluster.live.on("gpu003", f"cp -p /root/expected {expected}; {check}")
-    # What is well again is not taken back unasked, unless the cluster is told to.
+    # A healthy node is not resumed automatically, unless the spec says so.
     assert cluster.do("status", expect=1)["nodes"]
     assert cluster.do("resume", "gpu003")["nodes"][0]["in_service"]
 

@@ -1,4 +1,4 @@
-"""Nodes that converge themselves (`converge: pull`): changes, a fault, what nobody signed.
+"""Nodes that converge themselves (`converge: pull`): changes, a fault, an unsigned revision.
 
 The tests run in order and share one cluster of two nodes.
 """
@@ -48,7 +48,7 @@ class Pulling:
         return json.loads(done.stdout)
 
     def said(self, node: str) -> Any:
-        """Return how a node's last look ended, as it told the collector."""
+        """Return how a node's last run ended, as it reported to the collector."""
         return json.loads(self.live.on(node, "cat /var/lib/gcluster/self-converge/state.json"))
 
     def state(self, node: str) -> str:

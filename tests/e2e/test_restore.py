@@ -76,7 +76,7 @@ class Restored:
         return queue.get(self.job) == "RUNNING nlp" and set(waiting.values()) == {"PENDING nlp"}
 
     def works(self) -> bool:
-        """Say whether the job's process runs: what a new slurmctld was told runs need not."""
+        """Return whether the job's process runs: one that was restored as running need not."""
         node = self.head(f"squeue --noheader --jobs={self.job} --format=%N")
         look = ("ssh", str(self.live.spec), node, "--", "pgrep --full 'sleep 290[0]'")
         return bool(node) and self.live.gcluster(*look, expect=None).returncode == 0
@@ -101,7 +101,7 @@ def test_a_controller_that_is_gone_is_not_recreated_unasked(cluster: Restored) -
 
 
 def test_a_restore_that_fails_leaves_the_new_controller_as_it_was(cluster: Restored) -> None:
-    """What keeps slurmctld from starting here stands for any reason why it doesn't."""
+    """What keeps slurmctld from starting here is an example of any reason why it doesn't."""
     spec = str(cluster.live.spec)
     cluster.live.gcluster("up", spec, "--yes", "--allow", "controller:head")
     assert cluster.queue() == {}

@@ -48,7 +48,7 @@ class Stack:
                     "provider": "bare-metal",
                     "ssh": {"user": "root", "key": str(room.key)},
                 },
-                # Slurm is told that its nodes are containers when a site of the spec makes them.
+                # Slurm is configured for containers when a site of the spec makes its nodes.
                 "containers": {"provider": "local"},
             },
             "pools": {
@@ -87,7 +87,7 @@ class Stack:
         self.live.spec.write_text(yaml.safe_dump(self.spec, sort_keys=False))
 
     def wants(self, driver: str) -> None:
-        """Ask for a driver."""
+        """Set a driver's version in the spec."""
         self.spec["software"]["driver"] = driver
         self.write()
 
@@ -141,7 +141,7 @@ class Stack:
         return dict(word.split("=", 1) for word in said.split() if "=" in word)
 
     def begin_up(self) -> subprocess.Popen[str]:
-        """Start `up` beside the test; its progress is read from stderr, a JSON object a line."""
+        """Start `up` in its own process; its progress is read from stderr, a JSON object a line."""
         command = [str(Path(sys.executable).with_name("gcluster")), "up", str(self.live.spec)]
         return subprocess.Popen(
             [*command, "--yes", "--format", "json"],

@@ -1,4 +1,4 @@
-"""What stands for vendors and for hardware on the nodes of the whole-stack test.
+"""Doubles of vendors and of hardware on the nodes of the whole-stack test.
 
 Nothing is made up here that a role's own scenario has: its packages (`molecule/ROLE/packages.yml`)
 become signed apt repositories on one machine of the room, its recordings (the case `good`) answer
@@ -60,9 +60,8 @@ echo '[always] madvise never' > /srv/sys/kernel/mm/transparent_hugepage/enabled
 echo 'import os; os.environ.update(GCLUSTER_PROC="/srv/proc", GCLUSTER_NODE_ROOT="/srv")' \\
     >> /usr/lib/python3.13/sitecustomize.py
 """
-"""A container has its host's kernel: files stand for its modules, settings and command line.
-
-Every Python of the node is told, as nodes that converge themselves clear their environment.
+"""A container has its host's kernel: files replace its modules, settings and command line. They are
+configured for every Python of the node, as nodes that converge themselves clear their environment.
 """
 GPU_FILES = "for n in 0 1 2 3 4 5 6 7; do mknod -m 666 /dev/nvidia$n c 195 $n; done\n"
 

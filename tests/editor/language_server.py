@@ -55,7 +55,7 @@ class LanguageServer:
                 return list(found["diagnostics"])
 
     def at(self, what: str, file: Path, line: int, column: int) -> Any:
-        """Ask about a place (both from 0): hover or completion."""
+        """Request hover or completion at a place (both from 0)."""
         place = {
             "textDocument": {"uri": file.as_uri()},
             "position": {"line": line, "character": column},

@@ -26,7 +26,7 @@ class Kind(msgspec.Struct, frozen=True):
     """How a type is found again and removed; "{project}" and the like are inputs and outputs."""
 
     item: str = ""
-    """Where it stands, below the service's root; "": what is made is a part of something else."""
+    """Its path below the service's root; "": what is made is a part of something else."""
     outputs: tuple[str, ...] = ("name", "selfLink")
 
 
@@ -34,7 +34,7 @@ class GoogleCloud(Cloud):
     """Makes things in the double of Google."""
 
     def __init__(self, endpoint: str) -> None:
-        """Ask there."""
+        """Send requests to this endpoint."""
         self._endpoint = endpoint
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
@@ -66,7 +66,7 @@ class GoogleCloud(Cloud):
         return path.removeprefix("v1/").removeprefix("dns/v1/"), outputs
 
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Refuse: nothing that the sites of this double ask for changes in place."""
+        """Refuse: nothing that the sites of this double request changes in place."""
         del identifier
         changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
         raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
@@ -100,7 +100,7 @@ class GoogleCloud(Cloud):
         return None if found is None else state or {**found, **known}
 
     def invoke(self, token: str, arguments: Json) -> Json:
-        """Refuse: no program of this double's sites asks."""
+        """Refuse: no program of this double's sites calls functions."""
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
     def _grant(self, urn: str, inputs: Json, *, add: bool) -> str:

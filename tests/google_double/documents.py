@@ -26,7 +26,7 @@ VERSIONS = {
     "servicenetworking": "v1",
     "storage": "v1",
 }
-"""The services that are asked. Managed Lustre is in no document of the package (2.202)."""
+"""The services that are called. Managed Lustre is in no document of the package (2.202)."""
 SENT_ALL_THE_SAME = frozenset({"compute.instanceGroups.insert network"})
 """Members that the documents call output only and the provider sends: the service holds a group's
 machines to its network (google_compute_instance_group, argument `network`)."""

@@ -3,7 +3,7 @@
 Nodes have cloud-init and no agent of Google's. So the metadata of a machine becomes user data that
 does what the agent does of it: the login user of `ssh-keys`, and the start-up script at each start.
 The metadata service is a small server inside the node under the real name. It takes guest
-attributes only, and whoever plays Google reads them out of a folder.
+attributes only, and the double of Google reads them out of a folder.
 """
 
 from __future__ import annotations

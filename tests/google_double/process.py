@@ -1,4 +1,4 @@
-"""Starts the double of Google for a test, and tells what stands in it."""
+"""Starts the double of Google for a test, and lists what exists in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVICES = {
 
 
 class GoogleProcess(ServerProcess):
-    """A running double; `folder` has its log and a login that only it believes."""
+    """A running double; `folder` has its log and a credential that only it accepts."""
 
     def __init__(self, folder: Path, nodes: dict[str, str]) -> None:
         """Start it; `nodes` are the arguments of `Instances`."""

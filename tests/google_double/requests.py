@@ -1,4 +1,4 @@
-"""What the Google provider asks of Google's API for each resource type of the programs.
+"""What the Google provider requests from Google's API for each resource type of the programs.
 
 Written after the documentation of pulumi-gcp 10 and the discovery documents; row by row it was not
 compared with the provider's source. Its names are the API's, but where a table here says otherwise,
@@ -90,13 +90,13 @@ def _template(name: str, body: Json, inputs: Json) -> Json:
     made = {k: v for k, v in body.items() if k != "name"}
     if "metadata" in made:  # a map in Terraform
         made["metadata"] = {"items": [{"key": k, "value": v} for k, v in made["metadata"].items()]}
-    if affinity := made.get("reservationAffinity"):  # key and values stand in a block of their own
+    if affinity := made.get("reservationAffinity"):  # key and values are in a block of their own
         made["reservationAffinity"] = {**affinity.pop("specificReservation", {}), **affinity}
     return {"name": body.get("name", name), "properties": made}
 
 
 def _under(member: str, *beside: str) -> Callable[[str, Json, Json], Json]:
-    """Return what puts a body below a member, but for what stands beside it."""
+    """Return what puts a body below a member, except for the members next to it."""
 
     def finish(name: str, body: Json, inputs: Json) -> Json:
         del name, inputs

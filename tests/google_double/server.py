@@ -1,11 +1,11 @@
 """A double of Google's services on 127.0.0.1, as a process of its own: one project, kept in memory.
 
-It is not Google and says so in each answer's header. Every question is held to the discovery
-document of its service first, and what that doesn't take is refused. What is made stands where its
-path says, until it is deleted; names are unique, and what is used by others can't be deleted.
-Local nodes stand for the machines: they start and end with them, at the addresses of the first
-interface; a metadata server inside each (`metadata_service`) takes its guest attributes. Quotas
-are ample, every machine type and image is there, and a login may do everything.
+It is not Google and says so in each answer's header. Every request is checked against the discovery
+document of its service first, and what that doesn't take is refused. What is made exists at its
+path until it is deleted; names are unique, and what is used by others can't be deleted. Local nodes
+simulate the machines: they start and end with them, at the addresses of the first interface; a
+metadata server inside each (`metadata_service`) takes its guest attributes. Quotas are ample, every
+machine type and image is there, and a login may do everything.
 
 usage: python -m tests.google_double.server PORT NODES
 """
@@ -33,7 +33,7 @@ ROOTS = {
     "cloudresourcemanager": "", "compute": "compute/v1/", "dns": "", "iam": "",
     "storage": "storage/v1/",
 }  # fmt: skip
-"""Service -> what stands before the paths of its document."""
+"""Service -> what precedes the paths of its document."""
 _LARGE = 100_000.0
 _QUOTAS = ("CPUS", "N2_CPUS", "NVIDIA_H100_MEGA_GPUS", "GPUS_ALL_REGIONS", "INSTANCES", "NETWORKS")
 _FIRST_ADDRESS = 10
@@ -48,7 +48,7 @@ class Refused(Exception):  # noqa: N818  # it is what Google says
 
 
 class Project:
-    """What stands in the project, by path: compute/projects/P/global/networks/N."""
+    """What exists in the project, by path: compute/projects/P/global/networks/N."""
 
     def __init__(self, nodes: Instances) -> None:
         self.things: dict[str, Json] = {}
@@ -323,7 +323,7 @@ def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _any  # noqa: N815  # the base class' names
 
         def log_message(self, *said: object) -> None:
-            """Write what was asked to the log."""
+            """Write the request to the log."""
             sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
 
     return Handler

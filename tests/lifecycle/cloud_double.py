@@ -1,7 +1,7 @@
-"""A double of a cloud that lacks machines: no cloud refuses on demand, so this one stands for AWS.
+"""A double of a cloud that lacks machines: no cloud refuses on demand, so this one simulates AWS.
 
 The fallback, the names and the words of the refusals are those of the AWS provider; machines are a
-file. What it is attempts_text to be out of, it refuses, as EC2 does: node by node, the others come.
+file. What it is set to be out of, it refuses, as EC2 does: node by node, the others come.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class CloudDouble(Provider):
             id="cb-0abc", zone="use1-az4", starts="", ends="", usd=2641.92, price="2641.92 USD"
         )
         self.offered: list[tuple[str, str]] = []
-        """(pool, option) that were asked about."""
+        """(pool, option) that were queried."""
         self.says: Callable[[str], str] = lambda _: EC2_SAID
         self.before_each: Callable[[], None] = lambda: None
         """Called before each machine is made: where a process may be killed."""
@@ -93,7 +93,7 @@ class CloudDouble(Provider):
         self.systems: dict[str, str] = {}
         """Storage -> what is mounted of it, from the first machine on."""
         self.most = 0.0
-        """USD/h of the machines that ever stood at once."""
+        """USD/h of the machines that ever existed at once."""
 
     @property
     def machines(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class CloudDouble(Provider):
         return json.loads(self._path.read_bytes()) if self._path.exists() else {}
 
     def on(self, option: str) -> list[str]:
-        """Return the GPU nodes that stand on an option."""
+        """Return the GPU nodes that exist on an option."""
         there = self.machines.items()
         return sorted(node for node, at in there if at == option and node.startswith("gpu"))
 
@@ -129,7 +129,7 @@ class CloudDouble(Provider):
         return ResourceGraph(site=site, provider="aws", resources=nodes)
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return what the spec asks for, whatever can be had."""
+        """Return what the spec requests, whatever can be had."""
         return tuple(_simulated(host) for host in self._aws.planned_hosts(spec, site))
 
     def outputs(self, _: SiteContext) -> SiteOutputs:

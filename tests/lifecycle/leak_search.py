@@ -21,11 +21,11 @@ _LOOKS = 5
 
 
 def spellings(secret: bytes) -> set[bytes]:
-    """Return the ways in which a secret could stand somewhere."""
+    """Return the encodings in which a secret could occur."""
     start = secret[:_CHUNK]
     found = {start, start.hex().encode(), start.hex().upper().encode()}
     found.add(quote(start).encode())
-    for shift in range(3):  # base64 of a text that it stands in, at any place
+    for shift in range(3):  # base64 of a text that contains it, at any place
         padded = base64.b64encode(b"\0" * shift + start)
         found.add(padded[4 if shift else 0 : -4])
     return {spelling for spelling in found if len(spelling) > 8}  # else chance
@@ -66,7 +66,7 @@ sys.addaudithook(_told)
 def hooked(folder: Path) -> tuple[dict[str, str], Path]:
     """Have every Python write down each program that it starts, with its arguments.
 
-    Returns the environment that does so, and the file: none is missed, however short it lives.
+    Returns the environment that does so, and the file: none is missed, however short it runs.
     """
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(_HOOK)

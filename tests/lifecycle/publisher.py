@@ -26,7 +26,7 @@ def get(url: str) -> bytes:
 
 
 class Publisher(dict[str, bytes]):
-    """Path -> content; paths below /v2/ ask for a token that anybody gets."""
+    """Path -> content; paths below /v2/ require a token that every client gets."""
 
     host = ""
 

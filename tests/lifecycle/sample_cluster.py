@@ -37,7 +37,7 @@ pools:
   gpu: {{site: room, machine: hgx-h100-8, hosts: [{{name: gpu001, address: 127.0.0.2}}]}}
 scheduler: {{type: slurm}}
 """
-"""Two hosts of this machine, where nobody listens on the port."""
+"""Two hosts of this machine, where nothing listens on the port."""
 
 
 class SampleCluster:
@@ -82,12 +82,12 @@ class SampleCluster:
         }
 
     def in_the_ledger(self) -> dict[str, str]:
-        """Return what exists as the ledger tells it: "site/kind/name" -> id."""
+        """Return what exists according to the ledger: "site/kind/name" -> id."""
         cluster = self.open(running=True)
         return {f"{e.site}/{e.key}": e.provider_id for e in cluster.ledger.existing()}
 
     def created_ever(self) -> int:
-        """Return how many creations the simulated site was ever asked for."""
+        """Return how many creations were ever requested from the simulated site."""
         cluster = self.open(running=True)
         stored = (cluster.workdir / "simulated-lab" / "nodes.json").read_bytes()
         return int(msgspec.json.decode(stored)["creations"])
@@ -110,7 +110,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def closed_port() -> int:
-    """Return a port that nobody listens on: one that the system has just given out."""
+    """Return a port that nothing listens on: one that the system has just given out."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

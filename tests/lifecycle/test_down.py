@@ -34,7 +34,7 @@ def running(sample: SampleCluster) -> SampleCluster:
 
 @pytest.fixture
 def disk(running: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> Leftover:
-    """Make the provider forget a disk: the double of an API that lost track of one."""
+    """Make the provider lose a disk: the double of an API that lost track of one."""
     del running
     forgotten = Leftover(kind="volume", name="scratch", provider_id="vol-1", usd_per_hour=0.1)
 

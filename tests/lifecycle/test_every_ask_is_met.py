@@ -1,8 +1,8 @@
-"""Whatever a spec asks for changes what is compiled, or `validate` speaks of it.
+"""Whatever a spec requests changes what is compiled, or has a finding of `validate`.
 
 Each line of tests/cases/asks.yaml is put into a spec of each provider under each scheduler. Where
 `validate` says nothing, hosts, steps, Kubernetes' objects or the recorded graph must differ from
-those of the same spec without it; or `ELSEWHERE` says who acts on it.
+those of the same spec without it; or `ELSEWHERE` says what acts on it.
 """
 
 from __future__ import annotations
@@ -107,15 +107,15 @@ SO_ALREADY = (
     "fabric roce", "k8s.pod_security", "pool.cpu.threads", "pool.kubernetes.alignment",
     "st.efs.options",
 )  # fmt: skip
-"""Starts of names of what is asked for and is so without it in these specs."""
+"""Starts of names of what is requested and is so without it in these specs."""
 
 OF_VOLUMES = (".pools", ".options", ".read_only")
-"""Ends of names of what is asked of storage and stands in a volume alone: pools that name all there
+"""Ends of names of what is requested of storage and is in a volume alone: pools that name all there
 are, and what is written when the cloud has given the storage its address."""
 
 
 def base(provider_: str, scheduler: str, machine: str) -> dict[str, Any]:
-    """Return a spec of a provider: two GPU nodes, and what its scheduler needs beside them."""
+    """Return a spec of a provider: two GPU nodes, and what its scheduler needs in addition."""
     cloud, managed = provider_ in {"aws", "gcp", "azure", "oci"}, len(scheduler) == len("eks")
 
     def pool(name: str, count: int, row: int, **more: Any) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def said_and_compiled(document: dict[str, Any]) -> tuple[set[tuple[str, str]], C
 
 
 def dropped(spec: dict[str, Any]) -> Iterator[str]:
-    """Yield what is asked for and neither compiled nor spoken of."""
+    """Yield what is requested and neither compiled nor found by `validate`."""
 
     @cache
     def result(*names: str) -> tuple[set[tuple[str, str]], Compiled | None]:
@@ -235,7 +235,7 @@ def dropped(spec: dict[str, Any]) -> Iterator[str]:
 def test_nothing_that_a_spec_requests_is_dropped_in_silence(
     provider_: str, scheduler: str, machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "spec_hash", lambda _: "the same for all")  # stands in all tags
+    monkeypatch.setattr(plan, "spec_hash", lambda _: "the same for all")  # is in all tags
     assert list(dropped(base(provider_, scheduler, machine))) == []
 
 

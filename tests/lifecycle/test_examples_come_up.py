@@ -38,11 +38,11 @@ EXAMPLES = [
 
 
 BUNDLED_FIRST = {"kubernetes-h200"}
-"""Charts have digests when somebody has bundled them: until then `up` refuses, and says so."""
+"""Charts have digests once they are bundled: until then `up` refuses, and says so."""
 
 
 def completed(spec: ClusterSpec) -> ClusterSpec:
-    """Return a spec with what nobody but its user can say: fingerprints of vendors' keys."""
+    """Return a spec with what only its user knows: fingerprints of vendors' keys."""
     unsaid = {name for name, s in load_catalog().sources.items() if not s.key_fingerprint}
     said = {name: SourceRedirect(key_fingerprint="0" * 40) for name in unsaid}
     software = replace(spec.software, sources={**said, **spec.software.sources})
@@ -50,7 +50,7 @@ def completed(spec: ClusterSpec) -> ClusterSpec:
 
 
 class InventedSite(CloudDouble):
-    """Stands for the provider of a site: whatever is asked for is there at once."""
+    """A double of the provider of a site: whatever is requested is there at once."""
 
     def __init__(self, folder: Path, real: Provider) -> None:
         """Take names and options from the provider itself."""

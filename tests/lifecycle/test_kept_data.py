@@ -1,4 +1,4 @@
-"""Data outlives `down`: it is told each time with its price, and goes only when it is named."""
+"""Data outlives `down`: it is shown each time with its price, and deleted only when it is named."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MADE = {
 
 
 class Data:
-    """A double of what clouds add to the simulated provider: data, and a stack it stands in."""
+    """A double of what clouds add to the simulated provider: data, and a stack that has it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put data on both sites, as an `up` would."""

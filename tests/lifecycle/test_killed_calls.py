@@ -2,7 +2,7 @@
 
 The world is the site's interface, the state's store and the nodes' stamps. After its end the
 process does nothing more, as after kill -9: but that its lock is found to be a dead process's,
-which here, in one process, its release stands for. After one call is before the next.
+which here, in one process, its release simulates. After one call is before the next.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Killer:
     """Ends the process at its n-th call to the world; afterwards every call ends it again."""
 
     def __init__(self, patch: pytest.MonkeyPatch, number: int) -> None:
-        """Stand around every call."""
+        """Wrap every call."""
         self._left = number
         self.dead = False
         for owner, name in CALLS:

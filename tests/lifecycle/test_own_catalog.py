@@ -28,7 +28,7 @@ machines:
 
 @pytest.fixture
 def own(sample: SampleCluster) -> SampleCluster:
-    """Give a trial whose compute nodes are of a type that only a file beside the spec knows."""
+    """Return a trial whose compute nodes are of a type that only a file next to the spec has."""
     (sample.path.parent / "ours.yaml").write_text(_OWN, encoding="utf-8")
     text = sample.path.read_text(encoding="utf-8").replace("sim.h100x8", "ours")
     sample.path.write_text(f"{text}catalog: [ours.yaml]\n", encoding="utf-8")

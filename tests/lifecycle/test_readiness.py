@@ -1,4 +1,4 @@
-"""Machines are waited for before any role runs: a shell runs the probe, with stand-ins there."""
+"""Machines are waited for before any role runs: a shell runs the probe, with doubles there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSED = Unreachable(reason="login refused for user ubuntu with /key")
 
 
 class Machine(SshSession):
-    """Runs what is asked of the node in a shell of this machine, below a folder of its own."""
+    """Runs the node's commands in a shell of this machine, below a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         """Have cloud-init that is done, and no process."""

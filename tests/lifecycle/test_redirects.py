@@ -22,7 +22,7 @@ from gcluster.stacks.io.https import opened
 
 
 class Site:
-    """A server that speaks HTTPS and one that doesn't: paths that begin with /to- send on."""
+    """A server of HTTPS and one of HTTP: paths that begin with /to- send on."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         """Start both."""

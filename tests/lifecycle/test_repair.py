@@ -1,4 +1,4 @@
-"""A cluster lives with a quorum; what it does without is worked on until it serves, or given up."""
+"""A cluster runs with a quorum; what is missing is retried until it serves, or given up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Broken:
 def broken(monkeypatch: pytest.MonkeyPatch) -> Broken:
     """Decide by name which nodes boot: the site's own faults are drawn."""
     found = Broken()
-    create = Cloud._create_one  # noqa: SLF001  # a site can't be told which node fails
+    create = Cloud._create_one  # noqa: SLF001  # a site has no setting of which node fails
 
     def create_one(cloud: Cloud, stored: _File, order: Order) -> str:
         said = create(cloud, stored, order)

@@ -1,7 +1,7 @@
-"""Secrets are planted, a cluster lives through them, and nothing that it leaves has one of them.
+"""A cluster runs its whole life with known secrets, and nothing that it leaves has one of them.
 
 Looked through are the state with journal and applied spec, what lies on this machine, plan file,
-compiled tree and audit trail, what is printed, errors with all their words too, what a telemetry
+compiled tree and audit trail, what is printed, errors with their whole texts too, what a telemetry
 collector gets, and the arguments of every process that was started. Real nodes add their runs'
 logs, the certificate and Ansible's processes (`tests/e2e/test_local_cluster.py`).
 """

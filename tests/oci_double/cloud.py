@@ -15,14 +15,14 @@ from .requests import KINDS, Act, Request, request
 Json = dict[str, Any]  # a provider's JSON
 _MISSING = 404
 SIGNED = {"Authorization": 'Signature version="1",keyId="double"'}
-"""The double believes every signature; what has none it refuses."""
+"""The double accepts every signature; what has none it refuses."""
 
 
 class OciCloud(Cloud):
     """Makes things in the double of OCI."""
 
     def __init__(self, endpoint: str) -> None:
-        """Ask there."""
+        """Send requests to this endpoint."""
         self._endpoint = endpoint
 
     def checked(self, urn: str, inputs: Json, old: Json | None) -> Json:
@@ -42,7 +42,7 @@ class OciCloud(Cloud):
         return identifier, {key: value for key, value in computed.items() if key not in inputs}
 
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Refuse: nothing that the sites of this double ask for changes in place."""
+        """Refuse: nothing that the sites of this double request changes in place."""
         del identifier
         changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
         raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
@@ -66,7 +66,7 @@ class OciCloud(Cloud):
         return {"id": identifier, **parts, **found, **self._computed(urn, found)}
 
     def invoke(self, token: str, arguments: Json) -> Json:
-        """Ask what programs ask while they run."""
+        """Call the functions that programs call while they run."""
         noun = token.rpartition(":")[2]
         if noun == "getAvailabilityDomain":
             names = self._get("/20160918/availabilityDomains", arguments["compartmentId"])

@@ -30,7 +30,7 @@ CLIENTS = (
     "object_storage.ObjectStorageClient",
     "resource_search.ResourceSearchClient",
 )
-"""Those that gcluster and the provider ask: module and class of the SDK."""
+"""Those that gcluster and the provider call: module and class of the SDK."""
 
 
 class Operation(NamedTuple):

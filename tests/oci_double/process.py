@@ -1,4 +1,4 @@
-"""Starts the double of OCI for a test, and tells what stands in it."""
+"""Starts the double of OCI for a test, and lists what exists in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ key_file={key}
 
 
 class OciProcess(ServerProcess):
-    """A running double; `folder` has its log and a login that only it believes."""
+    """A running double; `folder` has its log and a credential that only it accepts."""
 
     def __init__(self, folder: Path, nodes: dict[str, str]) -> None:
         """Start it; `nodes` are the arguments of `Instances`."""

@@ -1,4 +1,4 @@
-"""What the OCI provider asks of OCI for each resource type of the programs.
+"""What the OCI provider requests from OCI for each resource type of the programs.
 
 Written after the documentation of pulumi-oci 5 and the models of OCI's SDK; row by row it was not
 compared with the provider's source. Its names are the API's but for case and plurals, which

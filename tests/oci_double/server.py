@@ -1,9 +1,9 @@
 """A double of OCI's services on 127.0.0.1, as a process of its own: one tenancy, kept in memory.
 
-It is not OCI and says so in each answer's header. Every question is held to OCI's own SDK first
-(`operations`), and what that doesn't describe is refused; answers have what its models have, and
-nothing else. What is made stands until it is deleted, and what is used by others can't be. The
-members of a cluster network start and end with it. Local nodes stand for the machines, where there
+It is not OCI and says so in each answer's header. Every request is checked against OCI's own SDK
+first (`operations`), and what that doesn't describe is refused; answers have what its models have,
+and nothing else. What is made exists until it is deleted, and what is used by others can't be. The
+members of a cluster network start and end with it. Local nodes simulate the machines, where there
 are any; a console history is the console of a container. Limits and capacity are ample, every image
 is there, and any login that signs may do everything.
 
@@ -51,7 +51,7 @@ CONSOLE = f"""\
 [   41.2] cloud-init[1021]: {HOST_KEY} root@node
 [   41.2] cloud-init[1021]: -----END SSH HOST KEY KEYS-----
 """
-"""What a machine shows where no local node stands for it."""
+"""What a machine shows where no local node simulates it."""
 _FOLLOWS = frozenset({"vnic", "vnicattachment", "instancepool", "consolehistory"})
 """Kinds that go with what they are of."""
 
@@ -79,12 +79,12 @@ class Asked(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The last parameter of the path: what is asked for."""
+        """The last parameter of the path: what is requested."""
         return str(self.parameters[re.findall(r"\{(\w+)\}", self.operation.path)[-1]])
 
 
 class Tenancy:
-    """What stands in the tenancy, by OCID; `kind` in each thing is this double's own."""
+    """What exists in the tenancy, by OCID; `kind` in each thing is this double's own."""
 
     def __init__(self, nodes: Instances | None = None) -> None:
         self.things: dict[str, Json] = {}
@@ -242,7 +242,7 @@ class Tenancy:
         return self._once(requested, launched)
 
     def _launch(self, details: Json) -> Json:
-        # Tenants with a key in the launch only; what is metadata's is not told again by a list.
+        # Tenants with a key in the launch only; metadata are not repeated by a list.
         machine = self._keep("instance", {"extendedMetadata": {}, "region": "iad", **details})
         nic = details["createVnicDetails"]
         public = ""
@@ -340,7 +340,7 @@ class Tenancy:
         for rule in requested.body["securityRules"]:
             self._serial += 1
             if "tcpOptions" in rule:
-                rule["tcpOptions"].setdefault("sourcePortRange", None)  # OCI tells what is not said
+                rule["tcpOptions"].setdefault("sourcePortRange", None)  # OCI returns defaults
             made.append({**rule, "id": f"{self._serial:06X}", "isValid": True})
         group.setdefault("rules", []).extend(made)
         return {"securityRules": made}
@@ -438,7 +438,7 @@ def _handler(tenancy: Tenancy) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = do_PUT = _any  # noqa: N815  # the base class' names
 
         def log_message(self, *said: object) -> None:
-            """Write what was asked to the log."""
+            """Write the request to the log."""
             sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
 
     return Handler

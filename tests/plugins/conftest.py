@@ -23,8 +23,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def own_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let modules write files of whoever runs the tests, who need not be root."""
-    from running import module_util  # noqa: PLC0415  # beside this file
+    """Let modules write files of the user who runs the tests, who need not be root."""
+    from running import module_util  # noqa: PLC0415  # next to this file
 
     monkeypatch.setattr(module_util("files"), "ROOT", (os.getuid(), os.getgid()))
 
@@ -32,7 +32,7 @@ def own_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_files: None) -> Any:
     """Return a node whose tools and files a test chooses (recorded_machine.Machine)."""
-    from recorded_machine import Machine  # noqa: PLC0415  # beside this file
+    from recorded_machine import Machine  # noqa: PLC0415  # next to this file
 
     del own_files
     return Machine(tmp_path, monkeypatch)

@@ -26,7 +26,7 @@ class Kind(msgspec.Struct, frozen=True):
     service: str = "ec2"
     delete: tuple[tuple[str, Json], ...] = ()
     find: tuple[str, Json] | None = None
-    """A call that fails, or answers an empty list, when the thing is gone; None: never asked."""
+    """A call that fails, or answers an empty list, when the thing is gone; None: never called."""
     outputs: dict[str, str] = {}
     """Output -> path in the answer of the first call."""
 
@@ -35,7 +35,7 @@ class MotoCloud(Cloud):
     """Makes things in moto."""
 
     def __init__(self, endpoint: str, region: str) -> None:
-        """Ask there."""
+        """Send requests to this endpoint."""
         self._endpoint, self._region = endpoint, region
         self._clients: dict[str, Any] = {}
 
@@ -56,7 +56,7 @@ class MotoCloud(Cloud):
         return identifier, outputs
 
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Change tags; anything else is refused, so that nobody takes it for done."""
+        """Change tags; anything else is refused, so that it can't be taken for done."""
         changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
         if rest := changed - {"tags", "tagsAll"}:
             raise CloudError(f"this double can't change {sorted(rest)} of {type_of(urn)}")
@@ -92,7 +92,7 @@ class MotoCloud(Cloud):
         return state if alive else None
 
     def invoke(self, token: str, arguments: Json) -> Json:
-        """Refuse: no program of this double's sites asks."""
+        """Refuse: no program of this double's sites calls functions."""
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
     def _call(self, call: Request, *, missing_ok: bool = False) -> Any:

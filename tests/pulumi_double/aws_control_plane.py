@@ -1,4 +1,4 @@
-"""What the AWS provider asks of AWS's API for a control plane: EKS, or a balancer before one's own.
+"""What the AWS provider requests for a control plane: EKS, or a load balancer for one's own.
 
 Written after the API references of EKS and Elastic Load Balancing (docs.aws.amazon.com, November
 2026) and pulumi-aws 7.

@@ -1,4 +1,4 @@
-"""What the AWS provider asks of AWS's API for each resource type of the programs.
+"""What the AWS provider requests from AWS's API for each resource type of the programs.
 
 Written after the API references of the services (docs.aws.amazon.com, November 2026) and pulumi-aws
 7; only the inputs that the programs give are known here, and others are refused.

@@ -1,7 +1,7 @@
 """Keeps stacks of the double in a folder, laid out as Pulumi's file backend does.
 
 Layout and wording are those of Pulumi's DIY backend (pkg/backend/diy, November 2026): checkpoints,
-locks, history. Only file:// is spoken.
+locks, history. Only file:// is supported.
 """
 
 from __future__ import annotations

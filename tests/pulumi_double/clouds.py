@@ -101,7 +101,7 @@ class InventedCloud(Cloud):
         ):
             raise CloudError(f"{type_} {unique} already exists")
         outputs = {key: _fill(text, words) for key, text in known.get("outputs", {}).items()}
-        if is_azure:  # every resource there tells its name
+        if is_azure:  # every resource there has its name
             outputs.setdefault("name", identifier.rpartition("/")[2])
         if isinstance(inputs.get("identity"), dict):
             outputs["identity"] = _identity(inputs["identity"], words["uuid"])
@@ -125,7 +125,7 @@ class InventedCloud(Cloud):
         return outputs
 
     def delete(self, urn: str, identifier: str, state: Json) -> None:
-        """Forget it."""
+        """Remove it."""
         del state
         things = self._things()
         things["by_id"].pop(f"{type_of(urn)} {identifier}", None)

@@ -1,4 +1,4 @@
-"""Encrypts the secrets of the double's stacks; a scheme in the form of Pulumi's stands in."""
+"""Encrypts the secrets of the double's stacks; a scheme in the form of Pulumi's replaces it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Deployment:
         return f"urn:pulumi:{self._files.stack}::{self._files.project}::"
 
     def register(self, wanted: Json) -> Json:
-        """Take a registration: `wanted` is the state that it asks for, without id and outputs.
+        """Take a registration: `wanted` is the state that it requests, without id and outputs.
 
         Returns the state to answer with; "failed" and "skipped" in it say that there is none.
         """
@@ -225,7 +225,7 @@ class Deployment:
                     del self._old[state["urn"]]
                     self._write()
                 continue
-            if not state["outputs"]:  # taken up by an id to import it by: it tells its own
+            if not state["outputs"]:  # imported by an id: its state has its own
                 state["id"] = there.get("id", state["id"])
             keys = sorted(_differing(plain(state["outputs"]), there))
             op = "update" if keys else "refresh"
@@ -319,7 +319,7 @@ def plain(value: Any) -> Any:
 
 
 def _state(wanted: Json) -> Json:
-    """Return the checkpoint's entry: what is asked for, without what only the engine needs."""
+    """Return the checkpoint's entry: what is requested, without what only the engine needs."""
     passing = {"ignoreChanges", "replaceOnChanges", "deleteBeforeReplace", "importId", "computed"}
     return {"id": "", "outputs": {}, **{k: v for k, v in wanted.items() if k not in passing}}
 

@@ -46,7 +46,7 @@ class EventStream:
         self, moment: str, op: str, *, old: Json | None = None, new: Json | None = None,
         keys: list[str] | None = None, planning: bool = False,
     ) -> None:  # fmt: skip
-        """Tell a step: `moment` is resourcePreEvent, resOutputsEvent or resOpFailedEvent."""
+        """Emit an event: `moment` is resourcePreEvent, resOutputsEvent or resOpFailedEvent."""
         state = new or old or {}
         if _is_default_provider(state):
             return
@@ -67,14 +67,14 @@ class EventStream:
         self._send({moment: {"metadata": metadata, "planning": planning}})
 
     def say(self, severity: str, message: str, urn: str = "") -> None:
-        """Tell a diagnostic."""
+        """Emit a diagnostic."""
         if severity == "error":
             self.errors.append(message)
         said = {"urn": urn, "message": message, "color": "never", "severity": severity}
         self._send({"diagnosticEvent": said})
 
     def close(self) -> None:
-        """Tell the summary and the end."""
+        """Emit the summary and the end."""
         summary = {
             "maybeCorrupt": False, "durationSeconds": 0, "resourceChanges": dict(self.changes),
             "PolicyPacks": {},
@@ -102,5 +102,5 @@ def _event_state(state: Json | None) -> Json | None:
 
 
 def _is_default_provider(state: Json) -> bool:
-    """Whether the engine made it for itself: it tells nobody of those."""
+    """Whether the engine made it for itself: it has no events for those."""
     return state["type"].startswith("pulumi:providers:") and "::default" in state["urn"]

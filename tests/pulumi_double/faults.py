@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Moment = Literal["registered", "made", "deleted", "locked"]
-"""Before the cloud is asked; after it made the thing, and nothing is kept; after it is gone; before
-a stack exists whose lock is taken."""
+"""Before the cloud is called; after it made the thing, and nothing is kept; after it is gone;
+before a stack exists whose lock is taken."""
 
 
 class Faults:
@@ -61,6 +61,6 @@ class Faults:
         if fault["do"] == "kill-group":
             os.killpg(os.getpgrp(), signal.SIGKILL)
         if fault["do"] == "stall":
-            while True:  # until whoever planted it ends this process
+            while True:  # until the test that injected it ends this process
                 time.sleep(1)
         return str(fault.get("message", "the double was told to fail here"))

@@ -1,9 +1,9 @@
-"""Local nodes that stand for the machines of a cloud: a double, in containers of the nodes' image.
+"""Local nodes that simulate the machines of a cloud: a double, in containers of the nodes' image.
 
 They start from the image `cloud-like`: a real cloud-init takes the user data that the launch gave,
 from a seed on the disk and not from a metadata service, and what a console shows is what systemd
 and cloud-init write to the container's own. The network of the cloud is a bridge; machines are
-reached from outside it only by public addresses, which another bridge stands for.
+reached from outside it only by public addresses, which another bridge simulates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Instances:
             name: of the two networks, and how names of containers begin.
             folder: where seeds are.
             private: CIDR of the cloud's network.
-            public: CIDR that stands for the internet: public addresses are out of it.
+            public: CIDR that simulates the internet: public addresses are out of it.
         """
         self.name, self._folder = name, Path(folder)
         self.private, self.public = IPv4Network(private), IPv4Network(public)
@@ -78,7 +78,7 @@ class Instances:
         )
 
     def new_public_address(self) -> str:
-        """Return a public address that nobody has."""
+        """Return a public address that is free."""
         self._given += 1
         return str(self.public[_FIRST_PUBLIC + self._given])
 

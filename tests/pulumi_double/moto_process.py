@@ -1,4 +1,4 @@
-"""Starts the extended moto server for a test, and tells what stands in it."""
+"""Starts the extended moto server for a test, and lists what exists in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MotoProcess(ServerProcess):
         return boto3.client(service, region_name=self.region, endpoint_url=self.url)
 
     def existing(self) -> list[str]:
-        """Return what exists beside what every account has, as "KIND ID"."""
+        """Return what exists in addition to what every account has, as "KIND ID"."""
         ec2, found = self.client("ec2"), []
         for call, key, name in (
             ("describe_vpcs", "Vpcs", "VpcId"),

@@ -3,8 +3,8 @@
 Added here: dry runs of CreateVpc, placement groups, instance topology, host keys on consoles,
 images named by an SSM parameter, and what a launch template says of networks and tags, which moto
 passes over. What a node's console shows comes from the folder of the argument: one file an
-instance, which whoever plays the machine writes; without one the console is empty, as it is while a
-machine boots. With NODES, the arguments of `Instances` as JSON, local nodes stand for the machines:
+instance, which the double of the machine writes; without one the console is empty, as it is while a
+machine boots. With NODES, the arguments of `Instances` as JSON, local nodes simulate the machines:
 they start and end with them, have their addresses, public ones too, and their own consoles.
 
 usage: python -m tests.pulumi_double.moto_server PORT FOLDER [NODES]

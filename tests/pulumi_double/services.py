@@ -84,7 +84,7 @@ class Monitor(
         return resource_pb2.ReadResourceResponse(urn=urn, properties=to_struct(there or {}))
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802  # RPC
-        """Ask the cloud."""
+        """Call the cloud."""
         try:
             answer = self._cloud.invoke(request.tok, plain(from_struct(request.args)))
         except CloudError as error:
@@ -160,7 +160,7 @@ class Monitor(
         return self._urn(parent, spec.type or request.type, spec.name or request.name)
 
     def _default_provider(self, request: Any) -> str:
-        """Return the provider of a package that nobody made, made by the first that needs it."""
+        """Return a package's default provider, made by the first resource that needs it."""
         package = request.type.partition(":")[0]
         name = f"default_{request.version.replace('.', '_')}"
         urn = self._urn("", f"pulumi:providers:{package}", name)

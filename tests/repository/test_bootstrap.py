@@ -22,7 +22,7 @@ REAL = (
 
 @dataclass(frozen=True)
 class Machine:
-    """A PATH folder that stands for a machine, and a log of what its doubles were asked."""
+    """A PATH folder that simulates a machine, and a log of its doubles' calls."""
 
     bin: Path
     log: Path
@@ -39,7 +39,7 @@ class Machine:
             self.double(name, "exit 0")
 
     def calls(self) -> list[str]:
-        """Return what the doubles were asked, in order."""
+        """Return the doubles' calls, in order."""
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
     def run(self, *command: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -44,7 +44,7 @@ _OTHERWISE = {
     "Software": "by role compilers: the test below",
     "ClusterSoftware": "as Software",
 }
-"""Types whose fields nobody names one by one, and why."""
+"""Types whose fields are not named one by one, and why."""
 
 
 def _types() -> list[type[SpecModel]]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 HOMES = re.compile(r"(?<![\w.])/home/(?!kubernetes/bin\b)\w+/\w")
-"""Somebody's folder. What GKE's node images call so is nobody's: add-ons put programs there."""
+"""A person's folder. What GKE's node images call so is none: add-ons put programs there."""
 
 
 def _texts(root: Path, tracked: tuple[Path, ...]) -> dict[Path, str]:

@@ -14,7 +14,7 @@ STACKS_MAY_IMPORT = ("gcluster.inventory.hosts", "gcluster.inventory.bare_metal"
 PURE = ("schemas", "inventory")
 WORLD = {"asyncio", "http", "random", "secrets", "socket", "subprocess", "time", "urllib", "uuid"}
 TEXT_ALONE = "urllib.parse."
-"""Takes text apart; the rest of urllib asks the network."""
+"""Takes text apart; the rest of urllib uses the network."""
 CLOCK = {"now", "today", "utcnow"}
 ENVIRONMENT = {"environ", "getenv", "environb"}
 

@@ -1,7 +1,7 @@
 """What is built is what people install: wheel and sdist carry everything, and the wheel works.
 
 The wheel is installed into an environment that has the runtime lock and nothing else, so that
-neither the checkout nor a developer's tool can stand in for what the wheel lacks. Every verb is run
+neither the checkout nor a developer's tool can replace what the wheel lacks. Every verb is run
 there.
 """
 
@@ -183,7 +183,7 @@ def _carried(root: Path, tracked: tuple[Path, ...]) -> set[str]:
     names = set()
     for path in tracked:
         if (root / path).is_symlink():
-            continue  # what it links to is told in test_the_wheel_carries
+            continue  # what it links to is checked in test_the_wheel_carries
         if path.parts[0] in {"cli", "inventory", "lifecycle", "schemas", "stacks"}:
             names.add(f"gcluster/{path}")
         elif path.parts[0] == "roles":

@@ -1,4 +1,4 @@
-"""A folder that stands for a node, where programs of the role kubernetes run over doubles."""
+"""A folder that simulates a node, where programs of the role kubernetes run over doubles."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _PATHS = ("/etc/kubernetes", "/run/", "/var/log/gcluster", "/var/lib/", '/usr/bi
 
 
 class Node:
-    """A folder that stands for a node's root, and programs that write down how they were called."""
+    """A folder in place of a node's root, and programs that write down how they were called."""
 
     def __init__(self, root: Path) -> None:
         """Make the folder of programs."""
         self.root, self.bin = root, root / "bin"
         self.instead: dict[str, str] = {}
-        """Text of the programs -> what stands there in a test: how long they wait."""
+        """Text of the programs -> its replacement in a test: how long they wait."""
         self.bin.mkdir()
 
     def double(self, name: str, script: str) -> None:

@@ -19,7 +19,7 @@ ASPEED, MI300X, MI250X, NVME, RADEON = (
 
 
 def number(folder: Path, devices: dict[str, tuple[str, str]], of: str) -> str:
-    """Return what udev is told of a device; "" when it is none of the GPUs."""
+    """Return udev's properties of a device; "" when it is none of the GPUs."""
     for address, (vendor, kind) in devices.items():
         (folder / address).mkdir()
         (folder / address / "vendor").write_text(f"{vendor}\n")

@@ -1,4 +1,4 @@
-"""Storage is staged by one node at a time, before a job or when told; what fails holds the job."""
+"""Storage is staged by one node at a time, before a job or on command; what fails holds the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAST_BEAT = "0.05"
 
 
 class Node:
-    """A node on which two folders stand for mounts, and Slurm's command is a line of shell."""
+    """A node on which two folders replace mounts, and Slurm's command is a line of shell."""
 
     def __init__(self, folder: Path) -> None:
         """Give it a bucket with one file, and an empty file system that is a copy of it."""
@@ -56,7 +56,7 @@ class Node:
         path.chmod(0o755)
 
     def environment(self, node: str) -> dict[str, str]:
-        """Return what Slurm's prolog has, beside this test's settings."""
+        """Return what Slurm's prolog has, and this test's settings."""
         return {
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.programs),
@@ -81,7 +81,7 @@ class Node:
 
     @property
     def answer(self) -> str:
-        """What Slurm was told."""
+        """Slurm's calls."""
         path = self.folder / "told"
         return path.read_text() if path.exists() else ""
 

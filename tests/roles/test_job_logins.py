@@ -52,7 +52,7 @@ FAMILIES = {
 
 
 class Host:
-    """A host's PAM files, and systemd stood in for."""
+    """A host's PAM files, and a double of systemd."""
 
     def __init__(self, folder: Path, family: str) -> None:
         """Lay out the files of a distribution's family."""

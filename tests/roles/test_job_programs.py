@@ -1,4 +1,4 @@
-"""What runs on a node before and after each job, with the node's own programs stood in for."""
+"""What runs on a node before and after each job, with doubles of the node's own programs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
 
 
 def answer(job: dict[str, Any], **rules: bool) -> list[str]:
-    """Return what a refused job's user is told; empty: the job is taken."""
+    """Return the message to a refused job's user; empty: the job is taken."""
     lua = LuaRuntime()
     lua.execute(_SLURM)
     lua.execute(script(**rules))

@@ -43,7 +43,7 @@ def request(
 
 @pytest.fixture
 def approved(tmp_path: Path) -> Any:
-    """Return a function: what the program tells the API of a request."""
+    """Return a function: what the program sends to the API for a request."""
     node = Node(tmp_path)
     node.double("kubectl", f'for last; do :; done; case "$*" in *get*csr*) cat {tmp_path}/csr ;;'
                 f" *get*nodes*) cat {tmp_path}/nodes ;; esac")  # fmt: skip

@@ -59,7 +59,7 @@ def pod(name: str, owner: str, where: str = "bad") -> dict[str, Any]:
 def guarded(
     folder: Path, nodes: list[dict[str, Any]], *pods: dict[str, Any], alarm: str = ""
 ) -> list[str]:
-    """Run the guard on a cluster; return what it told the API.
+    """Run the guard on a cluster; return its requests to the API.
 
     Args:
         folder: where its doubles lie.

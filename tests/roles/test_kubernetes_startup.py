@@ -27,7 +27,7 @@ def line(
 
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
-    """Return a function: what the program tells the API of a node, and what it prints."""
+    """Return a function: what the program sends to the API for a node, and what it prints."""
     node = Node(tmp_path)
 
     def asked(text: str, *, drivers: str = "", taint: str = "") -> tuple[list[str], str]:

@@ -131,7 +131,7 @@ def test_no_module_is_called_by_a_short_name(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_whose_files_another_one_has_names_it(role: str) -> None:
-    """So does whoever sends roles to nodes know that it needs that one too (gitops/pull)."""
+    """So gitops/pull, which sends roles to nodes, finds that it needs that one too."""
     text = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "roles" / role).rglob("*.yml"))
     used = set(re.findall(r"role_path[^/\n]*/\.\./(\w+)/", text))
     assert used <= set(re.findall(r"gcluster\.cluster\.(\w+)", text))

@@ -1,4 +1,4 @@
-"""The nodes' program: each pair meets once, figures are told, rails are the right ones."""
+"""The nodes' program: each pair meets once, figures are printed, rails are the right ones."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Node:
         )
 
     def calls(self, word: str) -> list[str]:
-        """Return the calls with this word, and forget all."""
+        """Return the calls with this word, and clear all."""
         path = self.root / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)

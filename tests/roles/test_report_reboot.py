@@ -21,7 +21,7 @@ AHEAD_S = 3600
 
 
 class Controller:
-    """What slurmctld says of the node and its jobs, and what it is told."""
+    """What slurmctld prints of the node and its jobs, and the calls to it."""
 
     def __init__(self, folder: Path) -> None:
         """The node is idle, slurmd began 20 s after the machine, and no job runs."""
@@ -65,7 +65,7 @@ class Controller:
         path.chmod(0o755)
 
     def run(self) -> tuple[int, str, list[str]]:
-        """Run the program without its pauses; return its end, its words, and what it told."""
+        """Run the program without its pauses; return its exit status, its output, and its calls."""
         unpaused = "import runpy, time; time.sleep = lambda _: None"
         run = f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')"
         done = subprocess.run(

@@ -68,7 +68,7 @@ def test_all_that_the_build_requests_is_installed_before_it(
     [requested] = [call for call in calls if "builddep" in call]
     [build] = [call for call in calls if call[0] == "rpmbuild"]
     options = {build[i + 1] for i, word in enumerate(build) if word == "--with"}
-    # rpm's own words for `--with NAME`; slurm.spec needs hwloc-devel and pmix for these alone.
+    # how rpm defines `--with NAME`; slurm.spec needs hwloc-devel and pmix for these alone.
     defined = {requested[i + 1] for i, word in enumerate(requested) if word == "--define"}
     assert defined == {f"_with_{name} --with-{name}" for name in options}
     assert {"cgroupv2", "pmix", "hwloc"} <= options

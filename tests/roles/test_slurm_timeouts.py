@@ -1,4 +1,4 @@
-"""A node that dies is noticed within the time that the documentation states."""
+"""A node that fails is noticed within the time that the documentation states."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Controller:
         )
 
     def log(self) -> list[str]:
-        """Return what systemctl was asked, and forget it."""
+        """Return systemctl's calls, and clear them."""
         log = self.folder / "log"
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)

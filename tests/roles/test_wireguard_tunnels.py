@@ -13,7 +13,7 @@ HALL, ROOM = "10.20.0.0/16", "10.21.0.0/16"
 
 
 class Firewall:
-    """The program beside an nft that lists what it has: networks side by side as one."""
+    """The program with an nft that lists what it has: networks side by side as one."""
 
     def __init__(self) -> None:
         """Begin without any rules."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 _MOST_ENTRIES = 2
 _ANYTHING: dict[str, Any] = {"enum": ["", "word", 7, True, None, [1], {"key": ["value"]}]}
-"""Stands for a schema that takes any value."""
+"""A double of a schema that takes any value."""
 
 
 def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -1,4 +1,4 @@
-"""The catalog of add-ons: each has what `up` must know, and says what nobody confirmed."""
+"""The catalog of add-ons: each has what `up` must know, and says what is unconfirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bill tells each price with its source, marks bounds, and names what its sums lack."""
+"""A bill shows each price with its source, marks bounds, and names what its sums lack."""
 
 from __future__ import annotations
 

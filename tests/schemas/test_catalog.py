@@ -82,7 +82,7 @@ def _fields(entry: object) -> dict[str, object]:
 
 
 def _at(entry: object, path: str) -> object:
-    """Return what stands at a dotted path; LookupError when nothing does."""
+    """Return the value at a dotted path; LookupError when there is none."""
     for step in path.split("."):
         entry = entry[int(step)] if isinstance(entry, list) else _fields(entry)[step]
         if entry is None:

@@ -39,7 +39,7 @@ def test_a_write_longer_than_two_failures_takes_the_time_between_failures() -> N
 @given(_TIMES, _TIMES, st.floats(min_value=1.5, max_value=20))
 def test_no_other_interval_wastes_noticeably_less(delta: float, m: float, factor: float) -> None:
     if delta > m / 100:
-        return  # the estimate is for writes that are short beside the failures
+        return  # the estimate is for writes that are short compared with the time between failures
     best = daly_interval_s(delta, m)
     least = waste(best, delta, m)
 

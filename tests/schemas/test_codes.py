@@ -33,7 +33,7 @@ _CODE = re.compile(r"GC\d{3,4}")
 
 
 def _emitted() -> Iterator[tuple[str, str]]:
-    """Yield (code, module) for every code that stands in the source as a value."""
+    """Yield (code, module) for every code that is a value in the source."""
     for package in ("schemas", "inventory", "stacks", "lifecycle", "cli"):
         for module in sorted((_SOURCE / package).rglob("*.py")):
             tree = ast.parse(module.read_text(encoding="utf-8"))

@@ -276,8 +276,8 @@ def test_real_gpus_are_judged_unless_the_spec_has_none() -> None:
 def test_every_machine_of_the_catalog_has_a_floor_on_four_nodes() -> None:
     """Derived from links where nothing is published; who is left out lacks the links' figures.
 
-    Of AMD's nodes the links alone say too much, and of GPUs without NVLink nobody measured how fast
-    they are over PCI Express inside such a node.
+    Of AMD's nodes the links alone say too much, and of GPUs without NVLink no measurement says how
+    fast they are over PCI Express inside such a node.
     """
     without_nvlink = {"g2-standard-96", "g5.48xlarge", "g6.48xlarge"}
     unknown = {

@@ -1,4 +1,4 @@
-"""Host ranges: what they stand for, what is wrong with them, and the round trip."""
+"""Host ranges: what they expand to, what is wrong with them, and the round trip."""
 
 from __future__ import annotations
 

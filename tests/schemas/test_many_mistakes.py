@@ -1,4 +1,4 @@
-"""A spec with twenty different mistakes: each is told once, where it stands, in file order."""
+"""A spec with twenty different mistakes: each is reported once, at its place, in file order."""
 
 from __future__ import annotations
 

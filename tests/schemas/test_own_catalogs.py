@@ -1,4 +1,4 @@
-"""Catalog files that a spec names: they add, override, and are told about when they are wrong."""
+"""Catalog files that a spec names: they add, override, and are reported when they are wrong."""
 
 from __future__ import annotations
 

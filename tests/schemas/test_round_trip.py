@@ -24,7 +24,7 @@ _SLOW = settings(
 
 
 def _names_a_file(data: dict[str, Any]) -> bool:
-    """Return whether hosts or hooks stand in files beside the spec: there are none beside these."""
+    """Return whether hosts or hooks are in files next to the spec: there are none next to these."""
     hooks = data.get("hooks", {}).values()
     return any("hosts_file" in site for site in data["sites"].values()) or any(
         hook.get("path") is not None for hook in hooks
@@ -32,7 +32,7 @@ def _names_a_file(data: dict[str, Any]) -> bool:
 
 
 def written(value: object) -> str:
-    """Return a value as JSON that is YAML too: line breaks of YAML 1.1 stand escaped in it."""
+    """Return a value as JSON that is YAML too: line breaks of YAML 1.1 are escaped in it."""
     text = msgspec.json.encode(value, enc_hook=str).decode()
     unfit = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
     return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Every field of the spec says beside itself what changing it does to what runs."""
+"""Every field of the spec declares what changing it does to what runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One small cluster for each provider, under a name nobody else uses."""
+"""One small cluster for each provider, under a name of its own."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class Engines:
-    """All stacks of a test and what was asked of them; call it as Engine is called."""
+    """All stacks of a test and the calls to them; call it as Engine is called."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -97,7 +97,7 @@ class EngineDouble:
         return ()
 
     def up(self, *, again: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
-        """Make what the program asks for; what is there keeps its id but for what is recreated."""
+        """Make what the program requests; what is there keeps its id but for what is recreated."""
         stack = self._begin("up")
         self._world.again += again
         made = record(
@@ -131,7 +131,7 @@ class EngineDouble:
         return self._json()
 
     def outputs(self) -> Json:
-        """Return what was told of the stack."""
+        """Return the stack's messages."""
         self._begin("outputs")
         return self._world.outputs
 

@@ -15,7 +15,7 @@ _EXACT = ("type", "name", "parent", "custom", "dependencies", "property_dependen
 
 
 class Absent(msgspec.Struct, frozen=True, tag_field="$", tag="absent"):
-    """Nothing stands there."""
+    """Nothing is there."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class ChangedResource(msgspec.Struct, frozen=True, kw_only=True):
     options: bool = False
     """Options or what it depends on differ."""
     replaced: bool | None = None
-    """True where the SDK itself asks for replacement; None: only the provider can say."""
+    """True where the SDK itself requests replacement; None: only the provider can say."""
 
 
 class GraphDiff(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A double of the ledger: keeps the book in memory, in the order it was told."""
+"""A double of the ledger: keeps the records in memory, in the order of calls."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class RecordingLedger:
             return [entry for entry in book.items() if entry[0].startswith(f"{site}/")]
 
     def count(self, verb: str) -> int:
-        """Return how often something was told."""
+        """Return how often something was recorded."""
         return sum(1 for entry in self.entries if entry[0] == verb)
 
     def _note(self, verb: str, place: str, detail: str) -> None:

@@ -1,7 +1,7 @@
 """What sets the machine types of a cloud apart, as one table that can be read.
 
 The example of one type is kept as a full graph. Of the others the table has how many resources of
-each type are asked for, and in full those of the nodes with GPUs and those of a type that the full
+each type are requested, and in full those of the nodes with GPUs and those of a type that the full
 graph lacks. What holds for every graph is said by tests.
 """
 

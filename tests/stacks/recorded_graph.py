@@ -16,7 +16,7 @@ from gcluster.stacks.pulumi.recording.graph import (
 
 
 class Graph:
-    """A recorded graph with its indexes. Types are asked for by token or by its last word."""
+    """A recorded graph with its indexes. Types are selected by token or by its last word."""
 
     def __init__(self, recorded: RecordedGraph) -> None:
         """Index the graph."""
@@ -115,7 +115,7 @@ def unregistered(graph: RecordedGraph) -> tuple[RecordedResource, ...]:
 
 
 def orphans(graph: RecordedGraph) -> tuple[RecordedResource, ...]:
-    """Return the resources of providers that sit in no component: `parent=self` was forgotten."""
+    """Return the resources of providers that sit in no component: `parent=self` is missing."""
     return tuple(
         r for r in graph.resources
         if r.custom and not r.parent and not r.type.startswith("pulumi:providers:")

@@ -1,4 +1,4 @@
-"""A budget's alarm is alike on all clouds: what it counts, when it tells, where it stands."""
+"""A budget's alarm is alike on all clouds: what it counts, when it fires, where it is."""
 
 from __future__ import annotations
 

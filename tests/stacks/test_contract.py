@@ -50,7 +50,7 @@ def test_the_graph_is_the_same_for_the_same_spec_and_needs_nothing(
     sample = samples.new(kind)
     spec, site = sample.context.spec, sample.context.site
     with monkeypatch.context() as without:
-        without.setenv("PATH", "")  # no engine to ask
+        without.setenv("PATH", "")  # no engine to query
         first = msgspec.json.encode(sample.provider.graph(spec, site))
         again = msgspec.json.decode(msgspec.json.encode(spec), type=type(spec))
         assert msgspec.json.encode(sample.provider.graph(again, site)) == first

@@ -26,7 +26,7 @@ RULES = {
 }
 GROUP_OF_RULE = {"aws": "securityGroupId", "oci": "networkSecurityGroupId"}
 NETWORK = {"gcp": "Connection", "azure": "VirtualNetwork"}
-"""What a file system stands in where it has no group: Google's private services access; the
+"""What a file system is in where it has no group: Google's private services access; the
 subnet of Azure's has no rules of its own."""
 
 

@@ -49,7 +49,7 @@ NODES = "${{{kind}/demo-here-nodes.id}}"
 
 
 def spec_of(service: str, how: str | None = None, site: str = "") -> ClusterSpec:
-    """Return a spec with homes on a service; `site` is said of the site beside the usual."""
+    """Return a spec with homes on a service; `site` has fields to add to the site."""
     cloud, made = SERVICES[service]
     here, (head, gpu), _ = CLOUDS[cloud]
     said = made if how is None else how

@@ -1,4 +1,4 @@
-"""What is mounted of a cloud's Lustre: out of the stack that made it, or asked of the cloud."""
+"""What is mounted of a cloud's Lustre: out of the stack that made it, or queried from the cloud."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ SHORT = Waiting(patience_s=0.01, pause_s=0.0)
 
 
 class Cloud:
-    """Counts how often each machine is asked; a machine tells its key from some look on."""
+    """Counts the queries of each machine; a machine returns its key from some query on."""
 
     def __init__(self, **tells_at: int) -> None:
         """Take machine -> number of the look that shows its key; 0: none ever does."""
@@ -20,7 +20,7 @@ class Cloud:
         self.asked: dict[str, int] = {}
 
     def read(self, machine: str) -> tuple[str, ...]:
-        """Return a machine's key where it tells it now."""
+        """Return a machine's key where it has it now."""
         self.asked[machine] = self.asked.get(machine, 0) + 1
         at = self.tells_at[machine]
         return KEY if at and self.asked[machine] >= at else ()

@@ -1,4 +1,4 @@
-"""The documents of permissions name what the code makes and asks, all of it and nothing else."""
+"""The documents of permissions name what the code makes and calls, all of it and nothing else."""
 
 from __future__ import annotations
 

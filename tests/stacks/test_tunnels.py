@@ -1,4 +1,4 @@
-"""A tunnel's program is asked for before anything is made: without it nobody gets in."""
+"""A tunnel's program is checked before anything is made: without it there is no access."""
 
 from __future__ import annotations
 

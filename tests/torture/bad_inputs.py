@@ -142,7 +142,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 OF_NO_INPUT = {"explain", "schema", "machines", "reconcile", "reconcile unit"}
 """Verbs that take no cluster and no file."""
 _SEEN_LATER = {"a state that can't be made"}
-"""What only this machine can tell, and `validate` asks none."""
+"""What depends on this machine, which `validate` doesn't check."""
 _NO_FORMAT = {
     "ssh", "compile", "bundle", "image", "burst agent", "init", "reconcile pause",
     "reconcile resume",

@@ -1,4 +1,4 @@
-"""The cluster that is hurt: a spec of simulated nodes, its places, and what is really there.
+"""The cluster to inject faults into: a spec of simulated nodes, its places, what really exists.
 
 What is there is read past gcluster, from the file that is the simulated site and from the state.
 """
@@ -34,7 +34,7 @@ class HurtCluster:
         self.count = 3
         self.site = ""
         self.ever: set[str] = set()
-        """All nodes that the spec ever asked for."""
+        """All nodes that the spec ever had."""
         self.write()
 
     def write(self, *, count: int | None = None, site: str | None = None) -> None:
@@ -51,7 +51,7 @@ class HurtCluster:
 
     @property
     def wanted(self) -> set[str]:
-        """Nodes that the spec asks for."""
+        """Nodes that the spec has."""
         return {"head", *(f"gpu{number:03d}" for number in range(1, self.count + 1))}
 
     def nodes(self) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What goes wrong, as a table: add a row, and every run of `make torture` may draw it.
 
-A fault hurts a process from within while it works (`hurt`, called in it before the command), or the
+A fault works inside a process while it runs (`inject`, called in it before the command), or on the
 cluster's places between two commands (`between`). `draw` gives it its moment, object or way.
 """
 
@@ -50,7 +50,7 @@ def _kill(draw: Random) -> Hurt:
 
 
 def _kill_elsewhere(draw: Random) -> Hurt:
-    """Killed on another machine: nobody here can tell that the lock's holder is gone."""
+    """Killed on another machine: it can't be seen here that the lock's holder is gone."""
     kill = _kill(draw)
 
     def hurt() -> None:
@@ -110,7 +110,7 @@ def _clock(draw: Random) -> Hurt:
                 del tz
                 return datetime.fromtimestamp(real(), UTC) + step
 
-        state_store.datetime = Stepped  # type: ignore[misc]  # what `utc_now` asks
+        state_store.datetime = Stepped  # type: ignore[misc]  # what `utc_now` calls
         time.time = lambda: real() + step.total_seconds()
 
     return hurt

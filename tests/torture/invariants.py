@@ -13,11 +13,11 @@ from .cluster import HurtCluster
 from .process import Ended
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 64, 130}
-"""Exit codes that docs/exit-codes.md tells."""
+"""Exit codes that docs/exit-codes.md lists."""
 
 
 class Step(NamedTuple):
-    """One command, and what is known of the cluster by whoever hurt it."""
+    """One command, and what the scenario knows of the cluster."""
 
     ended: Ended
     cluster: HurtCluster
@@ -30,7 +30,7 @@ class Step(NamedTuple):
 
     @property
     def verb(self) -> str:
-        """What was asked for."""
+        """What was requested."""
         return " ".join(word for word in self.ended.words[:2] if word.isalpha())
 
 

@@ -47,7 +47,7 @@ class Scenario:
         self._stopped: Ended | None = None
 
     def play(self) -> None:
-        """Hurt the cluster twice, then follow the messages until it is well, and take it down.
+        """Inject two faults, then follow the messages until it is well, and take it down.
 
         Raises:
             BrokenError: an invariant doesn't hold; the message has the report.
@@ -96,7 +96,7 @@ class Scenario:
 
     @staticmethod
     def _is_tolerable(fault: Fault, key: str) -> bool:
-        """Whether nobody can notice: the last of a log, or what nothing tells of."""
+        """Whether it can't be noticed: the last of a log, or what has no other record."""
         lone = key.startswith(("lock/", "secrets/", "keyring/", "format.json"))
         return fault.name.endswith("removed") and (lone or key.startswith("events/"))
 

@@ -35,7 +35,7 @@ def message(kind: int, attribute: int, content: bytes) -> bytes:
 
 
 def packets(data: bytes) -> Iterator[int]:
-    """Yield the numbers of the packets that the kernel tells of."""
+    """Yield the numbers of the packets that the kernel reports."""
     while len(data) >= 16:
         length, kind = struct.unpack_from("=IH", data)
         at = 20

@@ -1,4 +1,4 @@
-"""A real local cluster is hurt in one way after the other; each time a second `up` ends healthy.
+"""Faults are injected into a real local cluster one by one; each time a second `up` heals it.
 
 Ten faults of the table by a seed (GCLUSTER_SEED), or GCLUSTER_FAULTS of them.
 """
@@ -106,7 +106,7 @@ def test_a_cluster_whose_state_is_lost_is_found_again_by_its_labels(
     live: LiveCluster, tmp_path: Path
 ) -> None:
     shutil.rmtree(live.spec.parent / ".gcluster")
-    shutil.rmtree(live.data / "gcluster" / "clusters")  # this machine remembers nothing either
+    shutil.rmtree(live.data / "gcluster" / "clusters")  # this machine has no record either
     refused = _held(live, tmp_path / "held", "down", str(live.spec), "--yes")
     assert (refused.code, refused.diagnostics[0]["code"]) == (5, "GC1165")
     assert "node gpu002" in refused.diagnostics[0]["detail"]

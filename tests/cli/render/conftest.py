@@ -15,7 +15,7 @@ Check = Callable[[str, str, str], None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for `KIND_case` once for every case of that kind."""
+    """Run a test that takes `KIND_case` once for every case of that kind."""
     for fixture in metafunc.fixturenames:
         kind = fixture.removesuffix("_case")
         if kind != fixture:

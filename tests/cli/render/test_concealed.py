@@ -1,4 +1,4 @@
-"""What is shown of a line that somebody wrote a secret into."""
+"""What is shown of a line that contains a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of an excerpt: never an exception, never wider than asked, the caret meets its mark."""
+"""The laws of an excerpt: no exception, never wider than requested, the caret meets its mark."""
 
 from __future__ import annotations
 

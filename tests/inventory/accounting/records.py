@@ -24,7 +24,7 @@ _limit = st.none() | st.integers(1, 512)
 
 @st.composite
 def databases(draw: st.DrawFn) -> Accounting:
-    """Return what a compiled spec may ask for: every account says its own list and default."""
+    """Return what a compiled spec may request: every account has its own list and default."""
     names = sorted({"normal", *draw(st.sets(st.sampled_from(QOS)))})
     order = draw(st.permutations(names))
     qos = {}

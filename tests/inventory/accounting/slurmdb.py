@@ -1,4 +1,4 @@
-"""A stand-in for slurmdbd: takes `sacctmgr` commands, refuses as it does, prints as it prints.
+"""A double of slurmdbd: takes `sacctmgr` commands, refuses as it does, prints as it prints.
 
 What it refuses was seen with slurmdbd 24.11.5 and MariaDB 11.8.6. Where that one took an order and
 broke its tree (removing an account that has parts), this one refuses.
@@ -155,7 +155,7 @@ class Slurmdb:
                 self._require(name in self.qos, f"QOS {name} is there")
 
     def _check_defaults(self) -> None:
-        """Refuse what leaves an association with a default QOS that it may not ask for."""
+        """Refuse what leaves an association with a default QOS that it may not use."""
         for name, one in self.accounts.items():
             self._check_default(name, one)
         for (account, _), one in self.members.items():

@@ -1,4 +1,4 @@
-"""The accounting database that a spec asks for."""
+"""The accounting database that a spec describes."""
 
 from __future__ import annotations
 

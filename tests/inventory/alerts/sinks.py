@@ -1,6 +1,6 @@
 """A mail server and a webhook that keep what they get: sinks of the tests, no products.
 
-The mail server knows what RFC 5321 asks of the least one, STARTTLS and AUTH PLAIN. What it keeps is
+The mail server has the minimum of RFC 5321, STARTTLS and AUTH PLAIN. What it keeps is
 read by Python's own parser of mail.
 """
 

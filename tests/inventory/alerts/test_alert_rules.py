@@ -1,4 +1,4 @@
-"""Each alert asks only what is exported, fires where it should, and ends; promtool judges."""
+"""Each alert queries only what is exported, fires where it should, and ends; promtool evaluates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts reach whoever the spec names, once, and not where another alert says why.
+"""Alerts reach the receivers of the spec, once, and not where another alert gives the cause.
 
 Alertmanager is the real one, with the role's own configuration; the mail server and the webhook are
 sinks of the tests' own (`sinks.py`).

@@ -64,7 +64,7 @@ def compiled(spec: ClusterSpec) -> CompiledCluster:
 
 
 def bundle_of(spec: ClusterSpec) -> KubernetesAt | None:
-    """Return the bundle of Kubernetes that lies beside the case of local nodes; else None."""
+    """Return the bundle of Kubernetes next to the case of local nodes; else None."""
     if not isinstance(spec.scheduler, KubernetesScheduler) or not all(
         site.is_made_here for site in spec.sites.values()
     ):

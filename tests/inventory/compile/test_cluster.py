@@ -89,7 +89,7 @@ def test_more_nodes_change_only_themselves_and_the_controller_s_configuration(
 
 
 def test_no_node_s_variables_name_a_compute_host(case: str) -> None:
-    """But the monitoring host's, in the one step that says what it asks."""
+    """But the monitoring host's, in the one step that has its scrape targets."""
     spec = golden.spec_of(case)
     names = [h.name for h in golden.inventory_of(spec).hosts if h.role == "compute"]
     for group in golden.compiled(spec).groups:
@@ -115,7 +115,7 @@ def test_install_is_the_same_for_every_pool_of_a_machine_type(case: str) -> None
     installs: dict[str | None, set[tuple[bytes, ...]]] = {}
     for group in golden.compiled(spec).groups:
         if spec.pools[group.name].machine is None:
-            continue  # hosts that exist, of whatever kind: nobody bakes an image for them
+            continue  # hosts that exist, of whatever kind: no image is baked for them
         steps = tuple(msgspec.json.encode(s) for s in group.steps if s.phase == "install")
         installs.setdefault(spec.pools[group.name].machine, set()).add(steps)
     assert {len(found) for found in installs.values()} == {1}
@@ -168,7 +168,7 @@ def test_every_phase_file_of_a_role_is_run_and_no_other(case: str) -> None:
 
 
 def test_variables_are_as_the_role_s_phase_declares_them(case: str) -> None:
-    """Ansible's own validator is asked: `up` doesn't run it on each host."""
+    """Ansible's own validator is used: `up` doesn't run it on each host."""
     for group in golden.compiled(golden.spec_of(case)).groups:
         for step in group.steps:
             declared = _options(step.role, step.phase)

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE: which machines get which role, whose drivers, and what rails are asked."""
+"""InfiniBand and RoCE: which machines get which role, whose drivers, which rails are checked."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_without_scratch_and_on_containers_there_is_none() -> None:
 
 
 def controller(more: str = "", **of: str) -> dict[str, Any]:
-    """Return what role slurm's controller is told."""
+    """Return the variables of role slurm's controller."""
     (step,) = (s for s in steps(more=more, **of)["head"] if s.key == "slurm.configure")
     return step.variables
 

@@ -1,4 +1,4 @@
-"""What a watched cluster's nodes know: who asks them, and never whom else it asks."""
+"""What nodes of a monitored cluster are configured with: who scrapes them, and no other target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pool says of its own nodes is what Slurm is told, over what the catalog says."""
+"""What a pool says of its own nodes is what Slurm gets, over what the catalog says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster on a bundle: the controller reads its disk, the others ask it, and nobody else."""
+"""A cluster on a bundle: the controller reads its disk, the others fetch from it alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUNDLE = BundleManifest(
 
 @pytest.fixture(scope="module")
 def compiled() -> CompiledCluster:
-    """Return the bare-metal example, living on a bundle."""
+    """Return the bare-metal example, on a bundle."""
     spec = load(EXAMPLE).spec
     assert spec is not None
     hosts = [

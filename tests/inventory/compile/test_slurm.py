@@ -1,4 +1,4 @@
-"""What controllers are told: node lines, partitions, time limits, device files."""
+"""What controllers are configured with: node lines, partitions, time limits, device files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs as gres.conf has them: devices, the cores beside them, the links to the others."""
+"""GPUs as gres.conf has them: devices, the cores next to them, the links to the others."""
 
 from __future__ import annotations
 

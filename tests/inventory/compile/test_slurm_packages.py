@@ -1,4 +1,4 @@
-"""What nodes are told of a Slurm that the cluster builds itself."""
+"""What nodes are configured with where the cluster builds its own Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers are told of accounts, elastic nodes and switches, in slurm.conf's own terms."""
+"""Accounts, elastic nodes and switches in what controllers get, in slurm.conf's own terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes stand, as the files that Slurm reads, for layouts of sites.
+"""The topology of nodes, as the files that Slurm reads, for layouts of sites.
 
 `make test-roles` shows the same files (tests/cases/topology.yaml) to a real slurmctld.
 """

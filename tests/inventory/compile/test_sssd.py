@@ -1,4 +1,4 @@
-"""What nodes are told of a directory: where it is, who asks, and never a password."""
+"""What nodes get for a directory: its address, the bind account, and never a password."""
 
 from __future__ import annotations
 

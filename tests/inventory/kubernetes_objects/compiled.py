@@ -2,7 +2,7 @@
 
     python -m tests.inventory.kubernetes_objects.compiled
 
-Then read the diff: it is what every cluster of that kind would be told differently.
+Then read the diff: it is what would change on every cluster of that kind.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def test_a_job_runs_whole_or_gives_back_what_it_holds() -> None:
     assert ready["timeout"] == "30m"
     assert ready["blockAdmission"] is False
     classes = {one["metadata"]["name"]: one for one in of_kind("campus", "PriorityClass")}
-    assert classes["high"]["preemptionPolicy"] == "Never"  # Kueue preempts, and nobody else
+    assert classes["high"]["preemptionPolicy"] == "Never"  # Kueue alone preempts
     without = {one["metadata"]["name"]: one for one in of_kind("local", "PriorityClass")}
     assert {one["preemptionPolicy"] for one in without.values()} >= {"Never"}
 

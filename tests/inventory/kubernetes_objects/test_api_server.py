@@ -73,7 +73,7 @@ def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(api: Any, group: str
 
 
 MEMBER = ("--as=ada", "--as-group=system:authenticated")
-"""A member of account nlp, as the API server sees one; the administrator asks in their name."""
+"""A member of account nlp, as the API server sees one; the administrator impersonates them."""
 SPACE = "--namespace=nlp"
 FORBIDDEN = (
     ("get", "secrets", "--namespace=kube-system"),

@@ -35,7 +35,7 @@ def refusals(
         policy: one of them.
         account: the namespace.
         made: the object.
-        requested: its kind, who asks (`by`: groups), and what it was before.
+        requested: its kind, who requests it (`by`: groups), and what it was before.
     """
     found = [one for one in of_kind(case, "ValidatingAdmissionPolicy") if _name(one) == policy]
     (spec,) = [one["spec"] for one in found]

@@ -1,4 +1,4 @@
-"""What is wasted, in money: promtool evaluates each rule, values are calculated by hand."""
+"""The cost of what is wasted: promtool evaluates each rule, values are calculated by hand."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Controller:
         (self.folder / "jobs").write_text("".join(f"{owner}\n" for owner in owners))
 
     def settle(self, scheduler: str) -> tuple[Diagnostic, ...]:
-        """Settle a spec; nobody waits, and the clock goes on as if somebody did."""
+        """Settle a spec; waiting takes no time and moves the clock alone."""
         cluster, slept = cluster_of(scheduler, self.folder), [float(NOW)]
         return settle(
             cluster, seen(), self.session, silent, clock=lambda: sum(slept), sleep=slept.append

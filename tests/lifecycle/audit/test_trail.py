@@ -1,4 +1,4 @@
-"""Every change is told: who, what, what for, how it ended; and nothing secret anywhere."""
+"""Every change is recorded: who, what, what for, how it ended; and nothing secret anywhere."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> BundleKey:
 
 @pytest.fixture(scope="session")
 def other_key(tmp_path_factory: pytest.TempPathFactory) -> BundleKey:
-    """Return a key that nobody trusts."""
+    """Return a key that is not trusted."""
     return BundleKey(tmp_path_factory.mktemp("keys") / "other.asc", "test")
 
 

@@ -58,7 +58,7 @@ def renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(*addons: Addon) -> RequiredAddons:
-    """Ask for add-ons without values of ours."""
+    """Return requests for add-ons without values of ours."""
     chosen = tuple(ChosenAddon(addon=one) for one in addons)
     return RequiredAddons(chosen=chosen, cluster="demo", release="1.35")
 

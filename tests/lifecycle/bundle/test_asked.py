@@ -1,4 +1,4 @@
-"""What a spec asks for is read from the roles themselves."""
+"""What a spec requires is read from the roles themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def needs(example: str, *only: str) -> dict[str, PoolNeeds]:
-    """Return pool -> what its nodes ask for."""
+    """Return pool -> what its nodes require."""
     return {pool.pool: pool for pool in needs_of(with_own_slurm(example), load_catalog(), only)}
 
 

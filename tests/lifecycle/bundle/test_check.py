@@ -23,7 +23,7 @@ LOCAL = Path(__file__).parents[3] / "examples/local.yaml"
 
 
 def refused(bundle: Path, code: str, trusted: str | None = None) -> str:
-    """Return what a refused bundle is told to be."""
+    """Return the messages of a refused bundle."""
     with pytest.raises(LifecycleError) as error:
         check_bundle(bundle, trusted)
     assert {finding.code for finding in error.value.diagnostics} == {code}

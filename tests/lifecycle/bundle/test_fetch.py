@@ -24,7 +24,7 @@ class Mirror(ThreadingHTTPServer):
         self.sent = 0
 
     def wanted(self, path: str = "pool/a.deb", content: bytes = CONTENT) -> RequiredFile:
-        """Return the file as a bundle asks for it."""
+        """Return the file as a bundle requires it."""
         return RequiredFile(
             url=f"http://127.0.0.1:{self.server_port}/{path}",
             path=path,
@@ -66,7 +66,7 @@ def mirror() -> Iterator[Mirror]:
 
 
 def quiet(_: int, __: int, ___: str) -> None:
-    """Tell nobody."""
+    """Ignore the progress message."""
 
 
 def test_what_is_there_is_not_fetched_twice(mirror: Mirror, tmp_path: Path) -> None:

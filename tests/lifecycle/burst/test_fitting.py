@@ -1,4 +1,4 @@
-"""What speaks against a move for good, beside the golden cases."""
+"""What rules out a move for good, in addition to the golden cases."""
 
 from __future__ import annotations
 

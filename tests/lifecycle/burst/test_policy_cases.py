@@ -15,7 +15,7 @@ from gcluster.lifecycle.operations.burst.saved_queue import Tried, read_queue, t
 
 
 def _told(decision: Decision) -> dict[str, Any]:
-    """Return a decision without what speaks for a job that stays, which the laws are about."""
+    """Return a decision without the reasons for a job that stays, which the laws are about."""
     against = {reason.word: reason.text for reason in decision.reasons if not reason.holds}
     if not decision.spills:
         answer = {"stays": against, "for ever": decision.is_final}

@@ -1,4 +1,4 @@
-"""The laws of the spill policy: never over a ceiling, nobody starves, waiting never hurts."""
+"""The laws of the spill policy: never over a ceiling, no job starves, waiting never harms."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ FOUND = Meeting(
     comers=[PendingJob(id="200", eligible_since=NOW, nodes=3, gpus_per_node=8, time_limit=HOUR)]
     * 6,
 )
-"""Nodes that should be gone by now were billed until the promise, which nobody pays."""
+"""Nodes that should be gone by now were billed until their estimated end, which is not charged."""
 
 
 @given(_meetings())

@@ -1,4 +1,4 @@
-"""Ending a run's processes reaches those that left its session, and nobody else's."""
+"""Ending a run's processes reaches those that left its session, and no others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(named: Path) -> tuple[subprocess.Popen[str], int]:
 
 
 def is_gone(pid: int) -> bool:
-    """Wait until a process is dead: gone, or left for somebody to take note of."""
+    """Wait until a process is dead: gone, or a zombie."""
     for _ in range(200):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,4 +1,4 @@
-"""Stamps as nodes tell them, whole or cut short."""
+"""Stamps as nodes print them, whole or cut short."""
 
 from __future__ import annotations
 

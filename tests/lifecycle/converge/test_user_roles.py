@@ -116,7 +116,7 @@ def test_a_host_whose_failed_task_is_rescued_has_not_failed() -> None:
 
 @pytest.fixture
 def galaxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a stand-in for a Galaxy server, which ansible-galaxy is told of: a folder of archives.
+    """Return a double of a Galaxy server, configured in ansible-galaxy: a folder of archives.
 
     The collection is built by ansible-galaxy itself; only the network between is left out.
     """

@@ -1,4 +1,4 @@
-"""Waves: controllers first, pools in step, nobody twice and nobody forgotten."""
+"""Waves: controllers first, pools in step, each host exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node said is held against what its steps left there: nothing is asked, all is decided."""
+"""What a node reported is compared with what its steps left there, without queries."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ KNOWN = {("entry", "/etc/sudoers"): A, ("account", "root"): "0,/bin/bash"}
 
 
 def _strangers(known: dict[tuple[str, str], str], **now: str) -> list[tuple[str, str, str]]:
-    """Return what is told of a node that has more than `known` now: name -> value, by kind."""
+    """Return what is reported of a node that has more than `known` now: name -> value, by kind."""
     wanted = {"base.configure": (BASE, A), "sssd.configure": (SSSD, A)}
     more = {(name.partition(" ")[0], name.partition(" ")[2]): v for name, v in now.items()}
     seals = {

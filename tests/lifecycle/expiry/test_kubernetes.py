@@ -1,4 +1,4 @@
-"""Who uses a cluster of Kubernetes, since when nobody does, and what it takes near its end.
+"""Who uses a cluster of Kubernetes, since when it is unused, and what it takes near its end.
 
 The audit log is that of an API server 1.35.4 under the role's policy, shortened; the API is a
 double of kubectl, and the end's rule is evaluated in tests/inventory/kubernetes_objects.
@@ -53,7 +53,7 @@ class Plane:
     """A control plane: its kubectl, and its audit log."""
 
     def __init__(self, folder: Path) -> None:
-        """Begin without pods, and with a log of an hour in which nobody did anything."""
+        """Begin without pods, and with a log of an hour without any request."""
         self.folder = folder
         self.log = folder / "log"
         self.log.mkdir()
@@ -81,11 +81,11 @@ class Plane:
         os.utime(path, (stamp, stamp))
 
     def ask(self) -> Jobs:
-        """Ask as an expiry does."""
+        """Query as an expiry does."""
         return jobs_on(spec_of(), HOSTS, self.shell, CATALOG)
 
     def idle_min(self) -> float | None:
-        """Return for how many whole minutes it says that nobody used it."""
+        """Return for how many whole minutes it reports the cluster as unused."""
         idle = self.ask().idle_s
         return None if idle is None else round(idle / 60)
 

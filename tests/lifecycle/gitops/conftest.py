@@ -51,7 +51,7 @@ class Harness:
         return self.author.merge({f"specs/{name}": text for name, text in files.items()}, message)
 
     def round(self, *, most: int = 5, allow: str = "") -> Exit:
-        """Have one round of a controller that was restarted; `told` is what it said."""
+        """Run one round of a controller that was restarted; `events` has its events."""
         self.answer.clear()
         settings = Settings(
             repo=self.server.url,

@@ -1,4 +1,4 @@
-"""A controller fights no person, and removes nothing that nobody named."""
+"""A controller reverts no manual change, and removes nothing that was not named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The double of the API: rows of objects by kind, and a record of what was asked."""
+"""The double of the API: rows of objects by kind, and a record of the calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TABLES = (
     job_pods.FIELDS,
     job_pods.EVENT_FIELDS,
 )
-"""Everything that is asked for in rows."""
+"""Everything that is queried in rows."""
 _KNOWN = {"nodes", "pods", "jobs", "events", "resourcequotas"}
 
 
@@ -68,7 +68,7 @@ class ApiDouble(Kubectl):
 
 
 def _row(template: str, row: Mapping[str, str]) -> str:
-    """Return a row in the order in which a template asks for its fields."""
+    """Return a row in the order in which a template lists its fields."""
     body = template.removeprefix("--output=jsonpath={range .items[*]}")
     paths = re.split(r'\{"\\u001f"\}|\{"\\u001e"\}\{end\}', body)[:-1]
     fields = next(names for names in _TABLES if list(names.values()) == paths)

@@ -27,7 +27,7 @@ class Servers(dict[str, tuple[bytes, str]]):
     """Path -> content and its type, as the download site and the registry would have it."""
 
     def publish(self, path: str, content: bytes) -> None:
-        """Serve a file, and its sum beside it."""
+        """Serve a file, and its checksum."""
         self[path] = (content, "application/octet-stream")
         self[f"{path}.sha256"] = (hashlib.sha256(content).hexdigest().encode(), "text/plain")
 

@@ -34,7 +34,7 @@ users: [{name: ada, uid: 2001}]
 
 
 class SignerDouble(Kubectl):
-    """Takes requests, signs what is approved, and keeps what was asked."""
+    """Takes requests, signs what is approved, and keeps the requests."""
 
     def __init__(self, folder: Path, *, denied: bool = False) -> None:
         """Make the authority."""
@@ -96,7 +96,7 @@ def spec() -> ClusterSpec:
 
 @pytest.fixture
 def signer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignerDouble:
-    """Stand for the cluster's API."""
+    """Simulate the cluster's API."""
     made = SignerDouble(tmp_path)
     monkeypatch.setattr(access, "kubectl_of", lambda *_: made)
     return made

@@ -1,4 +1,4 @@
-"""A bundle of a spec has Kubernetes and the images that run beside it, each by its checksum."""
+"""A bundle of a spec has Kubernetes and its images, each by its checksum."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Site:
     """A server that answers 401 with a challenge, or sends on; it notes who showed a token."""
 
     def __init__(self) -> None:
-        """Challenge nobody yet."""
+        """Send no challenge yet."""
         self.challenge = ""
         self.tokens: dict[str, str | None] = {}
         self.url = ""

@@ -19,7 +19,7 @@ SAID = "brought kube-proxy and CoreDNS to 1.35.4"
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalShell:
-    """A control plane whose program writes what it is told to do."""
+    """A control plane whose program writes down its arguments."""
     made = LocalShell(tmp_path / "bin")
     made.has("sudo", 'shift; exec "$@"')
     made.has("upgrade", f"echo $* >>{tmp_path}/asked; echo {SAID}")

@@ -46,7 +46,7 @@ def test_what_is_not_what_its_sum_has_ends_it_and_leaves_nothing(
     servers: tuple[Servers, Release], tmp_path: Path, part: str, said: str
 ) -> None:
     content, of = servers
-    # Of an index and the manifest that it names, the manifest: the index is asked for by its tag.
+    # Of an index and the manifest that it names, the manifest: the index is requested by its tag.
     path = [p for p in content if p.startswith(part) and not p.endswith(".sha256")][-1]
     content[path] = (content[path][0] + b" and more", content[path][1])
     with pytest.raises(LifecycleError) as raised:

@@ -1,7 +1,7 @@
-"""Objects are applied in their order and pruned; what the API says or doesn't is told.
+"""Objects are applied in their order and pruned; what the API says or doesn't is reported.
 
-kubectl is a double that keeps what it is given in files and says what a test wants: the API
-itself is tried on nodes (tests/e2e/test_kubernetes.py).
+kubectl is a double that keeps what it is given in files and prints what a test sets: the API itself
+is tried on nodes (tests/e2e/test_kubernetes.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Api:
         (self.folder / "objects").write_text(json.dumps({"items": objects}))
 
     def asked(self, verb: str) -> list[str]:
-        """Return what kubectl was asked to do, of one kind."""
+        """Return kubectl's calls of one kind."""
         lines = (self.folder / "asked").read_text().splitlines()
         return [line for line in lines if line.startswith(verb)]
 

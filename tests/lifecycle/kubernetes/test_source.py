@@ -1,4 +1,4 @@
-"""Local nodes take this machine's own build: looked for by whoever looks, built by `up` alone."""
+"""Local nodes take this machine's own build: looked for by every verb, built by `up` alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .spec import TEXT, spec_of
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
-    """Return the trial cluster on simulated nodes, for which no container engine is asked."""
+    """Return the trial cluster on simulated nodes, which need no container engine."""
     path = tmp_path / "cluster.yaml"
     path.write_text(TEXT.replace("provider: local", "provider: simulated"), encoding="utf-8")
     return open_cluster(str(path))

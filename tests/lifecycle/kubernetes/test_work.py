@@ -1,4 +1,4 @@
-"""Whose jobs are on which nodes, as a plan and an expiry ask before nodes go."""
+"""Whose jobs are on which nodes, as a plan and an expiry query before nodes go."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_plan_is_reported_whose_jobs_it_hits(tmp_path: Path) -> None:
 
 
 class Off(DeadShell):
-    """The double of a session to a machine that is off, asked alone."""
+    """The double of a session to a machine that is off, queried alone."""
 
     def run(
         self, host: object, command: str, *, stdin: str | None = None, timeout_s: float = 60

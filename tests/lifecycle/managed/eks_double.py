@@ -1,7 +1,7 @@
 """Doubles of what is behind a cloud's control plane: kubelets, its own controllers, a login.
 
 API server, etcd, scheduler and controllers are real and of the bundle. No machine is behind a node,
-and no load balancer or disk behind an object: these are what the doubles stand for.
+and no load balancer or disk behind an object: these are what the doubles simulate.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class ClusterDouble:
         self._logged.add(pod)
 
     def _kubelet(self) -> http.server.HTTPServer:
-        """Return what answers where the API server asks a node for a pod's log."""
+        """Return what answers where the API server requests a pod's log from a node."""
         double = self
 
         class Kubelet(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Objects for which a cloud holds something, and what runs beside them."""
+"""Objects for which a cloud holds something, and what runs next to them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .eks_double import FINALIZER
 RESTRICTED: dict[str, Any] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 }
-"""What the restricted profile of accounts' namespaces asks of a pod."""
+"""What the restricted profile of accounts' namespaces requires of a pod."""
 CONTAINER: dict[str, Any] = {
     "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 }
-"""What it asks of a container."""
+"""What it requires of a container."""
 
 
 def held() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The double of a stack that makes a control plane of EKS: it stands before an API server."""
+"""The double of a stack that makes a control plane of EKS, in front of an API server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StackDouble(Provider):
     replaces_nodes = True
 
     def __init__(self, api: Any, join: Callable[[str, str, str], None]) -> None:
-        """Stand before an API server; `join` makes a node of a pool, of a machine."""
+        """Work in front of an API server; `join` makes a node of a pool, of a machine."""
         self._aws, self._api, self._join = AwsProvider(), api, join
         self.stands = False
         self.ended: list[str] = []
@@ -63,7 +63,7 @@ class StackDouble(Provider):
         return ()
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Return all before the stack stands, and nothing afterwards."""
+        """Return all before the stack exists, and nothing afterwards."""
         made = self.graph(context.spec, context.site).resources
         if not self.stands:
             return tuple(ResourceChange(effect="create", resource=one) for one in made)
@@ -102,7 +102,7 @@ class StackDouble(Provider):
         self.made = wanted
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
-        """Return what each machine stands for."""
+        """Return what each machine simulates."""
         planned = self.planned_hosts(spec, site)
         return {host.name: Purchase(pool=host.pool, nodes=(host.name,)) for host in planned}
 
@@ -125,11 +125,11 @@ class StackDouble(Provider):
         return [out, *self._api.kubectl("get", "pods", *pods).stdout.split()]
 
     def hosts(self, _: SiteContext) -> tuple[()]:
-        """Return no machine: nobody logs in to these."""
+        """Return no machine: these have no login."""
         return ()
 
     def control_plane(self, _: SiteContext) -> ControlPlaneAt | None:
-        """Return the API server, once the stack stands."""
+        """Return the API server, once the stack exists."""
         if not self.stands:
             return None
         authority = (self._api.folder / "pki/apiserver.crt").read_bytes()
@@ -141,7 +141,7 @@ class StackDouble(Provider):
         )
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return the machines, while the stack stands."""
+        """Return the machines, while the stack exists."""
         if not self.stands:
             return ()
         names = (r.name for r in self.graph(context.spec, context.site).resources)
@@ -152,7 +152,7 @@ class StackDouble(Provider):
         return frozenset(one.provider_id for one in found)
 
     def destroy(self, context: SiteContext) -> None:
-        """Take it down; whoever looks sees what was there then."""
+        """Take it down; observers see what was there then."""
         self.ended.append(context.site)
         self.stands = False
 

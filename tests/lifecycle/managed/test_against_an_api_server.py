@@ -92,7 +92,7 @@ class Eks:
         return down(self.open(), silent, confirm=confirm)
 
     def get(self, *what: str) -> Any:
-        """Ask the API as JSON."""
+        """Query the API as JSON."""
         return json.loads(self.api.kubectl("get", *what, "--output=json").stdout)
 
     def serve(self, act: Callable[..., service.ServiceResult], *more: str) -> service.ServiceResult:

@@ -43,7 +43,7 @@ class ApiDouble:
         self.gateways = gateways
 
     def get(self, kinds: str, *_: str, timeout_s: float) -> Any:
-        """Return what is asked for."""
+        """Return what is requested."""
         del timeout_s
         if kinds.startswith("services,"):
             return {"items": []}

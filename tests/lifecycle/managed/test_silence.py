@@ -22,7 +22,7 @@ NONE = ClusterInventory(cluster="demo", hosts=())
 
 
 class ClusterDouble:
-    """What is asked of a cluster here."""
+    """What is queried of a cluster here."""
 
     spec = spec_of()
 

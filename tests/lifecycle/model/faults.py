@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Wrong: TypeAlias = Literal[
     "killed", "killed elsewhere", "store is away", "answer is lost", "paused"
 ]
-"""killed: by SIGKILL, and others on this machine can tell. killed elsewhere: nobody can tell. store
-is away: a write is refused. answer is lost: it was done, and the process is told that it failed.
+"""killed: by SIGKILL, and others on this machine can see it. killed elsewhere: others can't see it.
+store is away: a write is refused. answer is lost: it was done, and the process gets an error.
 paused: others take its lock and work; then it goes on."""
 _EARLY, LATEST = 15, 35
 """Most processes have so few moments; none has more than these."""
@@ -35,7 +35,7 @@ class Fault:
     at: int
     wrong: Wrong
     then_up: int | None = None
-    """While it is paused: how many nodes another `up` asks for; None: another `down` runs."""
+    """While it is paused: how many nodes another `up` requests; None: another `down` runs."""
 
 
 def faults() -> SearchStrategy[Fault | None]:
@@ -62,7 +62,7 @@ class Process:
         self.overtaken_at: int | None = None
         """The last event that others wrote while it was paused."""
         self.calls = 0
-        """Machines that it asked for."""
+        """Machines that it requested."""
         self.passed = 0
         """Moments at which something could have gone wrong."""
         self._world = world

@@ -27,7 +27,7 @@ _SOME = st.sets(st.sampled_from(ELASTIC), min_size=1).map(sorted)
 
 
 class Runs(RuleBasedStateMachine):
-    """One cluster's life. In the end the weather clears, and everything must come right."""
+    """One cluster's life. In the end the site's faults end, and everything must succeed."""
 
     counts: ClassVar[Counter[str]] = Counter()
     """How many runs there were, and what happened in them."""
@@ -56,7 +56,7 @@ class Runs(RuleBasedStateMachine):
         latency: int,
         room: int | None,
     ) -> None:
-        """Choose the weather."""
+        """Draw the site's faults."""
         self.folder = Path(tempfile.mkdtemp(prefix="run-"))
         weather = SimulatedSite(
             latency=Duration(latency) if latency else None,
@@ -118,7 +118,7 @@ class Runs(RuleBasedStateMachine):
         self.world.check()
 
     def teardown(self) -> None:
-        """Clear the weather: the next `up` comes through, the next `down` leaves nothing."""
+        """End the site's faults: the next `up` succeeds, the next `down` leaves nothing."""
         if not hasattr(self, "world"):
             return
         try:

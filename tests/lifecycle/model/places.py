@@ -86,7 +86,7 @@ class Machines(Cloud):
         return dict(super().list())
 
     def create(self, orders: Iterable[Order]) -> Answer:
-        """Create nodes, once the world has looked at who asks for what."""
+        """Create nodes, once the world has checked who requests what."""
         requested = list(orders)
         self._process.before("create")
         self._world.judge(self._process, requested)

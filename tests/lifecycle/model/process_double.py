@@ -1,4 +1,4 @@
-"""Stands in for what a process of the model finds out about itself and others while it runs."""
+"""A double of what a process of the model finds out about itself and others while it runs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STEPS = 8
-"""Runs and mishaps of a run before its weather clears."""
+"""Runs and mishaps of a run before the site's faults end."""
 
 
 @contextmanager

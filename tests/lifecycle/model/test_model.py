@@ -39,7 +39,7 @@ def _calm(*, lag: int = 0) -> Runs:
 
 
 def test_a_cluster_that_others_took_down_while_up_waited_gets_keys_that_open() -> None:
-    """They forget the identity that this `up` had read: it is not to wrap a data key for that."""
+    """They delete the identity that this `up` had read: it is not to wrap a data key for that."""
     run = _calm()
     assert run.world.up(1) is Exit.OK
     run.world.down(Fault(at=1, wrong="killed", then_up=None))
@@ -58,7 +58,7 @@ def test_a_node_that_an_agent_requested_too_late_is_there_for_down_to_find() -> 
 
 
 def test_a_node_that_was_requested_too_late_may_be_requested_again_until_a_list_has_it() -> None:
-    """The call of an `up` was on its way when its lock was broken: nobody knows of it yet."""
+    """The call of an `up` was on its way when its lock was broken: it is not on record yet."""
     run = _calm(lag=20)
     run.world.up(1, Fault(at=14, wrong="paused", then_up=None))
     assert "head" in run.world.machines.nodes
@@ -67,7 +67,7 @@ def test_a_node_that_was_requested_too_late_may_be_requested_again_until_a_list_
 
 
 def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_it_yet() -> None:
-    """The agent works beside `up`, and what it made is nothing that is gone."""
+    """The agent works concurrently with `up`, and what it made doesn't count as gone."""
     run = _calm(lag=20)
     assert run.world.up(2) is Exit.OK
     run.world.grow(["spill001"], Fault(at=10, wrong="killed", then_up=None))

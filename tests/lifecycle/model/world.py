@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _ALLOWED = frozenset({"pool:gpu", "pool:head", "controller:head"})
 _MOST_TRIES = 4
-"""Creations that one process may ask for per node (`_TRIES` of the provider)."""
+"""Creations that one process may request per node (`_TRIES` of the provider)."""
 _SITES = ("lab", BURST_LOCK)
 
 
@@ -54,7 +54,7 @@ class World:
     """One cluster's store and site, and all processes that ever worked on it."""
 
     def __init__(self, folder: Path, weather: SimulatedSite) -> None:
-        """Begin with nothing; `weather` is what the site does to whoever calls."""
+        """Begin with nothing; `site` has the faults that calls meet."""
         self.folder = folder
         self.weather = weather
         self.objects: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ class World:
         self.calls = counter()
         self.processes: list[Process] = []
         self.is_fair = False
-        """Whether the weather has cleared: everything that is asked for comes."""
+        """Whether the site's faults have ended: everything that is requested comes."""
         self.happened: Counter[str] = Counter()
         self.late: set[str] = set()
         """Tokens of calls that were under way when their process lost its lock."""
@@ -125,7 +125,7 @@ class World:
         calm = SimulatedFaults(listing_lag=self.weather.faults.listing_lag)
         self.weather = msgspec.structs.replace(self.weather, faults=calm, max_nodes=None)
         self.is_fair = True
-        # A late elastic node is found by the agent that asks for its name, or by `down`; not by up.
+        # A late elastic node is found by the agent that requests its name, or by `down`; not by up.
         nodes = self.machines.nodes.values()
         unseen = {node.token for node in nodes if not self._is_listed(node)}
         self.late &= unseen | {node.token for node in nodes if node.name in ELASTIC}
@@ -138,7 +138,7 @@ class World:
         """Return the process that a ledger belongs to."""
         return self._owners[id(ledger)][1]
 
-    # What must hold whenever something is asked for
+    # What must hold at each request
 
     def judge(self, process: Process, orders: list[Order]) -> None:
         """Look at an order of machines before it is carried out."""
@@ -255,7 +255,7 @@ class World:
         return code
 
     def _did(self, process: Process) -> bool:
-        """Whether what is there is this process's doing: nobody took its lock, or worked later."""
+        """Whether what is there is of this process: no other took its lock or worked later."""
         self._look()
         return not process.has_lost_its_lock and process.overtaken_at != self._fold.seq
 

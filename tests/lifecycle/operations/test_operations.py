@@ -187,7 +187,7 @@ def test_a_node_that_gcluster_is_changing_is_not_given_back_half_way(
 
 
 def test_a_scheduler_that_was_just_started_is_waited_for_and_nodes_that_answer_it_late() -> None:
-    """Slurm says of these that they don't respond; of a node that somebody took out it may not."""
+    """Slurm says of these that they don't respond; of a node that a person took out it may not."""
     service = SchedulerDouble(
         dict.fromkeys(NODES, 0), drained={NODES[0]: "Not responding", NODES[1]: "a fan"}
     )

@@ -1,7 +1,7 @@
 """A queue is saved whole, encrypted, and given back only where no job is lost by it.
 
 The program of role slurm that does it on the controller runs here, with folders of its own and a
-systemctl that writes down what it is asked.
+systemctl that writes down its calls.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ case $1 in
   print) echo '{dump}' ;;
   replace) rm {here}/lib/slurmdbd-replacement.sql.gz ;;
 esac"""
-"""The double of the program of role slurmdbd: it writes down what it is asked."""
+"""The double of the program of role slurmdbd: it writes down its calls."""
 ACCOUNTS = "scheduler: {type: slurm, accounts: {nlp: {share: 60}}}"
 
 
@@ -85,7 +85,7 @@ class Controller(SshSession):
         self._program("slurmdbd-restore.py", DATABASE.format(here=self.here, dump=DUMP))
 
     def asked_of_database(self) -> list[str]:
-        """Return what that was asked."""
+        """Return its calls."""
         return (self.here / "database").read_text().split()
 
     def _program(self, name: str, text: str) -> None:
@@ -113,7 +113,7 @@ class Controller(SshSession):
         return {path.name: path.read_text() for path in self.state.iterdir()}
 
     def log(self) -> list[str]:
-        """Return what systemctl was asked."""
+        """Return systemctl's calls."""
         return (self.here / "log").read_text().splitlines()
 
     def run(

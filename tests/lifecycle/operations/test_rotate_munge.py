@@ -1,4 +1,4 @@
-"""Another key reaches every machine, or none; whoever could not be reached is named.
+"""Another key reaches every machine, or none; those that could not be reached are named.
 
 The machines are doubles that keep their key, and understand a credential only of their own.
 """
@@ -37,7 +37,7 @@ HOSTS = ClusterInventory(
 
 
 SLURM = SchedulerDouble(dict.fromkeys(NODES, 0.0))
-"""It hears from every node at once."""
+"""It gets a ping from every node at once."""
 
 
 class Machines(SshSession):

@@ -1,4 +1,4 @@
-"""Both ends of a tunnel get other keys, all told before the first changes, or no key is changed.
+"""Both ends of a tunnel get other keys, all prepared before the first change, or no key changes.
 
 The gateways are doubles that answer with no stamps; Ansible's part takes the steps.
 """

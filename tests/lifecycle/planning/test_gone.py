@@ -22,7 +22,7 @@ CLOUDS = ("aws-p5-slurm", "gcp-a3-mega-slurm", "azure-ndv5-slurm", "oci-h100-slu
 
 
 class Context:
-    """The double of what a provider is given: the spec alone is asked for."""
+    """The double of what a provider is given: the spec alone is used."""
 
     def __init__(self, spec: ClusterSpec) -> None:
         """Hold it."""

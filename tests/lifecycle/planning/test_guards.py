@@ -1,4 +1,4 @@
-"""What a plan may not do unless somebody names exactly that."""
+"""What a plan may not do unless exactly that is named."""
 
 from __future__ import annotations
 

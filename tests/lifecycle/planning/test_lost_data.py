@@ -1,4 +1,4 @@
-"""Hosts that are gone with data which nobody else has are not made again empty unasked."""
+"""Hosts that are gone with the only copy of data are not recreated empty unless that is named."""
 
 from __future__ import annotations
 

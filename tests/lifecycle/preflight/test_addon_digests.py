@@ -1,4 +1,4 @@
-"""Nothing that nobody has pinned is run: add-ons without digests are named, one by one."""
+"""Nothing unpinned is run: add-ons without digests are named, one by one."""
 
 from __future__ import annotations
 

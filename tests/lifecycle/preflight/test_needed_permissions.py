@@ -1,4 +1,4 @@
-"""What a spec has on a cloud is found without asking anybody: a key, and a bucket of state."""
+"""What a spec has on a cloud is found without a query: a key, and a bucket of state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would stop `up` is asked of every site, told by `plan`, and stops `up` before it begins."""
+"""What would stop `up` is checked at every site, shown by `plan`, and stops `up` at the start."""
 
 from __future__ import annotations
 

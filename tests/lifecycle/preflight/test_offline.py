@@ -1,4 +1,4 @@
-"""What spec and catalog alone tell is said by `validate`, and stops `plan` before anything else."""
+"""What spec and catalog alone show is found by `validate`, and stops `plan` first of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No cluster is made whose nodes would take packages from a repository nobody vouches for."""
+"""No cluster is made whose nodes would take packages from a repository without a known key."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def fallbacks(draw: st.DrawFn) -> PoolFallback:
 
 @st.composite
 def progress_by_pool(draw: st.DrawFn, fallback: PoolFallback) -> PurchaseProgress:
-    """Return a pool that stands already, in part or whole; unless it mixes, on one option."""
+    """Return a pool that exists already, in part or whole; unless it mixes, on one option."""
     held = draw(st.sets(st.sampled_from(fallback.nodes)))
     keys = [option.key for option in fallback.options]
     one = draw(st.sampled_from(keys))
@@ -97,7 +97,7 @@ class Story:
                 self.tries.append(decision.option.key)
             self._step("trying", decision.option.key, decision.nodes)
             if killed() and (decision.option.buy_hours is None or buys):
-                continue  # what came is not recorded: the next process asks for the same
+                continue  # what came is not recorded: the next process requests the same
             self._answer(decision)
         raise AssertionError("the progress does not end")
 

@@ -31,7 +31,7 @@ class Scheduler:
         self.given: list[str] = []
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
-        """Tell of the nodes that are known."""
+        """Return the nodes that are known."""
         if self.is_silent:
             raise SchedulerSilent("no answer")
         return {node: self.uses[node] for node in nodes if node in self.uses}

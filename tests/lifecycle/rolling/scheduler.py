@@ -1,4 +1,4 @@
-"""The double of a scheduler: nodes, jobs that end by the clock, and a log of what was asked."""
+"""The double of a scheduler: nodes, jobs that end by the clock, and a log of the calls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class SchedulerDouble:
         self.visited: list[str] = []
         self.requeued: list[str] = []
         self.asking: dict[str, dict[str, str]] = {}
-        """Node -> jobs that ask for it by name -> their state."""
+        """Node -> jobs that request it by name -> their state."""
         self.asking_from = 0.0
 
     @property
     def clock(self) -> Clock:
-        """Time that passes only while somebody sleeps."""
+        """Time that passes only during sleeps."""
         return Clock(lambda: self.time, self._sleep)
 
     def _sleep(self, seconds: float) -> None:
@@ -72,7 +72,7 @@ class SchedulerDouble:
             self.ends[job.removeprefix("job-")] = 0.0
 
     def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
-        """Return the jobs that ask for a node by name; they run as long as they hold it."""
+        """Return the jobs that request a node by name; they run as long as they hold it."""
         self._answer()
         if self.time < self.asking_from:
             return {}

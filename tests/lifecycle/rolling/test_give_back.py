@@ -1,4 +1,4 @@
-"""At its end `up` gives back what nobody took out on purpose, and leaves what a person did."""
+"""At its end `up` resumes what was not drained on purpose, and leaves what a person drained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody's job goes with a node that leaves: it ends first, goes back in line, or is named."""
+"""No job is lost with a node that leaves: it ends first, is requeued, or is named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def leaving(
     allow: frozenset[str] = frozenset(),
     staying: tuple[str, ...] = (),
 ) -> list[str]:
-    """Have nodes of the pool leave; return what is told meanwhile."""
+    """Have nodes of the pool leave; return the messages meanwhile."""
     said: list[str] = []
 
     def report(event: Progress) -> None:

@@ -1,4 +1,4 @@
-"""A scheduler that is away for a moment is asked again; one that stays away holds every node."""
+"""A scheduler that is away for a moment is queried again; one that stays away holds every node."""
 
 from __future__ import annotations
 

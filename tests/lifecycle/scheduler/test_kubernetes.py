@@ -1,4 +1,4 @@
-"""Kubernetes drains, gives back and requeues as a rolling change asks it to."""
+"""Kubernetes drains, gives back and requeues as a rolling change requests."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def build(session: Here, *hosts: Host) -> list[Progress]:
-    """Build to the end; return what was told."""
+    """Build to the end; return the messages."""
     reported: list[Progress] = []
     pools = dict.fromkeys(each.pool for each in hosts)
     thread = build_slurm(

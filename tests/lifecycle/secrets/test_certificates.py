@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 def handshake(
     folder: Path, server: str, client: str | None, *, trusts: str = "ours", name: str
 ) -> str:
-    """Return what a client reads from a server that asks for a certificate; "" where refused."""
+    """Return what a client reads from a server that requests a certificate; "" where refused."""
     asks = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "ours.pem")
     asks.verify_mode = ssl.CERT_REQUIRED if client is not None else ssl.CERT_NONE
     asks.load_cert_chain(folder / f"{server}.pem")

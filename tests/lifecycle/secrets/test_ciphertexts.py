@@ -71,7 +71,7 @@ def test_secrets_keep_their_versions_and_the_old_key_opens_nothing_more(
     monkeypatch.delenv("OLD_KEY")
 
     _is_whole(_vault(bucket, NEW, tmp_path), versions)
-    # Whoever opens it by what was applied before: the state says itself where the key is.
+    # Opened with the spec applied before: the state itself says where the key is.
     _is_whole(_vault(bucket, OLD, tmp_path), versions)
     assert bucket.list("keyring") == ["keyring/000002.json"]
     assert not set(bucket.list("secrets")) & set(before)

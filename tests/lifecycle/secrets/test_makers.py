@@ -1,4 +1,4 @@
-"""Secrets of a cluster: made where nobody has one, read where the spec says where they are."""
+"""Secrets of a cluster: made where none exists, read where the spec says where they are."""
 
 from __future__ import annotations
 

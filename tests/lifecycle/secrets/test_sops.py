@@ -1,4 +1,4 @@
-"""A cluster's data key under sops: the program itself, with age keys, and what stands for it.
+"""A cluster's data key under sops: the program itself, with age keys, and its double.
 
 The program is built from its Go module by `make test-stores`.
 """
@@ -195,7 +195,7 @@ def test_no_argument_holds_what_is_secret(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _double(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Put a script that stands for sops before all else on the PATH."""
+    """Put a double of sops before all else on the PATH."""
     place = folder / "bin"
     place.mkdir()
     (place / "sops").write_text(f"#!/bin/sh\n{script}\n")

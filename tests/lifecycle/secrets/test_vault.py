@@ -1,4 +1,4 @@
-"""Secrets in the state: made once, only as ciphertext, and gone when they are forgotten."""
+"""Secrets in the state: made once, only as ciphertext, and gone when they are dropped."""
 
 from __future__ import annotations
 

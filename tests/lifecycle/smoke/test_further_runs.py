@@ -63,7 +63,7 @@ def apart(launch: Launch, busbw: float) -> Iterator[str]:
 
 
 class Double:
-    """Stands in for Slurm: answers with logs."""
+    """A double of Slurm: answers with logs."""
 
     def __init__(self, busbw: float, inside: str = "NET/FasTrak/0") -> None:
         """Say what the slowest rail reaches, and what carries messages inside a container."""

@@ -51,7 +51,7 @@ def host(name: str, block: str | None = None) -> Host:
 
 
 class Runner:
-    """Stands in for JobRunner: what holds a bad node fails, a bad rail is slow."""
+    """A double of JobRunner: what holds a bad node fails, a bad rail is slow."""
 
     def __init__(self, bad: set[str], slow_rail: str = "") -> None:
         """Say what is at fault."""
@@ -80,7 +80,7 @@ class Runner:
 
 
 class Session:
-    """Stands in for SshSession: every host has these NICs."""
+    """A double of SshSession: every host has these NICs."""
 
     def __init__(self, *nics: str) -> None:
         """Name the NICs."""
@@ -202,7 +202,7 @@ def test_rails_are_what_the_node_keeps_and_interfaces_what_reaches_others(tmp_pa
     (tmp_path / "sys/class/net/eno3/master").symlink_to("../bond0")
 
     class Here(Session):
-        """Runs the command in a shell, on a folder that stands for the node's root."""
+        """Runs the command in a shell, on a folder in place of the node's root."""
 
         def run_many(self, hosts: list[Host], command: str, *, timeout_s: float) -> Any:
             """Answer for each host."""
@@ -242,7 +242,7 @@ def test_a_search_for_wrong_numbers_requests_no_speed() -> None:
     requested: list[float | None] = []
 
     class Noting(Runner):
-        """Notes the floor that each part is asked for."""
+        """Records the floor that each part is given."""
 
         def run(self, launch: Launch, expected: Expectation) -> SmokeRun:
             """Answer at once."""

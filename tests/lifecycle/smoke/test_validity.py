@@ -1,4 +1,4 @@
-"""What tells one start of a node from another, asked of this machine's own kernel."""
+"""What distinguishes one boot of a node from another, read from this machine's own kernel."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Setup(NamedTuple):
     inside: str = "P2P/CUMEM"
     tail: str = ""
     floor: float | None = None
-    """GB/s that the fabric class asks of these nodes."""
+    """GB/s that the fabric class requires of these nodes."""
 
 
 def srun(rank: int, line: str) -> str:

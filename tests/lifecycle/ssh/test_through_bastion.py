@@ -1,6 +1,6 @@
 """The way in through a bastion, with real sshds: both keys are pinned, a changed one is refused.
 
-The node's sshd listens inside the bastion's network alone, so that nobody gets there another way.
+The node's sshd listens inside the bastion's network alone, so that there is no other way to it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SSHD = (
     "exec /usr/sbin/sshd -D -o Port={port} -o ListenAddress={at} {limits}"
 )
 STOCK = "-o MaxStartups=10:30:100 -o MaxSessions=10"
-"""sshd_config(5): what a bastion has that nobody prepared."""
+"""sshd_config(5): what an unprepared bastion has."""
 ROOMY = "-o MaxStartups=1000"
-"""One sshd stands for all nodes here; each real one has its own."""
+"""One sshd serves as all nodes here; each real one has its own."""
 MANY = 64
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192")
 LOGINS = (
@@ -107,7 +107,7 @@ class Gate:
         return podman("exec", "--interactive", container, "sh", "-c", line, stdin=public)
 
     def renew_bastion_key(self) -> None:
-        """Do what a reinstalled bastion, or somebody in its place, does."""
+        """Do what a reinstalled bastion, or an impostor, does."""
         line = "rm /etc/ssh/ssh_host_*; ssh-keygen -q -A; kill -HUP 1"
         podman("exec", self.bastion, "sh", "-c", line)
         listening = f"until exec 3<>/dev/tcp/127.0.0.1/{BASTION_PORT}; do sleep 0.2; done"
@@ -258,7 +258,7 @@ threading.Thread(target=up, daemon=True).start()
 while block := to.recv(65536):
     os.write(1, block)
 """
-"""Stands for what a cloud's own command does: carries one connection over its standard streams."""
+"""A double of a cloud's own command: carries one connection over its standard streams."""
 
 
 def test_a_program_of_a_cloud_leads_to_a_bastion_that_no_address_reaches(

@@ -69,7 +69,7 @@ def start_actor() -> Iterator[StartActor]:
 def kept_spec(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the spec that was applied, of the state that a module's `kept` names.
 
-    Its catalog says what it has had to say since: `validate` told its owner.
+    Its catalog has the fields that are required since: `validate` names them.
     """
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))

@@ -1,4 +1,4 @@
-"""A state that is hurt: damage is named with the next command, and repaired; nodes are not lost."""
+"""A damaged state: damage is named with the next command, and repaired; nodes are not lost."""
 
 from __future__ import annotations
 

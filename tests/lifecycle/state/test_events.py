@@ -1,4 +1,4 @@
-"""The log: numbered without gaps, whoever writes; fenced by epochs; readable whatever is in it."""
+"""The log: numbered without gaps by all writers; fenced by epochs; readable whatever is in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any interleaving of processes over one log tells the same story, and loses no record."""
+"""Any interleaving of processes over one log gives the same result, and loses no record."""
 
 from __future__ import annotations
 

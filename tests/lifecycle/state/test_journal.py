@@ -1,4 +1,4 @@
-"""The journal: what each run did and how it ended, told by the events and the locks."""
+"""The journal: what each run did and how it ended, from the events and the locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: no record lost, intents come first, and any interleaving tells the same story."""
+"""The ledger: no record lost, intents come first, and any interleaving gives the same result."""
 
 from __future__ import annotations
 

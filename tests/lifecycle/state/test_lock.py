@@ -1,4 +1,4 @@
-"""The lock: one holder at a time whatever happens to holders, and nobody's lock is stolen."""
+"""The lock: one holder at a time whatever happens to holders, and no held lock is stolen."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ _KEY = "lock/site/000001"
 
 
 class _Counted(StateStore):
-    """A store that tells when a second sign was given."""
+    """A store that signals the second heartbeat."""
 
     def put(self, key: str, data: bytes) -> None:
         super().put(key, data)

@@ -1,4 +1,4 @@
-"""Telling a running process from one that is gone, and from another with its pid."""
+"""Distinguishing a running process from one that is gone, and from another with its pid."""
 
 from __future__ import annotations
 

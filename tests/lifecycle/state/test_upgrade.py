@@ -1,4 +1,4 @@
-"""A state of format 3 is rewritten for this version: nothing is lost, whoever is killed goes on."""
+"""A state of format 3 is rewritten for this version: nothing is lost, a killed run continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _as_format_3(state: Path) -> None:
         if key.startswith("events/"):
             event = json.loads(content)
             del event["previous"], event["cluster"]
-            if event["kind"] in ADDED:  # numbers have no gaps: something else that tells nothing
+            if event["kind"] in ADDED:  # numbers have no gaps: something else without meaning
                 event |= {"kind": "StageDone", "data": {"type": "StageDone", "stage": "spec"}}
             content = json.dumps(event).encode()
         path.write_bytes(content)

@@ -31,7 +31,7 @@ NOBODY = ProcessIdentity(
     pid=14552,
     started="4443876",
 )
-"""Who wrote the cases, as they tell it."""
+"""Who wrote the cases, as recorded in them."""
 
 
 def catalog_of_now(kept: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Each cause is told from what the tools of a machine print, as recorded from them.
+"""Each cause is derived from what the tools of a machine print, as recorded from them.
 
 unmunge's answers are of MUNGE 0.5.15, with another key, with clocks 600 s apart and without munged.
 """

@@ -1,4 +1,4 @@
-"""Certificates that run out and snapshots that are not made are told before they are missed."""
+"""Certificates that run out and snapshots that are not made are reported before they are missed."""
 
 from __future__ import annotations
 

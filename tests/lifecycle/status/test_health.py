@@ -137,7 +137,7 @@ def test_a_cache_that_was_damaged_is_recreated(sample: SampleCluster) -> None:
 
 
 class Metal:
-    """Two hosts whose answers, and whose scheduler's, are what a test says: no machine is asked."""
+    """Two hosts whose answers, and whose scheduler's, a test sets: no machine is queried."""
 
     def __init__(self, sample: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         """Describe the cluster; by default both hosts answer and carry every stamp."""

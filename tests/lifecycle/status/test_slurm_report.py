@@ -1,4 +1,4 @@
-"""One exec on the controller tells nodes, queue, quotas and what is wrong with the controller."""
+"""One exec on the controller returns nodes, queue, quotas and what is wrong with the controller."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ ON_GPU001 = {"instance": "gpu001", "pool": "gpu", "site": "hall"}
 
 
 class Local:
-    """Stands for SSH: runs the node's command here."""
+    """A double of SSH: runs the node's command here."""
 
     def run(
         self, _: Host, command: str, *, stdin: str | None = None, timeout_s: float = 60
@@ -186,7 +186,7 @@ class Server:
             )
 
     def ask(self) -> Asking:
-        """Return how to ask it."""
+        """Return how to query it."""
         return asking(Local(), HEAD, str(self.folder), self.port)  # type: ignore[arg-type]
 
 

@@ -192,7 +192,7 @@ def test_the_gates_image_is_made_once_with_folders_and_no_programs(
 
 @pytest.fixture
 def installer(tmp_path: Path) -> dict[str, str]:
-    """Return what efa_installer is asked, with an archive that a key of this run signed."""
+    """Return efa_installer's calls, with an archive that a key of this run signed."""
     home, served = tmp_path / "gpg", tmp_path / "served"
     home.mkdir(mode=0o700)
     served.mkdir()

@@ -65,7 +65,7 @@ def node(machine: Machine) -> Machine:
 
 
 def calls(node: Machine, *tools: str) -> list[str]:
-    """Return what some tools were called with, in order, without what only asks."""
+    """Return what some tools were called with, in order, without queries."""
     lines = (node.root / "calls").read_text().splitlines()
     return [line for line in lines if line.split()[0] in tools and "is-active" not in line]
 
@@ -124,7 +124,7 @@ def test_a_driver_that_does_not_load_reports_why_and_daemons_are_made_to_run(nod
 def test_a_program_that_has_a_gpu_open_is_named_and_keeps_the_driver(
     node: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from running import module  # noqa: PLC0415  # beside this file
+    from running import module  # noqa: PLC0415  # next to this file
 
     monkeypatch.setattr(module("nvidia_gpu"), "HELD_S", 0)
     node.file("proc/4711/comm", "k8s-device-plug\n")
@@ -190,7 +190,7 @@ def test_a_mode_that_a_gpu_does_not_have_can_be_off_but_not_on(node: Machine) ->
     ("state", "reported", "required"),
     [
         ("Completed, Success", True, True),
-        ("[N/A], [N/A]", True, False),  # an A100, whoever manages its switches
+        ("[N/A], [N/A]", True, False),  # an A100, with any manager of its switches
         ("In Progress, N/A", False, False),  # an NVL72 whose switch trays don't answer
         ("Completed, Insufficient resources", False, False),
     ],

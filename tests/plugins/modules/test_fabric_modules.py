@@ -139,7 +139,7 @@ def test_missing_rdma_modules_are_loaded_but_never_under_a_job(machine: Machine)
 def test_peer_memory_is_out_while_doca_loads_its_modules_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from running import module  # noqa: PLC0415  # beside this file
+    from running import module  # noqa: PLC0415  # next to this file
 
     for name in ("rmmod", "modprobe", "openibd"):
         machine.tool(name, f'echo "{name} $*" >>{machine.root}/calls')
@@ -211,7 +211,7 @@ def test_each_rail_gets_an_address_routes_and_answers_of_its_own(
 ) -> None:
     import ipaddress  # noqa: PLC0415  # this test alone
 
-    from running import module_util  # noqa: PLC0415  # beside this file
+    from running import module_util  # noqa: PLC0415  # next to this file
 
     own = ipaddress.IPv4Address("192.168.7.21")
     monkeypatch.setattr(module_util("interface_settings"), "own_address", lambda: own)
@@ -262,7 +262,7 @@ def test_a_rail_on_another_leaf_is_named_by_what_its_switch_announces(
 ) -> None:
     import socket  # noqa: PLC0415  # this test alone
 
-    from running import module_util  # noqa: PLC0415  # beside this file
+    from running import module_util  # noqa: PLC0415  # next to this file
 
     def listen(interface: str) -> socket.socket:
         ours, switch = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -107,7 +107,7 @@ def test_gdrcopy_loads_a_missing_module_though_a_job_runs(machine: Machine) -> N
 
 
 def sources_for(tmp_path: Path, code: str) -> dict[str, Any]:
-    """Return what the builder is asked, with a tarball of that shape."""
+    """Return the builder's calls, with a tarball of that shape."""
     source = tmp_path / "nccl-tests-2.17.6"
     source.mkdir(exist_ok=True)
     (source / "Makefile").write_text(MAKEFILE)

@@ -1,4 +1,4 @@
-"""The kernel's and the directory's modules find, set and compare what a node starts and asks."""
+"""The kernel's and the directory's modules find, set and compare what a node starts and queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine.tool("apt-cache", f"echo '{DEBIAN}'")
     machine.tool("dpkg-query", f"echo '{INSTALLED}'")
     machine.file("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 iommu=pt\n")
-    from running import module  # noqa: PLC0415  # beside this file
+    from running import module  # noqa: PLC0415  # next to this file
 
     monkeypatch.setattr(module("kernel_info"), "PROC", machine.root / "proc")
     return machine

@@ -1,4 +1,4 @@
-"""What asks Lustre never waits longer than its limit, and reads NIDs as Lustre writes them."""
+"""A query of Lustre never waits longer than its limit, and reads NIDs as Lustre writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between a disk and mkfs.lustre, on files that real tools have written to."""
+"""What is checked between a disk and mkfs.lustre, on files that real tools have written to."""
 
 from __future__ import annotations
 

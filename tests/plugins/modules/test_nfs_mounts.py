@@ -1,4 +1,4 @@
-"""An NFS mount takes the newest version that its server speaks, unless the spec says one."""
+"""An NFS mount takes the newest version that its server has, unless the spec sets one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ UNSPOKEN = "mount.nfs: Protocol not supported for 10.0.0.9:/vol/home on /home"
 
 @pytest.fixture
 def node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Return a node whose server speaks what stands in its file `speaks`."""
-    from running import module  # noqa: PLC0415  # beside this file
+    """Return a node whose server has the versions in its file `versions`."""
+    from running import module  # noqa: PLC0415  # next to this file
 
     root = machine.root
     (root / "units").mkdir()

@@ -1,4 +1,4 @@
-"""A bucket that isn't mounted as asked is told, the others too."""
+"""A bucket that isn't mounted as requested is reported, the others too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm's daemons are checked, brought to a version and told of new files; systemd is a double."""
+"""Slurm's daemons are checked, set to a version, reloaded for new files; systemd is a double."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_node_that_gets_no_jobs_is_not_fit_unless_this_change_drained_it(
 
 
 def test_a_node_that_is_about_to_report_its_restart_is_waited_for(node: Machine) -> None:
-    """It counts as down for a moment then, and not as responding until slurmctld has asked it."""
+    """It counts as down for a moment then, and not as responding until slurmctld has pinged it."""
     reports = "case $* in *slurm-reboot) echo activating ;; *) echo active ;; esac"
     node.tool("systemctl", reports)
     assert "its restart isn't reported" in problem(node, "node")
@@ -132,7 +132,7 @@ def rest(node: Machine) -> Iterator[Machine]:
 
 
 def listens(node: Machine, port: int) -> None:
-    """Write what the role writes where slurmrestd is asked for."""
+    """Write what the role writes where slurmrestd is requested."""
     node.file("etc/slurm/slurmrestd.env", f"# x\nGCLUSTER_REST_LISTEN=0.0.0.0:{port}\n")
 
 
@@ -182,7 +182,7 @@ class Host:
         )
 
     def run(self, version: str, *units: str, check: bool = False) -> dict[str, Any]:
-        """Ask for a version."""
+        """Request a version."""
         requested = {
             "version": version,
             "units": units or ("slurmdbd", "slurmd"),
@@ -191,7 +191,7 @@ class Host:
         return self.machine.call("slurm_version", requested, check=check)
 
     def restarted(self) -> str:
-        """Return what systemctl was asked to start again."""
+        """Return what systemctl was called to restart."""
         log = self.machine.root / "log"
         return log.read_text() if log.exists() else ""
 

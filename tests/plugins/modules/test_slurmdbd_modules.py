@@ -30,7 +30,7 @@ MARIADB = """case "$*" in
       *) echo "$text" >{here}/made; echo localhost >{here}/hosts ;;
     esac ;;
 esac"""
-"""It keeps who may come, and what it was told to make."""
+"""It keeps the grants, and what it was called to make."""
 
 
 @pytest.fixture

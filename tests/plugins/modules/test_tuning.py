@@ -96,7 +96,7 @@ def test_what_is_not_requested_is_left_alone(node: Machine) -> None:
 def test_a_register_that_the_kernel_keeps_locked_reports_why(
     node: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from running import module_util  # noqa: PLC0415  # beside this file
+    from running import module_util  # noqa: PLC0415  # next to this file
 
     path = module_util("tuning").Path
     opened = path.open

@@ -29,7 +29,7 @@ def _double() -> Callable[..., object]:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a certificate for 127.0.0.1; its key is beside it."""
+    """Return a certificate for 127.0.0.1; its key is in the same folder."""
     path = tmp_path_factory.mktemp("bmc") / "bmc.pem"
     subprocess.run(
         [
@@ -45,7 +45,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Machine:
-    """A BMC double that runs, and what it is told to do."""
+    """A BMC double that runs, and its settings."""
 
     def __init__(self, server: object, state: Path, certificate: Path) -> None:
         """Hold the server."""

@@ -215,7 +215,7 @@ class FakeNode:
     def _nic(self, nic: dict[str, Any]) -> None:
         device = self._device(nic)
         device.mkdir(parents=True, exist_ok=True)
-        virtual = "vmbus" in nic  # a virtual function tells no link of its own
+        virtual = "vmbus" in nic  # a virtual function has no link of its own
         for name, text in {
             "uevent": f"DRIVER={nic.get('driver', 'mlx5_core')}",
             "current_link_speed": "Unknown" if virtual else "32.0 GT/s PCIe",
@@ -323,7 +323,7 @@ class FakeNode:
         )
 
     def forget(self) -> None:
-        """Forget every look at the node: it is new."""
+        """Drop every observation of the node: it is new."""
         shutil.rmtree(self.folder / "state", ignore_errors=True)
         shutil.rmtree(self.root / "var", ignore_errors=True)
 

@@ -1,6 +1,6 @@
 """A recorded machine: its tools on a PATH of their own, its /proc and /sys below a folder.
 
-The recordings lie beside the role's scenario; a case is a good recording with one thing changed.
+The recordings are in the role's scenario; a case is a good recording with one thing changed.
 """
 
 from __future__ import annotations

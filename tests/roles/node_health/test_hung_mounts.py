@@ -16,7 +16,7 @@ from node_health.probe import Probe, start_of
 
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probe:
-    """Return a probe for a mount that never answers: the asking process sleeps instead."""
+    """Return a probe for a mount that never answers: the probing process sleeps instead."""
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/mounts").write_text("server:/x /home nfs4 rw 0 0\n")
     asker = tmp_path / "asker"

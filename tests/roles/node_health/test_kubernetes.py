@@ -1,4 +1,4 @@
-"""On a node of Kubernetes the check renews a condition, cordons nobody, and lifts our cordons."""
+"""On a node of Kubernetes the check renews a condition, cordons no node, and lifts our cordons."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def codes(report: dict[str, Any]) -> set[str]:
 
 
 def test_there_are_eight_layouts_with_their_sources_and_ten_faults_each() -> None:
-    assert len(LAYOUTS) >= 8  # as many as were asked for
+    assert len(LAYOUTS) >= 8  # as many as were requested
     for name in LAYOUTS:
         assert machines.layout(name)["source"], name
         assert machines.layout(name)["made_up"], name

@@ -1,4 +1,4 @@
-"""The collector asks Slurm for waiting nodes, stops where too many failed, and says what fails."""
+"""The collector lists Slurm's waiting nodes, stops where too many failed, and says what fails."""
 
 from __future__ import annotations
 

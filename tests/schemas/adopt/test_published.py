@@ -156,7 +156,7 @@ def _part(data: Any, path: tuple[Any, ...]) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_is_guessed(name: str) -> None:
-    """Each value of the spec stands in the source, is what was given, or is listed as a guess."""
+    """Each value of the spec occurs in the source, is what was given, or is listed as a guess."""
     case = read_case(name)
     found = adopted(case)
     said = json.dumps([case.data, case.given, case.provisioning]).lower()
@@ -178,7 +178,7 @@ def test_no_value_is_guessed(name: str) -> None:
 
 
 def _parts(text: str) -> list[str]:
-    """Split a value into what must stand in the source: numbers without units, words."""
+    """Split a value into what must occur in the source: numbers without units, words."""
     found = re.fullmatch(r"(\d+) ?(gib|gb|s|m|h|d|mb/s/tib)", text)
     if found is not None:
         return [found[1]]

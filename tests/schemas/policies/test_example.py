@@ -46,7 +46,7 @@ _BREACHES = {
 
 
 def _judged(folder: Path) -> list[tuple[str, str]]:
-    """Return (severity, summary) of what the policies beside the spec say."""
+    """Return (severity, summary) of what the policies next to the spec find."""
     spec = load(folder / "cluster.yaml")
     assert [found.summary for found in spec.diagnostics] == []
     path = find_policies(folder / "cluster.yaml")

@@ -1,4 +1,4 @@
-"""Sites on AWS for the tests, a moto server that stands for AWS, and recorded answers beside it."""
+"""Sites on AWS for the tests, a moto server that simulates AWS, and recorded answers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def recorded(catalog: Catalog) -> Callable[..., RecordedGraph]:
 
 @pytest.fixture
 def graph(recorded: Callable[..., RecordedGraph]) -> Callable[..., Graph]:
-    """Give the same as a graph that can be asked."""
+    """Return the same as a graph that can be queried."""
     return lambda text=BASE: Graph(recorded(text))
 
 
@@ -94,7 +94,7 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture
 def api(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    """Give an empty account in us-east-1, asked through the real boto3."""
+    """Return an empty account in us-east-1, queried through the real boto3."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -174,7 +174,7 @@ def planned(catalog: Catalog) -> Callable[..., SitePlan]:
 
 @pytest.fixture
 def calm(aws_says: Recorded) -> Recorded:
-    """Let AWS be content with everything that moto can't be asked."""
+    """Simulate an AWS that accepts everything that moto has no API for."""
     for operation in ("CreateVpc", "CreatePlacementGroup"):
         aws_says.answer("ec2", operation, "dry-run.xml", 412)
     aws_says.answer("pricing", "GetProducts", "prices.json")

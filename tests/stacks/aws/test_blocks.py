@@ -30,7 +30,7 @@ def test_the_earliest_block_in_the_pools_own_zone_is_chosen(
     pool = planned(BUYS).pool("train")
     found = block_offering(api, pool, pool.offers[0])
     assert found is not None
-    # Not the first of the list, which stands elsewhere; nor the one that is torn over two zones;
+    # Not the first of the list, which is elsewhere; nor the one that is torn over two zones;
     # and of two that begin at once the cheaper.
     assert (found.id, found.zone, found.usd) == ("cb-right", "use1-az4", 13300.0)
     assert (found.starts, found.ends) == ("2026-12-03 11:30 UTC", "2026-12-10 11:30 UTC")
@@ -61,7 +61,7 @@ def test_without_a_zone_no_block_is_chosen(api: Api, planned: Callable[..., Site
 
 
 class _NoBlocks:
-    """Stands for AWS: nothing was bought before."""
+    """A double of AWS: nothing was bought before."""
 
     def ask(self, *_: object, **__: object) -> Reservations:
         return Reservations()

@@ -1,4 +1,4 @@
-"""Zones, quotas, reservations and capacity blocks, as AWS tells them before `up`."""
+"""Zones, quotas, reservations and capacity blocks, as AWS reports them before `up`."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_capacity_block_that_is_owned_is_used_and_not_bought(graph: Ask) -> No
     recorded = graph(with_market("{capacity_block: cr-0abc}"))
     template = template_of(recorded, "train")
     assert template.inputs["instanceMarketOptions"] == {"marketType": "capacity-block"}
-    assert "placement" not in template.inputs  # its machines stand close together already
+    assert "placement" not in template.inputs  # its machines are close together already
     assert recorded.of_type("PlacementGroup") == ()
     assert recorded.of_type("CapacityBlockReservation") == ()
 

@@ -1,4 +1,4 @@
-"""EKS runs the control plane of nodes that are ours; several of ours stand behind a balancer."""
+"""EKS runs the control plane of nodes that are ours; several of ours are behind a load balancer."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 No option is mixed with another.
 
 Moto makes instances out of fleets and templates and keeps their tags; it has no idea of capacity,
-client tokens or minimum sizes. What those do is AWS's; that they are asked for is tested here.
+client tokens or minimum sizes. What those do is AWS's; that they are requested is tested here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ Grow = Callable[..., tuple[str, ...]]
 
 @pytest.fixture
 def grow(api: Api, plan: SitePlan) -> Grow:
-    """Give what grows the pool and tells the instances by name."""
+    """Return what grows the pool and gives the instances by name."""
 
     def run(names: list[str], token: str = "intent-1") -> tuple[str, ...]:  # noqa: S107  # no secret
         started = elastic.grow(api, plan, plan.pool("train"), names, token)

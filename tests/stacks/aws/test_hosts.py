@@ -1,4 +1,4 @@
-"""Nodes read back from AWS: private addresses, the way in, pinned keys, and where they stand."""
+"""Nodes read back from AWS: private addresses, the way in, pinned keys, and their topology."""
 
 from __future__ import annotations
 

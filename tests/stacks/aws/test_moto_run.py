@@ -1,4 +1,4 @@
-"""A site on AWS comes up and goes down: the engine is a double, and moto server stands for AWS.
+"""A site on AWS comes up and goes down: the engine is a double, and moto server simulates AWS.
 
 The real provider, session, program and Automation API run; the double of the command `pulumi` makes
 the calls that the AWS provider would make, and moto (extended: tests/pulumi_double/moto_server)

@@ -1,4 +1,4 @@
-"""What is asked of AWS before `up`: of moto where it has the API, of recorded answers elsewhere."""
+"""What is queried of AWS before `up`: moto where it has the API, recorded answers elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AWS asks for machines now: each price with its source and age, or said to be unknown."""
+"""AWS's current prices of machines: each price with its source and age, or said to be unknown."""
 
 from __future__ import annotations
 

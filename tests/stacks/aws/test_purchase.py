@@ -34,7 +34,7 @@ def on(market: str) -> str:
 
 @pytest.fixture
 def change(catalog: Catalog) -> Callable[[dict[str, str]], GraphDiff]:
-    """Give what differs from the first option when nodes stand elsewhere."""
+    """Return what differs from the first option when nodes are elsewhere."""
     spec = spec_of(on("spot, on-demand"))
     first = record_site(spec, SITE, catalog)
     return lambda purchased: diff(first, record_site(spec, SITE, catalog, purchased=purchased))
@@ -174,7 +174,7 @@ def test_a_block_that_is_there_is_used_even_if_it_is_requested_again(catalog: Ca
 
 
 class BlocksDouble:
-    """Stands for AWS: moto knows no capacity blocks. Answers one question with what it is given."""
+    """A double of AWS: moto has no capacity blocks. Answers one question with what it is given."""
 
     def __init__(self, *states: str) -> None:
         """Answer with one block for each state."""
@@ -187,7 +187,7 @@ class BlocksDouble:
     def ask(
         self, answer: type[Reservations], service: str, operation: str, **more: object
     ) -> object:
-        """Answer, and remember by which filters it was asked."""
+        """Answer, and record the filters of the request."""
         assert (answer, service) == (Reservations, "ec2")
         assert operation == "describe_capacity_reservations"
         self.asked.append(more["Filters"])

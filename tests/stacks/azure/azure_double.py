@@ -1,4 +1,4 @@
-"""Stands in for Azure Resource Manager: a double, written after Microsoft's REST documentation.
+"""A double of Azure Resource Manager, written after Microsoft's REST documentation.
 
 There is no emulator of Azure's compute service, and nothing here was recorded from a subscription.
 It answers the SDK's own requests over `requests`, keeps scale sets in memory, and takes all else
@@ -52,9 +52,9 @@ class ScaleSetDouble:
         self.breaks: set[str] = set()
         """Numbers of machines that will not start."""
         self.interrupt: str = ""
-        """"before" or "after": the next change dies there, as a killed process would."""
+        """"before" or "after": the next change ends there, as in a killed process."""
         self.rival = False
-        """Somebody else changes it right before the next change."""
+        """Another client changes it right before the next change."""
         self.calls: list[str] = []
 
     def shown(self) -> dict[str, object]:
@@ -122,7 +122,7 @@ class ScaleSetDouble:
 
 
 class KilledError(Exception):
-    """The process that asked is gone."""
+    """The process that sent the request is gone."""
 
 
 class AzureDouble(BaseAdapter):
@@ -141,7 +141,7 @@ class AzureDouble(BaseAdapter):
         """Other resources that carry tags."""
         self.asked: list[str] = []
         self.hosts: set[str] = set()
-        """Where it was asked."""
+        """The URL of the request."""
         self.denied: set[str] = set()
         """Paths that the login may not read."""
         self.refused: tuple[int, object] | None = None

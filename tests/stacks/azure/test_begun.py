@@ -1,4 +1,4 @@
-"""What a killed run had begun to make is looked for where it would stand."""
+"""What a killed run had begun to make is looked for where it would be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AKS runs the control plane of our node pools; several of ours stand behind a balancer."""
+"""AKS runs the control plane of our node pools; several of ours are behind a load balancer."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_a_host_that_describes_no_azure_is_named(
 def test_another_azure_than_the_public_one_is_refused_by_the_name_that_was_given(
     azure: AzureDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine's provider would be told `public` by its own default, and make it there."""
+    """The engine's provider would send `public` by its own default, and make it there."""
     monkeypatch.setenv("ARM_ENVIRONMENT", "usgovernment")
     with pytest.raises(ProviderError, match="ARM_ENVIRONMENT is usgovernment"):
         sets(azure)

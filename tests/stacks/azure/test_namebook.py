@@ -1,4 +1,4 @@
-"""The book of names in a scale set's tags: nothing is lost, nobody is renamed."""
+"""The book of names in a scale set's tags: nothing is lost, no machine is renamed."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is asked of Azure before `up`, against answers in the form of its REST reference."""
+"""What is queried of Azure before `up`, against answers in the form of its REST reference."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def everything(
 def asked(
     azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
 ) -> tuple[Diagnostic, ...]:
-    """Return the answers but for prices, which are told always."""
+    """Return the answers without prices, which are always there."""
     found = everything(azure, *changes, machine=machine)
     return tuple(finding for finding in found if finding.code != "GC989")
 

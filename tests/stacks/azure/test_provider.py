@@ -38,7 +38,7 @@ class OverDouble(AzureProvider):
     """The provider, with the double instead of Azure."""
 
     def __init__(self, double: AzureDouble) -> None:
-        """Ask `double`."""
+        """Send requests to `double`."""
         super().__init__()
         self.double = double
 

@@ -83,7 +83,7 @@ def test_a_machine_with_a_name_leaves_its_interface_before_it_is_recreated() -> 
     found = diff(recorded(spec()), recorded(spec(), live_state=on("on-demand-2", "head")))
     changed, address = found.changed
     assert (changed.replaced, changed.inputs) == (True, ("zones[0]",))
-    assert "PublicIPAddress" in address.urn  # it stands in the machine's zone
+    assert "PublicIPAddress" in address.urn  # it is in the machine's zone
     machine = Graph(recorded(spec())).only("VirtualMachine")
     assert machine.options.delete_before_replace
 

@@ -48,7 +48,7 @@ def site_of(spec: ClusterSpec) -> str:
 def recorded(
     spec: ClusterSpec, *, preview: bool = False, purchased: dict[str, str] | None = None
 ) -> RecordedGraph:
-    """Return what the program of the spec's site asks for."""
+    """Return what the program of the spec's site requests."""
     name = site_of(spec)
     site = spec.sites[name]
     assert isinstance(site, GcpSite)
@@ -58,7 +58,7 @@ def recorded(
 
 
 def graph_of(machine: str) -> Graph:
-    """Return what is asked for the example of a machine type, to ask questions of."""
+    """Return the recorded graph of the example of a machine type, for queries."""
     return Graph(recorded(spec_of(machine)))
 
 

@@ -1,8 +1,8 @@
 """A double of Google's HTTP interfaces on 127.0.0.1, written after their references.
 
-There is none to install, and nothing here was recorded from a project.
-The forms of questions and answers are those of the references of Compute Engine v1, Cloud Resource
-Manager v1, IAM v1, Cloud Storage v1 and Managed Lustre v1 (November 2026). Fixed answers stand in
+There is none to install, and nothing here was recorded from a project. The forms of questions and
+answers are those of the references of Compute Engine v1, Cloud Resource Manager v1, IAM v1, Cloud
+Storage v1 and Managed Lustre v1 (November 2026). Fixed answers are in
 tests/cases/stacks/gcp/http/*.json; machines are kept here, so that bulkInsert and delete have
 effects. What a discovery document doesn't take is refused. Errors are Google's own sentences (their
 sources: tests/stacks/pulumi/messages.yaml).

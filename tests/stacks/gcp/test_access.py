@@ -1,4 +1,4 @@
-"""Identities may do little, what exists is used, and the money is watched."""
+"""Identities may do little, what exists is used, and spending is watched."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Every input of every example is one that Google's own discovery documents take.
 
 Each resource becomes the call that the provider makes for it (tests/google_double/requests), with
-ids of the real form; then each call is held to the document of its service: names, types, formats,
-enumerations, patterns, what is required, what only Google may write. What gcluster asks by itself
-is held to the same documents by the double that answers it (google_double).
+ids of the real form; then each call is checked against the document of its service: names, types,
+formats, enumerations, patterns, what is required, what only Google may write. What gcluster
+requests by itself is checked against the same documents by the double that answers it
+(google_double).
 """
 
 from __future__ import annotations

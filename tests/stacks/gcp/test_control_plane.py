@@ -1,4 +1,4 @@
-"""GKE runs the control plane of node pools that are ours; several of ours stand behind a proxy."""
+"""GKE runs the control plane of node pools that are ours; several of ours are behind a proxy."""
 
 from __future__ import annotations
 

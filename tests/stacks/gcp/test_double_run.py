@@ -44,7 +44,7 @@ scheduler: {type: slurm, partitions: {train: {pools: [train], default: true}}}
 
 
 class Machines:
-    """Stands for local nodes: nothing starts."""
+    """A double of local nodes: nothing starts."""
 
     private = IPv4Network("10.0.0.0/16")
 
@@ -78,7 +78,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    project = Project(Machines())  # type: ignore[arg-type]  # what of Instances is asked here
+    project = Project(Machines())  # type: ignore[arg-type]  # what of Instances is used here
     server = serve(project)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,4 +1,4 @@
-"""What is asked of Google Cloud for each machine type, and what must never be in it."""
+"""What is requested from Google Cloud for each machine type, and what must never be in it."""
 
 from __future__ import annotations
 

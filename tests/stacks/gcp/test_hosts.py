@@ -1,4 +1,4 @@
-"""Machines are read back with the keys that they told themselves, and where they stand."""
+"""Machines are read back with the keys that they published, and their topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start script itself, run by a shell with stand-ins for what changes a machine."""
+"""The start script itself, run by a shell with doubles of what changes a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of elastic nodes: none unless a test asks for them, and said where they come from."""
+"""Faults of elastic nodes: none unless a test sets them, with a message where they come from."""
 
 from __future__ import annotations
 

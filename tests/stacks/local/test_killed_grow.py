@@ -1,4 +1,4 @@
-"""A grow that was killed is gone on with: its machine is told to the ledger. No engine runs."""
+"""A grow that was killed is continued: its machine is recorded in the ledger. No engine runs."""
 
 from __future__ import annotations
 

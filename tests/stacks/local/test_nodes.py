@@ -76,7 +76,7 @@ def test_a_killed_node_is_started_and_a_removed_one_recreated_at_its_address(
     after = {h.name: h for h in sample.provider.hosts(sample.context)}
     assert {n: h.address for n, h in after.items()} == {n: h.address for n, h in before.items()}
     assert after["gpu001"].ssh == before["gpu001"].ssh
-    # Whoever has talked to the one that was removed finds its successor at once.
+    # A client that has connected to the one that was removed finds its successor at once.
     again = engine.call("exec", f"gcluster-{name}-gpu002", "cat", "/sys/class/net/eth0/address")
     assert again == card
     assert after["gpu002"].ssh.host_keys != before["gpu002"].ssh.host_keys

@@ -1,4 +1,4 @@
-"""Makes the modules beside the tests importable, and gives them an OCI of their own."""
+"""Makes the modules in this folder importable, and gives them an OCI of their own."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from oci_double import Oracle  # it stands beside this file
+from oci_double import Oracle  # it is in this folder
 
 
 @pytest.fixture

@@ -50,13 +50,13 @@ def plan_of(machine: str, **pool: object) -> SitePlan:
 def recorded(
     spec: ClusterSpec, *, preview: bool = False, purchased: dict[str, str] | None = None
 ) -> RecordedGraph:
-    """Return what the program of the spec's site asks for."""
+    """Return what the program of the spec's site requests."""
     run = program(spec, SITE, load_catalog(), authorized_key=KEY, purchased=purchased)
     return record(run, project="gcluster", stack=SITE, preview=preview, answers=answers(""))
 
 
 def graph_of(machine: str) -> Graph:
-    """Return what is asked for the example of a machine type, to ask questions of."""
+    """Return the recorded graph of the example of a machine type, for queries."""
     return Graph(recorded(spec_of(machine)))
 
 

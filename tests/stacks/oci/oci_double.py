@@ -1,9 +1,9 @@
 """A double of OCI's HTTP interfaces on 127.0.0.1, written after their references.
 
-There is none to install, and nothing here was recorded from a tenancy. What asks it is OCI's own
-SDK, with a key that is made here, so questions and signatures are real. Fixed answers stand in
+There is none to install, and nothing here was recorded from a tenancy. Its client is OCI's own SDK,
+with a key that is made here, so requests and signatures are real. Fixed answers are in
 tests/cases/stacks/oci/http/region.json; machines are kept here, so that launches have effects.
-Paths are told without the version of the interface: compute/instances.
+Paths are given without the version of the interface: compute/instances.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def test_a_site_that_is_killed_over_and_over_comes_up_and_leaves_nothing(site: S
 
 @pytest.mark.parametrize("what", TAKEN_UP)
 def test_what_a_killed_run_made_and_did_not_write_down_is_taken_up(site: Site, what: str) -> None:
-    """What stood twice would be left by `down`, which knows one of the two."""
+    """A second one would be left by `down`, which knows one of the two."""
     site.killed("apply", moment="made", match=what)
     made = set(site.tenancy.existing())
     site.provider.apply(site.context)
@@ -110,7 +110,7 @@ def test_what_a_killed_run_made_and_did_not_write_down_is_taken_up(site: Site, w
 
 
 def test_down_ends_machines_that_a_killed_run_made_and_did_not_write_down(site: Site) -> None:
-    """Also where data loses its protection first: a stack so changed forgets what was begun."""
+    """Also where data loses its protection first: a stack so changed drops what was begun."""
     data = spec_of("BM.GPU.H100.8").storage["data"]
     spec = msgspec.structs.replace(site.context.spec, storage={"data": data})
     site.context = msgspec.structs.replace(site.context, spec=spec, delete_data=frozenset({"data"}))

@@ -1,4 +1,4 @@
-"""Elastic nodes on OCI: all or none, once for a token, never beside another option."""
+"""Elastic nodes on OCI: all or none, once for a token, never mixed with another option."""
 
 from __future__ import annotations
 

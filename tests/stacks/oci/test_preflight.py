@@ -1,4 +1,4 @@
-"""Preflight asks OCI everything at once, makes nothing, and says what it could not learn."""
+"""Preflight queries OCI concurrently, makes nothing, and says what it could not read."""
 
 from __future__ import annotations
 

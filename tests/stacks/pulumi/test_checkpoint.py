@@ -1,4 +1,4 @@
-"""What stays in a stack, and how its protection is changed, by the stack's own words."""
+"""What stays in a stack, and how its protection is changed, by the stack's own state."""
 
 from __future__ import annotations
 

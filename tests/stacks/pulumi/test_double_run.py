@@ -105,7 +105,7 @@ def test_a_site_is_previewed_made_found_unchanged_and_removed(
     assert effects(again.preview()) == unchanged
     again.change(lambda e: guarded(e, {r.key: False for r in resources(e) if r.protect}))
     assert effects(again.destroy()) == {"delete": len(recorded)}
-    assert keys(stacks) == {  # what nobody takes back: a capacity block is bought for its time
+    assert keys(stacks) == {  # what can't be returned: a capacity block is bought for its time
         r.urn.split("::", 2)[2] for r in site.recorded().resources
         if r.options.retain_on_delete and not r.options.protect
     }  # fmt: skip

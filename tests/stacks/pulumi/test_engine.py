@@ -1,4 +1,4 @@
-"""Stacks are kept where the spec says, the engine is found, and it makes what the program asks."""
+"""Stacks are kept where the spec says, the engine is found, and makes what the program requests."""
 
 import importlib.metadata
 from pathlib import Path

@@ -26,7 +26,7 @@ SECRET = "planted-horse-9f2c"  # noqa: S105  # to be looked for
 
 
 class Command:
-    """The double where it is installed, and what it was told."""
+    """The double where it is installed, and its calls."""
 
     def __init__(self, folder: Path) -> None:
         """Install it."""
@@ -95,7 +95,7 @@ def test_a_stack_is_made_once_and_read_back_before_it_is_changed(
 
 
 def zombie() -> int:
-    """Return the number of a process that has ended, which nobody has asked for its exit code."""
+    """Return the number of a process that has ended, whose exit code was not collected."""
     done = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, done.pid, os.WEXITED | os.WNOWAIT)
     return done.pid

@@ -1,4 +1,4 @@
-"""Refusals of clouds are told by resource, cause and next step, and their words are kept."""
+"""Refusals of clouds are shown by resource, cause and next step, with their original text."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ansible starts in the process that spoke with the engine: gRPC doesn't end its children."""
+"""Ansible starts in the process that has talked to the engine: gRPC doesn't end its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulumi is imported by whoever needs it, and by nobody else."""
+"""Pulumi is imported only by what needs it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Questions to a cloud are asked at once; silence is told, and hides no answer."""
+"""Queries of a cloud run concurrently; a missing answer is reported, and hides no other."""
 
 from __future__ import annotations
 

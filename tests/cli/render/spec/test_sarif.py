@@ -45,7 +45,7 @@ def _log_of(text: str, file: str = "specs/a.yaml") -> Any:
 
 
 def _checked(report: Report) -> Any:
-    """Return the log as whoever reads it gets it, once it passed the schema."""
+    """Return the log as a reader gets it, checked against the schema."""
     log = json.loads(document(sarif_log(report)))
     VALIDATOR.validate(log)
     return log

@@ -1,8 +1,8 @@
 """A double of a scheduler: it behaves as Slurm does with State=CLOUD nodes, in a file.
 
-It allocates nodes to waiting jobs, asks for those that are off, requeues the jobs of nodes that
-were given up, lets idle nodes go, and has a clock that moves by a step with each look. What it
-doesn't do: priorities, and jobs that share a node.
+It allocates nodes to waiting jobs, requests those that are off, requeues the jobs of nodes that
+were given up, lets idle nodes go, and has a clock that moves by a step with each observation. What
+it doesn't do: priorities, and jobs that share a node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DoubleNode(msgspec.Struct, kw_only=True):
 
 
 class DoubleJob(msgspec.Struct, kw_only=True):
-    """A job and where it stands."""
+    """A job and its state."""
 
     job: PendingJob
     partition: str
@@ -87,7 +87,7 @@ class ControllerDouble:
             self.save(answer)
 
     def observe(self) -> Seen:
-        """Let a step of time pass, and tell how things stand."""
+        """Let a step of time pass, and return the state of jobs and nodes."""
         with self.changed() as answer:
             answer.now += answer.step
             for act in (_register, _finish, _schedule, _time_out, _let_go):
@@ -137,7 +137,7 @@ class ControllerDouble:
                 _down(answer, name, reason)
 
     def forget(self, nodes: Collection[str]) -> None:
-        """Let nodes that are down be asked for again."""
+        """Let nodes that are down be requested again."""
         with self.changed() as answer:
             for name in nodes:
                 if answer.nodes[name].state == "down":
@@ -161,7 +161,7 @@ class ControllerDouble:
                 answer.jobs[job].answer = reason
 
     def annotate(self, reasons: Mapping[str, str]) -> None:
-        """Note what jobs are told."""
+        """Record the comments of jobs."""
         with self.changed() as answer:
             for job, reason in reasons.items():
                 answer.jobs[job].answer = reason

@@ -43,9 +43,9 @@ BEGIN = 1_767_225_600.0
 
 
 class Inline:
-    """A crew that makes each call at once: what a kill hits is told by its number."""
+    """A thread pool that makes each call at once: a kill is placed by the call's number."""
 
-    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:  # noqa: ARG002  # as a crew
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:  # noqa: ARG002  # as a thread pool
         """Make the call."""
         call()
 

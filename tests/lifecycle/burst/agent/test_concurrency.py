@@ -1,4 +1,4 @@
-"""Calls go on beside the rounds: one may end, or tell something, in the middle of a round."""
+"""Calls run concurrently with rounds: one may end, or emit an event, in the middle of a round."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .harness import BEGIN, Harness
 
 
 class EndsWhenLookedAt:
-    """A crew whose calls end in the round after theirs, just before it says who is at work."""
+    """A thread pool whose calls end in the next round, just before it lists the running ones."""
 
     def __init__(self) -> None:
         """Have no call."""
@@ -25,7 +25,7 @@ class EndsWhenLookedAt:
         self.new.append((frozenset(nodes), call))
 
     def busy(self) -> frozenset[str]:
-        """Let the calls end that were told of before."""
+        """Let the calls end that were listed before."""
         ending, self.calls, self.new = self.calls, self.new, []
         for _, call in ending:
             call()

@@ -56,7 +56,7 @@ class Cloud:
         self.there: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
         self.asks: dict[str, float] = {}
-        """Option -> what it asks for now, in USD per hour."""
+        """Option -> its current price in USD per hour."""
 
     def grow(
         self, _site: str, _pool: str, nodes: Collection[str], option: str, _token: str

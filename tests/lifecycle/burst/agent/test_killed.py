@@ -41,7 +41,7 @@ HELD = (
 
 
 def _two_jobs(folder: Path) -> Harness:
-    """One job that spills and one that was sent there, so that moves and joint asks happen."""
+    """One job that spills and one that was sent there, so that moves and joint requests happen."""
     harness = Harness(folder)
     harness.submit("a", nodes=2, run_s=30)
     harness.submit("b", partition="spill", run_s=30)
@@ -98,7 +98,7 @@ def _in_a_child(body: Callable[[], None]) -> int:
         try:
             body()
             os._exit(0)
-        except BaseException:  # noqa: BLE001  # told by the exit status
+        except BaseException:  # noqa: BLE001  # reported by the exit status
             traceback.print_exc()
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,4 +1,4 @@
-"""What the scheduler refuses is told and holds up nothing else; of very many jobs some are told."""
+"""What the scheduler refuses is reported and blocks nothing else; of many jobs some are named."""
 
 from __future__ import annotations
 

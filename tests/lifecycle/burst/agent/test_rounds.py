@@ -1,4 +1,4 @@
-"""The agent's rounds: nodes come when jobs need them, go when idle, and faults are told."""
+"""The agent's rounds: nodes come when jobs need them, go when idle, and faults are reported."""
 
 from __future__ import annotations
 

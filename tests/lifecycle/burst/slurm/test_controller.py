@@ -1,4 +1,4 @@
-"""What the controller is told, by a real shell and a scontrol that writes down its words."""
+"""What the controller runs, by a real shell and a scontrol that writes down its arguments."""
 
 from __future__ import annotations
 

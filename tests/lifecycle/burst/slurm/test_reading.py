@@ -1,4 +1,4 @@
-"""One look at a controller, as Slurm 24.11 prints it, and what nobody can slip into it."""
+"""One observation of a controller, as Slurm 24.11 prints it, and what can't be injected into it."""
 
 from __future__ import annotations
 

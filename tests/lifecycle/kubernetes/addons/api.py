@@ -1,4 +1,4 @@
-"""A real API server without nodes: how it is asked, and who stands for its kubelets."""
+"""A real API server without nodes: how it is called, and the double of its kubelets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LocalKubectl(Kubectl):
 
 
 class Kubelet:
-    """The double of every kubelet: pods of jobs end as a test wants, whenever somebody waits."""
+    """The double of every kubelet: pods of jobs end as a test sets, at each wait."""
 
     def __init__(self, server: Any) -> None:
         """Take the server."""

@@ -1,4 +1,4 @@
-"""A real API server of the bundle, with scheduler and controllers, for the tests that ask one."""
+"""A real API server of the bundle, with scheduler and controllers, for the tests that call one."""
 
 from __future__ import annotations
 

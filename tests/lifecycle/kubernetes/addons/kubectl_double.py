@@ -1,4 +1,4 @@
-"""A kubectl that answers what a test says, and keeps what it was asked."""
+"""A kubectl that prints what a test sets, and keeps its calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KubectlDouble(Kubectl):
         return SshResult(returncode=0, stdout=said, stderr="")
 
     def deleted(self) -> list[str]:
-        """Return what it was asked to delete, in order."""
+        """Return the deletions that it was called for, in order."""
         return [line for line in self.asked if line.startswith("delete ")]
 
 

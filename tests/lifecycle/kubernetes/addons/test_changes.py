@@ -158,7 +158,7 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
 
 
 def answer(data: dict[str, str], applied: str | None) -> str:
-    """Return rows of a record and, unless None, of the Secret beside it, "" for its own content."""
+    """Return rows of a record and, unless None, of its Secret, "" for its own content."""
     record = ["ConfigMap", "widgets", *(data[name] for name in list(FIELDS)[2:-1]), ""]
     if applied is None:
         return row(*record)

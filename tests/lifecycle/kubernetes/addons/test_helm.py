@@ -1,4 +1,4 @@
-"""helm is found on PATH and new enough, or that is said; its words are told when it refuses."""
+"""helm is found on PATH and new enough, or that is reported; its error is shown when it refuses."""
 
 from __future__ import annotations
 

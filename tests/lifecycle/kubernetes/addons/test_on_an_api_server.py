@@ -53,7 +53,7 @@ class Lab:
         return DesiredObjects(facts=facts, objects={}, nodes={})
 
     def look(self, wanted: DesiredObjects, *, thorough: bool = True) -> AddonChanges:
-        """Return how add-ons stand."""
+        """Return the state of add-ons."""
         return together.observe_addons(self.kubectl, wanted.facts, thorough=thorough)[0]
 
     def up(self, wanted: DesiredObjects, *, limit_s: float = 60) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,4 @@
-"""An add-on takes over nothing that somebody else made."""
+"""An add-on takes over nothing that others made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def made(kind: str, name: str = "a", **labels: str) -> dict[str, Any]:
 
 
 def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Hold it; return what the server was asked for."""
+    """Hold it; return the server's requests."""
     answer = there[0] if len(there) == 1 else {"kind": "List", "items": there}
     kubectl = KubectlDouble({"api-resources": KINDS, "get ": json.dumps(answer) if there else ""})
     wants = [made(kind) for kind in ("ConfigMap", "Namespace", "Deployment", "Widget")]

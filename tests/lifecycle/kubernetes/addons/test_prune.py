@@ -1,4 +1,4 @@
-"""What an add-on has no more goes, but for data; custom objects while their operator lives."""
+"""What an add-on has no more goes, but for data; custom objects while their operator runs."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def bundle(*images: str) -> BundleManifest:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a spec whose add-ons lie in the folder of a bundle beside it."""
+    """Return a spec whose add-ons are in the folder of a bundle next to it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / FOLDER).mkdir(parents=True)
     for name in (*NEEDED, "widgets"):

@@ -109,7 +109,7 @@ class Whole:
         )
 
     def sleep(self, seconds: float) -> None:
-        """Stand for the pod network, which makes nodes ready."""
+        """Simulate the pod network, which makes nodes ready."""
         self.waited += seconds
         ready_now = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         status = json.dumps({"status": {"conditions": [ready_now]}})

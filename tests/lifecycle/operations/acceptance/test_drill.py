@@ -74,7 +74,7 @@ class Drill(LocalShell):
 
     @property
     def broken(self) -> str:
-        """What the node was told to do; "": nothing."""
+        """The node's command; "": nothing."""
         path = self.folder / "broken"
         return path.read_text() if path.exists() else ""
 

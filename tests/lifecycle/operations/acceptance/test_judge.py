@@ -1,4 +1,4 @@
-"""What fails, what is only told, and that nothing untested or missing ever counts as passed."""
+"""What fails, what is only reported, and that nothing untested or missing ever counts as passed."""
 
 from __future__ import annotations
 
