@@ -84,7 +84,7 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 
 .PHONY: test-monitoring
 test-monitoring: environment ## hold alert and recording rules to their cases with promtool
-	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts tests/inventory/waste tests/lifecycle/status $(REPORT)
+	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts tests/inventory/waste tests/inventory/dashboards tests/lifecycle/status $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes
@@ -276,6 +276,7 @@ docs: schema ## write the generated pages again (spec reference, codes, roles)
 	@python -m gcluster.schemas.structure.reference examples docs
 	@python -m gcluster.schemas.codes --write
 	@python .ci/roles.py
+	@python .ci/dashboards.py
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)

@@ -13,6 +13,7 @@ import msgspec
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...inventory.compile.kubernetes_objects import kubernetes_files
+from ...inventory.dashboards import grafana_files
 from ...inventory.hosts import ClusterInventory
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
@@ -108,6 +109,7 @@ def compiled_files(
             files[f"graph/{name}.pulumi.json"] = recorded.to_json()
             if diagram:
                 files[f"graph/{name}.mmd"] = mermaid(recorded).encode()
+    files |= {f"grafana/{name}": content for name, content in grafana_files(compiled).items()}
     return files
 
 

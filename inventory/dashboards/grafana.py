@@ -1,0 +1,117 @@
+"""What a Grafana of the user's reads: dashboards, the data source, and where the dashboards are.
+
+The dashboards' JSON is made of the table by Grafana's own SDK when it changes (.ci/dashboards.py)
+and comes with gcluster as data: no command imports the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+
+import yaml
+
+from ..alerts import Condition
+from ..compile.steps import CompiledCluster
+from .boards import DATA, boards_for
+
+SOURCE_UID = "gcluster-source"
+"""Of the data source in the JSON that comes with gcluster; a cluster's has its name."""
+_FOLDER = "/etc/grafana"
+"""Configuration of Grafana's packages (deb and rpm)."""
+_PORT = 9090
+
+
+def grafana_files(compiled: CompiledCluster) -> dict[str, bytes]:
+    """Return path below Grafana's configuration -> content; nothing for a cluster without metrics.
+
+    Passwords are not in them: the data source names the file that has it.
+    """
+    steps = {step.key: step for group in compiled.groups for step in group.steps}
+    if "prometheus.configure" not in steps:
+        return {}
+    has = tuple(_conditions(compiled))
+    mine = f"gcluster-{compiled.cluster}"
+    return {f"{mine}/{name}.json": text for name, text in _dashboards(compiled.cluster, has)} | {
+        f"provisioning/datasources/{mine}.yaml": _yaml(_source(mine)),
+        f"provisioning/dashboards/{mine}.yaml": _yaml(_provider(mine)),
+    }
+
+
+def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
+    """Yield what the cluster has, by the exporters that it gets."""
+    for group in compiled.groups:
+        for step in group.steps:
+            if step.role == "dcgm_exporter":
+                yield "nvidia"
+            elif step.role == "slurm_exporter":
+                yield "slurm"
+            elif step.variables.get("node_exporter_infiniband"):
+                yield "infiniband"
+
+
+def _dashboards(cluster: str, has: Collection[Condition]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and JSON of each dashboard, for this cluster alone.
+
+    Grafana keeps one dashboard for each uid: so several clusters' may lie in one Grafana.
+    """
+    for board in boards_for(has):
+        document = json.loads((DATA / f"grafana/{board.name}.json").read_text(encoding="utf-8"))
+        titles = {panel.title for panel in board.panels}
+        document["panels"] = [p for p in document["panels"] if p["title"] in titles]
+        for at, panel in enumerate(document["panels"]):
+            panel["gridPos"] |= {"x": at % 3 * 8, "y": at // 3 * 8}
+        document["uid"] = f"{cluster}-{board.name}"
+        document["title"] = f"{cluster}: {board.title}"
+        text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+        yield board.name, text.replace(SOURCE_UID, f"gcluster-{cluster}").encode() + b"\n"
+
+
+def _source(mine: str) -> dict[str, object]:
+    """Return the data source; "$__file" is Grafana's own: it reads the file when it starts."""
+    files = f"{_FOLDER}/{mine}"
+    return {
+        "apiVersion": 1,
+        "datasources": [
+            {
+                "name": mine,
+                "uid": mine,
+                "type": "prometheus",
+                "access": "proxy",
+                "url": f"https://localhost:{_PORT}",
+                "basicAuth": True,
+                "basicAuthUser": "gcluster",
+                "jsonData": {
+                    "httpMethod": "POST",
+                    "timeInterval": "15s",
+                    "tlsAuthWithCACert": True,
+                },
+                "secureJsonData": {
+                    "basicAuthPassword": f"$__file{{{files}/password}}",
+                    "tlsCACert": f"$__file{{{files}/ca.pem}}",
+                },
+                "editable": False,
+            }
+        ],
+    }
+
+
+def _provider(mine: str) -> dict[str, object]:
+    return {
+        "apiVersion": 1,
+        "providers": [
+            {
+                "name": mine,
+                "folder": mine,
+                "type": "file",
+                "disableDeletion": False,
+                "allowUiUpdates": False,
+                "options": {"path": f"{_FOLDER}/{mine}"},
+            }
+        ],
+    }
+
+
+def _yaml(document: dict[str, object]) -> bytes:
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return f"# Written by gcluster compile.\n{text}".encode()
