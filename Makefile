@@ -252,7 +252,7 @@ lint-types: environment ## check types: all Python, the clouds against their rea
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
-	@ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/src/gcluster ansible-lint -q
+	@ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/src/gcluster python .ci/lint_roles.py
 
 .PHONY: lint-modules
 lint-modules: environment ## check the collection's modules (ansible-test sanity, what needs no network)
