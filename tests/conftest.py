@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -50,6 +51,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if update and hasattr(config, "workerinput"):
         raise pytest.UsageError("--update-goldens needs -n 0")
     config.stash[_GOLDEN] = GoldenFiles(update=update)
+
+
+def pytest_collection_finish() -> None:
+    """Take what was imported and collected out of what the garbage collector looks through."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

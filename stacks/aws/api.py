@@ -1,10 +1,11 @@
-"""Questions to AWS with typed answers, and its refusals as diagnostics: the only user of boto3."""
+"""Calls to AWS with typed responses, and its refusals as diagnostics: the only user of botocore."""
 
 from __future__ import annotations
 
 import re
 import threading
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,7 +47,7 @@ class Api:
             endpoint_url: where AWS is, for tests; default: AWS, or AWS_ENDPOINT_URL.
 
         Raises:
-            ProviderError: GC967, boto3 is not installed.
+            ProviderError: GC967, botocore is not installed.
         """
         require("aws")
         self.region = region
@@ -60,14 +61,13 @@ class Api:
 
     def client(self, service: str) -> Any:
         """Return botocore's client of a service."""
-        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.3 s; it ships no types
-        from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+        from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.3 s; no types
 
         with self._lock:
             if service not in self._clients:
                 config = Config(retries={"mode": "standard", "max_attempts": 5})
                 region = _HOMES.get(service, self.region)
-                client = boto3.session.Session().client(
+                client = _session().create_client(
                     service, region_name=region, endpoint_url=self._endpoint_url, config=config
                 )
                 client.meta.events.register("before-parse", _refuse_page)
@@ -105,6 +105,23 @@ class Api:
             pages = self.client(service).get_paginator(operation).paginate(**parameters)
             for page in pages:
                 yield _typed(page, answer)
+
+
+def _session() -> Any:
+    """Return a session with credentials of its own, and service models read once a process."""
+    from botocore.session import get_session  # type: ignore[import-untyped]  # noqa: PLC0415  # as Config
+
+    session = get_session()
+    session.register_component("data_loader", _loader())
+    return session
+
+
+@cache
+def _loader() -> Any:
+    """Return the reader of botocore's models: EC2's alone takes half a second."""
+    from botocore.loaders import create_loader  # type: ignore[import-untyped]  # noqa: PLC0415  # as Config
+
+    return create_loader()
 
 
 _HOMES = {"pricing": "us-east-1", "iam": "us-east-1", "route53": "us-east-1"}
@@ -148,11 +165,11 @@ class _Translated:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
-        from botocore.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+        from botocore.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as Config
             BotoCoreError,
             ClientError,
         )
-        from botocore.parsers import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+        from botocore.parsers import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as Config
             ResponseParserError,
         )
 

@@ -24,8 +24,9 @@ GUARDED = ("lifecycle/state/audit/telemetry.py", "lifecycle/state/connect.py")
 """Files that use what only an extra brings, and say so where it is missing."""
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""
-UNSEEN = {"requests"}
-"""Imported by google-auth for us (google.auth.transport.requests), which leaves it to its users."""
+UNSEEN = {"requests", "boto3"}
+"""Imported for us by google-auth (google.auth.transport.requests), which leaves it to its users, and
+by obstore (obstore.auth.boto3), for a state URL with a profile of AWS."""
 
 
 def names(requirements: list[str]) -> set[str]:

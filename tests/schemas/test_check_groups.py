@@ -51,7 +51,7 @@ def test_what_any_golden_case_or_example_is_reported_comes_from_an_imported_modu
 
 
 @settings(
-    max_examples=100,
+    max_examples=40,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,

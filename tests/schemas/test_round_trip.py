@@ -19,7 +19,7 @@ from .schema_values import values
 _ACCEPTED = values(inlined_schema(ClusterSpec)).filter(lambda data: not _names_a_file(data))
 _VALIDATOR = Draft202012Validator(cluster_schema())
 _SLOW = settings(
-    max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -18,7 +18,7 @@ from gcluster.schemas.structure.json_schema import fitting, inlined_schema
 _CHECKER = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
 _ORACLE = extend(Draft202012Validator, type_checker=_CHECKER)
 _SLOW = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 70_000) | st.floats() | st.text(max_size=5),
