@@ -25,7 +25,7 @@ GUARDED = ("lifecycle/state/audit/telemetry.py", "lifecycle/state/connect.py")
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""
 UNSEEN = {"requests", "boto3"}
-"""Imported for us by google-auth (google.auth.transport.requests), which leaves it to its users, and
+"""Imported for us by google-auth (google.auth.transport.requests), which leaves it to its users, or
 by obstore (obstore.auth.boto3), for a state URL with a profile of AWS."""
 
 
