@@ -29,8 +29,9 @@ _READY_S = 180.0
 class ApiServer:
     """A control plane without nodes, as a context: its processes end with it."""
 
-    def __init__(self) -> None:
-        """Make a folder for keys, data and logs."""
+    def __init__(self, *arguments: str) -> None:
+        """Make a folder for keys, data and logs; `arguments` are the API server's besides ours."""
+        self._arguments = arguments
         self.folder = Path(tempfile.mkdtemp(prefix="gcluster-api-"))
         self.port = _free_port()
         self.kubeconfig = self.folder / "kubeconfig"
@@ -148,6 +149,7 @@ class ApiServer:
             "--allow-privileged=true",  # as kubeadm sets it: Pod Security decides whose pods may
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
+            *self._arguments,
         )
         self._wait()
 

@@ -37,6 +37,10 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     lifetime: Annotated[
         str, typer.Option("--for", metavar="TIME", help="How long it is good, 10m to 30d.")
     ] = "8h",
+    oidc: Annotated[
+        bool,
+        typer.Option("--oidc", help="Log in at the spec's identity provider (scheduler.oidc)."),
+    ] = False,
     tunnel: Annotated[
         int | None,
         typer.Option(
@@ -56,6 +60,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """Write a kubeconfig whose certificate ends by itself.
 
     gcluster kubeconfig demo · gcluster kubeconfig demo --as nlp --user ada --for 2d --out ada.yaml
+
+    With --oidc it holds no secret: kubectl's plugin oidc-login opens a browser.
     """
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
@@ -69,6 +75,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             lifetime_s=_seconds(lifetime),
             tunnel_port=tunnel,
             out=out,
+            oidc=oidc,
         )
     # As it is: a command line is not to be broken at the terminal's width.
     emit(document(access) if fmt is Format.JSON else access_text(access))

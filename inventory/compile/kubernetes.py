@@ -13,8 +13,9 @@ import msgspec
 
 from ...schemas.catalog import Machine
 from ...schemas.derived.control_planes import API_PORT, api_name, balanced_site
-from ...schemas.spec import ClusterSpec, KubernetesScheduler, PoolKubernetes
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, Oidc, PoolKubernetes
 from ...schemas.spec.scheduler import VirtualAddress
+from ...schemas.spec.scheduler.kubernetes import OIDC_PREFIX
 from ...schemas.spec.software import SourceRedirect
 from ...schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from ..hosts import Host
@@ -223,8 +224,33 @@ def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]
     if node.pool.role == "controller":
         variables["kubernetes_pod_cidr"] = kubernetes.pod_cidr
         variables["kubernetes_service_cidr"] = kubernetes.service_cidr
+        if kubernetes.oidc is not None:
+            variables["kubernetes_authentication"] = jwt_authenticator(kubernetes.oidc)
         variables["kubernetes_unsafe_etcd"] = node.spec.sites[node.pool.site].is_made_here
     return variables
+
+
+def jwt_authenticator(oidc: Oidc) -> dict[str, Json]:
+    """Return how the API server takes the identity provider's tokens.
+
+    Fields as AuthenticationConfiguration v1 and v1beta1 have them (k8s.io/apiserver 0.35.4).
+    """
+    issuer: dict[str, Json] = {"url": oidc.issuer, "audiences": [oidc.client_id]}
+    if oidc.ca is not None:
+        issuer["certificateAuthority"] = oidc.ca
+    authenticator: dict[str, Json] = {
+        "issuer": issuer,
+        "claimMappings": {
+            "username": {"claim": oidc.username_claim, "prefix": OIDC_PREFIX},
+            "groups": {"claim": oidc.groups_claim, "prefix": OIDC_PREFIX},
+        },
+    }
+    if oidc.required_claims:
+        authenticator["claimValidationRules"] = [
+            {"claim": claim, "requiredValue": value}
+            for claim, value in sorted(oidc.required_claims.items())
+        ]
+    return authenticator
 
 
 def is_routed(spec: ClusterSpec) -> bool:

@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ...inventory.compile.kubernetes_objects.accounts import GROUP_PREFIX
+from ...inventory.compile.kubernetes_objects.accounts import GROUP_PREFIX, ROLE
 from ...inventory.hosts import ClusterInventory
-from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, Oidc
 from ...stacks.io import atomic
 from ..cluster.outcome import Exit, LifecycleError, failure
 from ..nodes.ssh import SshSession
@@ -45,6 +45,8 @@ SHORTEST_S = 600
 LONGEST_S = 30 * 86400
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
 """Without a colon: names with `system:` are Kubernetes' own."""
+_OIDC_USER = "oidc"
+"""The kubeconfig's own name for whoever logs in at the identity provider."""
 _SIGNED_WITHIN_S = 30
 _CONNECTS_WITHIN_S = 3.0
 _CLUSTER = "{.clusters[0].cluster.server} {.clusters[0].cluster.certificate-authority-data}"
@@ -66,6 +68,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Whether something answers at the server's address from this machine."""
     tunnel: str = ""
     """The line that opens a way there through SSH, where one is needed."""
+    issuer: str = ""
+    """Identity provider that the file logs in at; "": it holds a certificate, or uses a cloud's."""
 
 
 def grant(
@@ -79,6 +83,7 @@ def grant(
     lifetime_s: int = 8 * 3600,
     tunnel_port: int | None = None,
     out: Path | None = None,
+    oidc: bool = False,
 ) -> Access:
     """Write a kubeconfig for a user, with file mode 0600.
 
@@ -92,6 +97,8 @@ def grant(
         lifetime_s: how long the certificate is good, in seconds.
         tunnel_port: port of this machine where a tunnel will begin; None: no tunnel.
         out: the file to write.
+        oidc: log in at the spec's identity provider; the file is then the same for all people, and
+            holds no secret.
 
     Raises:
         LifecycleError: the cluster runs no Kubernetes, has no such account or member, its API
@@ -100,18 +107,21 @@ def grant(
     scheduler = spec.scheduler
     if not isinstance(scheduler, KubernetesScheduler):
         raise _refused(f"{spec.name} runs Slurm: there is no API to get a kubeconfig for")
-    group = _group(scheduler, account, user)
-    name = f"{spec.name}-{account or 'admin'}"
-    path = out or folder / f"kubeconfig-{account or 'admin'}"
+    login = _login(spec, scheduler) if oidc else None
+    group = _group(scheduler, account, None if oidc else user)
+    name = f"{spec.name}-{account or ('oidc' if oidc else 'admin')}"
+    path = out or folder / f"kubeconfig-{name.removeprefix(f'{spec.name}-')}"
     if hosts.is_managed:
-        return _managed(spec, folder, account, path, user)
+        return _managed(spec, folder, account, path, user, login)
     kubectl = kubectl_of(session, hosts)
     try:
         server, authority = kubectl.text(
             "config", "view", "--raw", f"--output=jsonpath={_CLUSTER}"
         ).split()
-        key, request = _request(user, group)
-        certificate = sign(kubectl, request, user=user, lifetime_s=lifetime_s)
+        key, certificate = b"", b""
+        if login is None:
+            key, request = _request(user, group)
+            certificate = sign(kubectl, request, user=user, lifetime_s=lifetime_s)
     except (ApiSilent, ApiRefused, ValueError) as error:
         raise _refused(f"the API of {spec.name} gives no access: {error}") from error
     cluster = _reached(server, hosts) | {"certificate-authority-data": authority}
@@ -121,21 +131,60 @@ def grant(
         name_there = cluster.get("tls-server-name", at.hostname or "")
         cluster |= {"server": f"https://127.0.0.1:{tunnel_port}", "tls-server-name": name_there}
         line = _forwarding(session, hosts, f"127.0.0.1:{tunnel_port}:{at.netloc}")
-    credentials = {
+    credentials: dict[str, Any] = {
         "client-certificate-data": base64.b64encode(certificate).decode(),
         "client-key-data": base64.b64encode(key).decode(),
     }
+    if login is not None:
+        user, credentials = _OIDC_USER, {"exec": login_command(login)}
     _write(path, kubeconfig_document(name, cluster, user, credentials, space=account or ""))
     return Access(
         cluster=spec.name,
         path=str(path),
         user=user,
         account=account,
-        ends=x509.load_pem_x509_certificate(certificate).not_valid_after_utc,
+        ends=x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+        if certificate
+        else None,
         server=server,
         reachable=_answers(server),
         tunnel=line,
+        issuer="" if login is None else login.issuer,
     )
+
+
+def login_command(oidc: Oidc) -> dict[str, Any]:
+    """Return how kubectl gets a token: by its plugin kubelogin, which opens a browser (pure).
+
+    Arguments as in int128/kubelogin, docs/usage.md (read 2026-11).
+    """
+    arguments = [
+        "oidc-login",
+        "get-token",
+        f"--oidc-issuer-url={oidc.issuer}",
+        f"--oidc-client-id={oidc.client_id}",
+        *(f"--oidc-extra-scope={scope}" for scope in oidc.scopes),
+    ]
+    if oidc.ca is not None:
+        authority = base64.b64encode(oidc.ca.encode()).decode()
+        arguments.append(f"--certificate-authority-data={authority}")
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "kubectl",
+        "args": arguments,
+        "interactiveMode": "IfAvailable",
+        "installHint": "kubectl krew install oidc-login, or "
+        "github.com/int128/kubelogin/releases as kubectl-oidc_login on the PATH",
+    }
+
+
+def _login(spec: ClusterSpec, scheduler: KubernetesScheduler) -> Oidc:
+    if scheduler.oidc is None:
+        raise _refused(
+            f"{spec.name} takes no tokens of an identity provider",
+            hint="add scheduler: {oidc: {issuer: https://..., client_id: ...}}, then gcluster up",
+        )
+    return scheduler.oidc
 
 
 def _reached(server: str, hosts: ClusterInventory) -> dict[str, str]:
@@ -199,12 +248,13 @@ def sign(
         kubectl.run("delete", "csr", name, "--ignore-not-found", "--wait=false")
 
 
-def _group(scheduler: KubernetesScheduler, account: str | None, user: str) -> str | None:
+def _group(scheduler: KubernetesScheduler, account: str | None, user: str | None) -> str | None:
     """Return the group that the certificate names; None for a member, whose name has the rights.
 
-    So a member who leaves the account loses the rights at the next `up`, certificate or not.
+    So a member who leaves the account loses the rights at the next `up`, certificate or not. With
+    no user, whom the identity provider names, the account must exist.
     """
-    if not _USER.fullmatch(user):
+    if user is not None and not _USER.fullmatch(user):
         raise _refused(f'"{user}" is no user name', hint="--user NAME: letters, digits, . _ @ -")
     if account is None:
         return ADMIN_GROUP
@@ -212,7 +262,7 @@ def _group(scheduler: KubernetesScheduler, account: str | None, user: str) -> st
         known = ", ".join(sorted(scheduler.accounts)) or "none"
         raise _refused(f'there is no account "{account}"', hint=f"accounts of the spec: {known}")
     members = scheduler.accounts[account].users
-    if members and user not in members:
+    if members and user is not None and user not in members:
         raise _refused(
             f'"{user}" is no member of account "{account}"',
             hint=f"--user NAME: one of {', '.join(sorted(members))}, or add them to its users",
@@ -238,13 +288,24 @@ def _request(user: str, group: str | None) -> tuple[bytes, bytes]:
     )
 
 
-def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, user: str) -> Access:
-    """Return the kubeconfig of a cloud's control plane, whose user is this person's cloud login."""
-    if account is not None:
+def _managed(  # noqa: PLR0917  # what `grant` has found out
+    spec: ClusterSpec,
+    folder: Path,
+    account: str | None,
+    path: Path,
+    user: str,
+    login: Oidc | None,
+) -> Access:
+    """Return the kubeconfig of a cloud's control plane, whose user is this person's cloud login.
+
+    With `login` it is the one at the identity provider.
+    """
+    if account is not None and login is None:
         raise _refused(
             f"people reach {spec.name} by their own login to the cloud",
-            hint=f"map them to the group {GROUP_PREFIX}{account} there (EKS access entries, Google "
-            "Groups, Entra ID), and they have the account's rights; without --as you get your own",
+            hint=f"under EKS give them an access entry with the group {GROUP_PREFIX}{account}; "
+            f"under GKE and AKS bind their group: kubectl create rolebinding people --role={ROLE} "
+            f"--group=GROUP --namespace={account}; without --as you get your own",
         )
     try:
         text = (folder / FILE).read_bytes()
@@ -254,16 +315,23 @@ def _managed(spec: ClusterSpec, folder: Path, account: str | None, path: Path, u
             hint=f"gcluster status {spec.name}",
         ) from None
     config = msgspec.json.decode(text)
+    cluster = config["clusters"][0]["cluster"]
+    if login is not None:
+        user, credentials = _OIDC_USER, {"exec": login_command(login)}
+        config = kubeconfig_document(
+            f"{spec.name}-{account or 'oidc'}", cluster, user, credentials, space=account or ""
+        )
     _write(path, config)
-    server = config["clusters"][0]["cluster"]["server"]
+    server = cluster["server"]
     return Access(
         cluster=spec.name,
         path=str(path),
         user=user,
-        account=None,
+        account=account,
         ends=None,
         server=server,
         reachable=_answers(server),
+        issuer="" if login is None else login.issuer,
     )
 
 

@@ -82,6 +82,18 @@ def _association(name: str, inputs: Json) -> list[Request]:
     return [Request("eks", "create_pod_identity_association", given)]
 
 
+def _identity_provider(name: str, inputs: Json) -> list[Request]:
+    del name
+    oidc = some(
+        inputs["oidc"], identityProviderConfigName="identityProviderConfigName",
+        issuerUrl="issuerUrl", clientId="clientId", usernameClaim="usernameClaim",
+        usernamePrefix="usernamePrefix", groupsClaim="groupsClaim", groupsPrefix="groupsPrefix",
+        requiredClaims="requiredClaims",
+    )  # fmt: skip
+    given = {"oidc": oidc, **some(inputs, clusterName="clusterName", tags="tags")}
+    return [Request("eks", "associate_identity_provider_config", given)]
+
+
 def _group(name: str, inputs: Json) -> list[Request]:
     """The provider waits for nothing here, and takes tags with whom they are handed on to."""
     template = inputs["launchTemplate"]
@@ -158,6 +170,7 @@ TYPES: dict[str, Callable[[str, Json], list[Request]]] = {
     "aws:eks/accessEntry:AccessEntry": _access_entry,
     "aws:eks/addon:Addon": _addon,
     "aws:eks/cluster:Cluster": _cluster,
+    "aws:eks/identityProviderConfig:IdentityProviderConfig": _identity_provider,
     "aws:eks/podIdentityAssociation:PodIdentityAssociation": _association,
     "aws:kms/grant:Grant": _grant,
     "aws:lb/listener:Listener": _listener,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....schemas.spec import Qos, RegistryLogin
+from ....schemas.spec import Account, Oidc, Qos, RegistryLogin
+from ....schemas.spec.scheduler.kubernetes import OIDC_PREFIX
 from ...accounting.records import NORMAL
 from ..steps import Json
 from .confinement import pod_security
@@ -20,6 +21,9 @@ ROLE = "account-member"
 """Role of an account's people, and its binding, in each namespace."""
 GROUP_PREFIX = "gcluster:"
 """Group of an account's people in certificates and tokens: gcluster:nlp."""
+
+ADMINS = "gcluster-oidc-admins"
+"""Binding of the identity provider's groups that administer the cluster."""
 
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
@@ -89,6 +93,7 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
             for user in sorted(set(account_spec.users))
         ]
         subjects.append({"apiGroup": _RBAC, "kind": "Group", "name": f"{GROUP_PREFIX}{account}"})
+        subjects += _logged_in(facts.scheduler.oidc, account, account_spec)
         made.append(new(f"{_RBAC}/v1", "Role", ROLE, namespace=account, rules=rules))
         made.append(
             new(
@@ -100,7 +105,32 @@ def memberships(facts: KubernetesFacts) -> list[Object]:
                 subjects=subjects,
             )
         )
+    oidc = facts.scheduler.oidc
+    if oidc is not None and oidc.admin_groups:
+        made.append(
+            new(
+                f"{_RBAC}/v1",
+                "ClusterRoleBinding",
+                ADMINS,
+                roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+                subjects=[_subject("Group", name) for name in sorted(set(oidc.admin_groups))],
+            )
+        )
     return made
+
+
+def _logged_in(oidc: Oidc | None, account: str, spec: Account) -> list[Json]:
+    """Return an account's people as the identity provider's tokens name them."""
+    if oidc is None:
+        return []
+    return [
+        *(_subject("User", user) for user in sorted(set(spec.users))),
+        *(_subject("Group", group) for group in sorted(set(oidc.groups.get(account, ())))),
+    ]
+
+
+def _subject(kind: str, name: str) -> Json:
+    return {"apiGroup": _RBAC, "kind": kind, "name": f"{OIDC_PREFIX}{name}"}
 
 
 REGISTRY_PREFIX = "registry-"

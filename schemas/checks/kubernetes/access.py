@@ -136,3 +136,73 @@ def _of_another_subscription(
                 hint="make one in the site's subscription: its trust in the cluster is made there",
                 relies_on=((*path, "name"), ("sites", name, "subscription")),
             )
+
+
+@check("GC749", summary="People can't log in by the identity provider as the spec says.")
+def oidc_login(context: CheckContext) -> Iterator[Finding]:
+    """`oidc` is for control planes of one's own and for EKS, whose API server takes such tokens.
+
+    People reach GKE by Workforce Identity Federation, which Google recommends over its Identity
+    Service, with which pools don't grow (docs.cloud.google.com/kubernetes-engine/docs/how-to/oidc;
+    read 2026-11), and AKS by Entra ID. EKS asks the provider over the
+    internet, and trusts public certificates alone (docs.aws.amazon.com/eks/latest/userguide/
+    authenticate-oidc-identity-provider.html; read 2026-11). An API server does not start with a
+    `ca` that holds no certificate.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.oidc is None:
+        return
+    path: PathTuple = ("scheduler", "oidc")
+    plane = kubernetes.control_plane
+    if plane in _OWN_LOGIN:
+        yield Finding(
+            summary=f"{plane} takes no tokens of this identity provider",
+            path=path,
+            at_key=True,
+            hint=f"remove oidc: people log in by {_OWN_LOGIN[plane]}, and an account's group there "
+            "gets its rights by kubectl create rolebinding people --role=account-member "
+            "--group=GROUP --namespace=ACCOUNT",
+            relies_on=(path, _PLANE),
+        )
+        return
+    for account in kubernetes.oidc.groups:
+        if account not in kubernetes.accounts:
+            yield Finding(
+                summary=f'"{account}" is no account',
+                path=(*path, "groups", account),
+                at_key=True,
+                hint=f"accounts are: {', '.join(kubernetes.accounts)}"
+                if kubernetes.accounts
+                else "name it under scheduler.accounts",
+                relies_on=((*path, "groups", account), ("scheduler", "accounts")),
+            )
+    if kubernetes.oidc.ca is None:
+        return
+    if plane == "eks":
+        yield Finding(
+            summary="eks trusts an identity provider by public certificates alone",
+            path=(*path, "ca"),
+            hint="remove ca, and give the provider a certificate of a public authority",
+            relies_on=((*path, "ca"), _PLANE),
+        )
+    elif not _certificates(kubernetes.oidc.ca):
+        yield Finding(
+            summary="ca holds no certificate that can be read",
+            path=(*path, "ca"),
+            hint="paste the PEM file whole, from -----BEGIN CERTIFICATE----- to the last -----END",
+            relies_on=((*path, "ca"),),
+        )
+
+
+_OWN_LOGIN = {"gke": "Google (Workforce Identity Federation)", "aks": "Entra ID"}
+"""Control plane -> how people log in there instead."""
+
+
+def _certificates(text: str) -> int:
+    """Return how many certificates a text (PEM) has; 0 where one of them can't be read."""
+    from cryptography import x509  # noqa: PLC0415  # 40 ms that only a spec with a CA pays
+
+    try:
+        return len(x509.load_pem_x509_certificates(text.encode()))
+    except ValueError:
+        return 0

@@ -7,10 +7,10 @@ import ipaddress
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.control_planes import managed_release
 from ....schemas.derived.storage import own_disks
-from ....schemas.spec import AwsSite, ClusterSpec, Pool
+from ....schemas.spec import AwsSite, ClusterSpec, Oidc, Pool
 from ...pulumi.plan import architecture_of, identities, managed_kubernetes, site_names, site_of
 from .facts import facts
-from .types import EksGroupPlan, EksPlan, ImagePlan
+from .types import EksGroupPlan, EksOidcPlan, EksPlan, ImagePlan
 
 _SMALLEST = 28
 """Prefix of the smallest subnet that EKS accepts: 16 addresses, of which it needs six."""
@@ -48,8 +48,21 @@ def control_plane_plan(
         subnets=tuple(existing),
         cidrs=_two(reserved) if reserved else (),
         identities=identities(kubernetes),
+        oidc=_oidc_plan(kubernetes.oidc),
         groups=groups,
         striped=frozenset(own_disks(spec)),
+    )
+
+
+def _oidc_plan(oidc: Oidc | None) -> EksOidcPlan | None:
+    if oidc is None:
+        return None
+    return EksOidcPlan(
+        issuer=oidc.issuer,
+        client_id=oidc.client_id,
+        username_claim=oidc.username_claim,
+        groups_claim=oidc.groups_claim,
+        required_claims=oidc.required_claims,
     )
 
 

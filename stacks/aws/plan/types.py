@@ -216,10 +216,22 @@ class EksPlan(Plan, frozen=True):
     """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
     identities: tuple[tuple[str, str], ...]
     """Accounts with the ARN of the role that their pods have."""
+    oidc: EksOidcPlan | None
+    """Where people log in besides IAM; None: nowhere."""
     groups: dict[str, EksGroupPlan]
     """Elastic pool -> its nodes beyond those that are always there."""
     striped: frozenset[str]
     """Pools whose nodes' own disks are one array, on which images and pods' data lie."""
+
+
+class EksOidcPlan(Plan, frozen=True):
+    """The identity provider whose tokens EKS takes besides IAM's; it takes one."""
+
+    issuer: str
+    client_id: str
+    username_claim: str
+    groups_claim: str
+    required_claims: dict[str, str]
 
 
 class EksGroupPlan(Plan, frozen=True):

@@ -10,10 +10,11 @@ import pulumi_aws as aws
 
 from ....schemas.derived.control_planes import API_PORT
 from ....schemas.spec import NodeTaint
+from ....schemas.spec.scheduler.kubernetes import OIDC_PREFIX
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
 from ..plan.facts import facts
-from ..plan.types import EksPlan
+from ..plan.types import EksOidcPlan, EksPlan
 from .policies import service_trust
 
 ZONES = "aws:index/getAvailabilityZones:getAvailabilityZones"
@@ -89,9 +90,31 @@ class ControlPlane(Component[ControlPlaneArgs]):
             type="EC2_LINUX",
             opts=self.child(),
         )
+        if plan.oidc is not None:
+            self._identity_provider(args, made.name, plan.oidc)
         self.cluster_name, self.endpoint = made.name, made.endpoint
         self.authority = made.certificate_authority.apply(lambda known: known.data or "")
         self.node_group = made.vpc_config.apply(lambda known: known.cluster_security_group_id or "")
+
+    def _identity_provider(
+        self, args: ControlPlaneArgs, cluster: pulumi.Input[str], oidc: EksOidcPlan
+    ) -> None:
+        """Have EKS take a provider's tokens; none of its settings can be changed, and one fits."""
+        aws.eks.IdentityProviderConfig(
+            args.names("oidc"),
+            cluster_name=cluster,
+            oidc=aws.eks.IdentityProviderConfigOidcArgs(
+                identity_provider_config_name=args.names("oidc"),
+                issuer_url=oidc.issuer,
+                client_id=oidc.client_id,
+                username_claim=oidc.username_claim,
+                username_prefix=OIDC_PREFIX,
+                groups_claim=oidc.groups_claim,
+                groups_prefix=OIDC_PREFIX,
+                required_claims=oidc.required_claims or None,
+            ),
+            opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
+        )
 
     def _role(self, args: ControlPlaneArgs) -> aws.iam.Role:
         return aws.iam.Role(

@@ -189,3 +189,45 @@ def test_a_denied_request_leaves_no_file_and_no_object(
     assert "CertificateSubjectRestriction" in str(refused.value)
     assert signer.requests == {}
     assert not list(tmp_path.glob("kubeconfig*"))
+
+
+LOGIN = "oidc: {issuer: https://login.example.edu, client_id: kubernetes, scopes: [groups]}"
+
+
+def test_a_login_at_the_identity_provider_has_no_secret_in_its_file_and_asks_for_none(
+    signer: SignerDouble, tmp_path: Path
+) -> None:
+    loaded = load_text(SPEC.replace("accounts:", f"{LOGIN}, accounts:"))
+    assert loaded.spec is not None, loaded.diagnostics
+    made = grant(loaded.spec, tmp_path, account="nlp", user="eve", oidc=True)
+    config = json.loads(Path(made.path).read_text())
+    assert (made.issuer, made.ends) == ("https://login.example.edu", None)
+    assert list(config["users"][0]["user"]) == ["exec"]
+    assert config["users"][0]["user"]["exec"]["args"] == [
+        "oidc-login",
+        "get-token",
+        "--oidc-issuer-url=https://login.example.edu",
+        "--oidc-client-id=kubernetes",
+        "--oidc-extra-scope=groups",
+    ]
+    assert config["contexts"][0]["context"]["namespace"] == "nlp"
+    assert signer.requests == {}
+    assert "certificate" not in signer.arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "account", "words"),
+    [
+        (SPEC, None, "takes no tokens of an identity provider"),
+        (SPEC.replace("accounts:", f"{LOGIN}, accounts:"), "vision", 'no account "vision"'),
+    ],
+)
+def test_no_login_is_written_that_does_not_lead_anywhere(
+    signer: SignerDouble, tmp_path: Path, *, text: str, account: str | None, words: str
+) -> None:
+    loaded = load_text(text)
+    assert loaded.spec is not None, loaded.diagnostics
+    with pytest.raises(LifecycleError) as refused:
+        grant(loaded.spec, tmp_path, account=account, oidc=True)
+    assert words in str(refused.value)
+    assert signer.arguments == []

@@ -137,6 +137,25 @@ def test_an_account_s_pods_have_its_role_by_eks_agent_and_no_key(recorded: Recor
     assert Graph(recorded(EKS)).of_type("PodIdentityAssociation") == ()
 
 
+def test_people_of_an_identity_provider_are_known_by_a_prefix_that_no_user_of_eks_has(
+    recorded: Record,
+) -> None:
+    """EKS User Guide, "Grant users access to Kubernetes with an external OIDC provider"."""
+    text = EKS.replace(
+        "control_plane: eks,",
+        "control_plane: eks, oidc: {issuer: https://login.example.edu, client_id: kubernetes},",
+    )
+    graph = recorded(text)
+    made = Graph(graph).only("IdentityProviderConfig").inputs["oidc"]
+    assert (made["issuerUrl"], made["clientId"]) == ("https://login.example.edu", "kubernetes")
+    assert (made["usernameClaim"], made["usernamePrefix"]) == ("sub", "oidc:")
+    assert (made["groupsClaim"], made["groupsPrefix"]) == ("groups", "oidc:")
+    assert "requiredClaims" not in made
+    assert (orphans(graph), unregistered(graph)) == ((), ())
+    assert agrees(graph, recorded(text, preview=True))
+    assert Graph(recorded(EKS)).of_type("IdentityProviderConfig") == ()
+
+
 def test_nodes_boot_the_release_s_image_and_are_reported_which_cluster(recorded: Record) -> None:
     node = template(Graph(recorded(EKS)))
     assert node["imageId"] == (

@@ -11,7 +11,7 @@ from .....inventory.hosts import elastic_nodes, pool_host_names
 from .....schemas.catalog import Catalog
 from .....schemas.derived.hostlist import expand
 from .....schemas.spec import ClusterSpec, SlurmScheduler
-from .....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from .....schemas.spec.scheduler.slurm import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions
 from ..policy.spec_rules import purchase_options
 from .decide import ElasticPool, GoOn, Leave, grouped
