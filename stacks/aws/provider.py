@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import BlockOffering, Purchase, PurchaseOption, SiteContext
 from ..pulumi.plan import site_names
 from ..pulumi.provider import CloudProvider, LoginPlugin, ManagedKubernetes
-from .plan.eks_groups import group_name
+from .plan.eks_groups import group_name, refusals
 from .plan.pools import pool_plan
 from .plan.purchase import purchase_options, purchases
 
@@ -54,6 +55,10 @@ class AwsProvider(CloudProvider):
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances and capacity blocks of the program buy."""
         return purchases(spec, site)
+
+    def refusals(self, spec: ClusterSpec, site: str) -> tuple[Diagnostic, ...]:
+        """Return the groups of elastic nodes under EKS that AWS wouldn't take (GC745)."""
+        return tuple(refusals(spec, site, self._catalog()))
 
     def _session_type(self) -> type[Session]:
         from .session import Session  # noqa: PLC0415  # it brings AWS' API

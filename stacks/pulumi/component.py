@@ -148,9 +148,17 @@ def _merged(
 
 
 def _listed(own: object, theirs: Mapping[str, str]) -> list[object]:
-    """Return the form of Auto Scaling groups, which propagate the tags to their machines."""
+    """Return the form of Auto Scaling groups, which propagate the tags to their machines.
+
+    A key stands once, as in a mapping: AWS has one tag of a key.
+    """
     ours = ({"key": k, "value": v, "propagate_at_launch": True} for k, v in theirs.items())
-    return [*(own if isinstance(own, list | tuple) else ()), *ours]
+    kept = [
+        one
+        for one in (own if isinstance(own, list | tuple) else ())
+        if (one["key"] if isinstance(one, dict) else one.key) not in theirs
+    ]
+    return [*kept, *ours]
 
 
 _TAG_ARGUMENTS = ("labels", "tags", "freeform_tags", "resource_labels", "user_labels")

@@ -69,8 +69,9 @@ def eks_elastic_pool_unknown(context: CheckContext) -> Iterator[Finding]:
 
     It runs on a node that is always there, as CoreDNS does: one pool has `min` of 1 or more. Of a
     node that a pool would get it knows what the tags of its group say: so names of labels and
-    taints are no longer than a tag's key holds, each taint's key stands once, and GPUs are counted,
-    not claimed (`resource_claims`).
+    taints are no longer than a tag's key holds, each taint's key stands once, a group has at most
+    50 tags (labels, taints, partitions, the spec's tags), and GPUs are counted, not claimed
+    (`resource_claims`).
     """
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.control_plane != "eks":

@@ -7,17 +7,23 @@ read 2026-11): labels, taints, and resources beyond processors, memory and NVIDI
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import msgspec
+
 from ....schemas.catalog import Catalog
 from ....schemas.catalog.model.machine import slices_of
 from ....schemas.derived.control_planes import gpu_sharing
 from ....schemas.derived.eks_groups import ENABLED, GPU_LABEL, HINT, OWNED, eks_pools
 from ....schemas.derived.storage import own_disks
+from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
-from ...pulumi.names import Names
-from ...pulumi.plan import disk_gib, elastic_labels, elastic_taints
+from ...pulumi.names import OFFER, POOL, Labels, Names
+from ...pulumi.plan import disk_gib, elastic_labels, elastic_taints, site_labels
+from .control_plane import eks_name
 from .facts import facts
-from .pools import interfaces, machine_of
-from .types import EksGroupPlan
+from .pools import interfaces, machine_of, pool_plan
+from .types import EksGroupPlan, OfferPlan, PoolPlan
 
 _HUGE_PAGES = "5120Mi"
 """Of 2 MiB, which EKS' image for GPUs has where EFA is (EKS User Guide, "Run machine learning
@@ -25,6 +31,10 @@ training with Elastic Fabric Adapter": pods request as much; read 2026-11)."""
 _DISK_SHARE = 85
 """Per cent of a node's disk that pods may request: kubelet evicts at 10 % free (kubernetes.io,
 "Node-pressure Eviction"), and image and system have their part."""
+
+
+MOST_TAGS = 50
+"""Of one group (EC2 Auto Scaling User Guide, "Tag naming and usage restrictions"; read 2026-11)."""
 
 
 def group_name(names: Names, pool: str) -> str:
@@ -38,6 +48,34 @@ def group_tags(group: EksGroupPlan, cluster: str) -> dict[str, str]:
     found |= {f"{HINT}label/{key}": value for key, value in group.labels.items()}
     found |= {f"{HINT}taint/{one.key}": f"{one.value}:{one.effect}" for one in group.taints}
     return found | {f"{HINT}resources/{key}": value for key, value in group.resources.items()}
+
+
+def own_tags(labels: Labels, pool: PoolPlan, offer: OfferPlan) -> dict[str, str]:
+    """Return the tags that a group hands on to its nodes.
+
+    The hash of the spec would make a new version of every template with each change.
+    """
+    marks = msgspec.structs.replace(labels, spec_hash="").tags()
+    return {**pool.tags, **marks, POOL: pool.name, OFFER: offer.key}
+
+
+def refusals(spec: ClusterSpec, site: str, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Yield groups that AWS wouldn't take, for they have too many tags (GC745)."""
+    for name, group in group_plans(spec, site, catalog).items():
+        pool, labels = pool_plan(spec, name, catalog), site_labels(spec, site)
+        marks = labels.tags() | own_tags(labels, pool, pool.offers[0])
+        has = len(marks | group_tags(group, eks_name(spec, site)))
+        over = has - MOST_TAGS
+        if over > 0:
+            yield Diagnostic(
+                code="GC745",
+                severity=Severity.ERROR,
+                summary=f'pool "{name}": its Auto Scaling group would have {has} tags, '
+                f"and AWS takes {MOST_TAGS}",
+                path=("pools", name),
+                hint=f"remove {over} of its labels, taints and partitions, or of the tags of "
+                "cluster and site: each is a tag of the group",
+            )
 
 
 def group_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, EksGroupPlan]:

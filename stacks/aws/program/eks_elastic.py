@@ -14,8 +14,8 @@ import pulumi
 import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
-from ...pulumi.names import OFFER, POOL, Names
-from ..plan.eks_groups import group_name, group_tags
+from ...pulumi.names import Labels, Names
+from ..plan.eks_groups import group_name, group_tags, own_tags
 from ..plan.types import EksGroupPlan, OfferPlan, PoolPlan
 from .policies import autoscaler_policy, pod_trust
 from .templates import launch_template
@@ -54,7 +54,7 @@ class ElasticGroupArgs(Args, frozen=True, kw_only=True):
     kms_key: str | None
     user_data: pulumi.Input[str]
     """Base64."""
-    tags: dict[str, str]
+    labels: Labels
 
 
 class ElasticGroup(Component[ElasticGroupArgs]):
@@ -73,7 +73,7 @@ class ElasticGroup(Component[ElasticGroupArgs]):
         """Make template and group, and let the service use the site's key."""
         pool, offer = args.pool, args.offer
         name = group_name(args.names, pool.name)
-        own = {**args.tags, POOL: pool.name, OFFER: offer.key}
+        own = own_tags(args.labels, pool, offer)
         template = launch_template(
             name,
             pool=pool,

@@ -243,7 +243,7 @@ class _Site(SiteProgram[SitePlan]):
                 profile=self._identities.node_profile,
                 kms_key=site.kms_key,
                 user_data=self._user_data(pool, group),
-                tags={**pool.tags, **_without_hash(site)},
+                labels=site.labels,
             )
             self.make(ElasticGroup, f"group-{name}", args)
         rights = AutoscalerArgs(

@@ -259,3 +259,20 @@ def test_own_disks_are_striped_before_kubelet_starts_and_are_the_hint_of_the_nex
     disk = json.loads(node_config_text(*known, striped=True))["spec"]["instance"]
     assert disk == {"localStorage": {"strategy": "RAID0"}}
     assert "instance" not in json.loads(node_config_text(*known))["spec"]
+
+
+def test_a_group_of_more_tags_than_aws_takes_is_refused_with_their_number() -> None:
+    """EC2 Auto Scaling User Guide, "Tag naming and usage restrictions": 50 of one resource."""
+    has = len(group("train")["tags"])
+    assert has == len(tags("train")), "no key stands twice"
+    more = 50 - has
+
+    def said(labels: int) -> list[str]:
+        named = ", ".join(["example.edu/team: nlp", *(f"l{n}: x" for n in range(labels))])
+        text = TEXT.replace("labels: {example.edu/team: nlp}", f"labels: {{{named}}}")
+        return [one.summary for one in AwsProvider().refusals(loaded(text), "east")]
+
+    assert said(more) == []
+    assert said(more + 2) == [
+        'pool "train": its Auto Scaling group would have 52 tags, and AWS takes 50'
+    ]
