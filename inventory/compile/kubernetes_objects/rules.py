@@ -54,6 +54,7 @@ def rules(facts: KubernetesFacts) -> list[Object]:
         _whole_jobs(facts),
         *confinement(facts),
         _addresses(),
+        _load_balancers(facts),
     ]
     bound = [[policy, policy_binding(policy)] for policy in made if policy is not None]
     return [one for pair in bound for one in pair] + _defaults(facts)
@@ -312,6 +313,40 @@ def _addresses() -> Object:
         literal("no externalIPs and no loadBalancerIP"),
     )
     return admission_policy("gcluster-addresses", [_SERVICES], {}, [held])
+
+
+LOAD_BALANCERS = "gcluster-load-balancers"
+"""Name of the policy that refuses Services which would wait for an address for ever."""
+
+
+def _load_balancers(facts: KubernetesFacts) -> Object | None:
+    """Return the rule that no Service waits for a load balancer that nothing makes.
+
+    On a control plane of one's own no cloud controller manager runs. Controllers that are installed
+    besides are named by loadBalancerClass, and Services that are there already stay. It holds in
+    all namespaces; None: the cloud's control plane makes load balancers.
+    """
+    if facts.scheduler.control_plane != "self":
+        return None
+    held = validation(
+        "object.spec.?type.orValue('') != 'LoadBalancer' || "
+        "object.spec.?loadBalancerClass.orValue('') != '' || (request.operation == 'UPDATE' && "
+        "oldObject.spec.?type.orValue('') == 'LoadBalancer')",
+        literal(
+            "nothing here makes load balancers: write type ClusterIP or NodePort, or "
+            "loadBalancerClass with that of a controller that you have installed"
+        ),
+    )
+    matched: dict[str, Json] = {
+        "resourceRules": [_SERVICES | {"operations": ["CREATE", "UPDATE"]}],
+    }
+    spec: dict[str, Json] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": matched,
+        "variables": [],
+        "validations": [held],
+    }
+    return new(ADMISSION_API, "ValidatingAdmissionPolicy", LOAD_BALANCERS, spec=spec)
 
 
 def _defaults(facts: KubernetesFacts) -> list[Object]:

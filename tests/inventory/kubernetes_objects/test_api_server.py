@@ -171,6 +171,31 @@ def test_a_member_of_an_account_keeps_its_identity(api: Any) -> None:
     assert "gcluster-addresses" in asked("create", "--filename=-", made=service).stderr
 
 
+def test_a_service_of_an_administrator_does_not_wait_for_a_load_balancer_for_ever(
+    api: Any,
+) -> None:
+    [policy, binding] = [
+        made
+        for _, made in objects_of("campus")
+        if made["metadata"]["name"] == "gcluster-load-balancers"
+    ]
+    assert api.apply([policy, binding]).returncode == 0
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "balanced", "namespace": "default"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
+    }
+    for _ in range(60):  # policies are read by a watch
+        answer = api.apply([service], dry=True)
+        if answer.returncode:
+            break
+        time.sleep(1)
+    assert "nothing here makes load balancers" in answer.stderr
+    service["spec"] |= {"loadBalancerClass": "metallb.io/metallb"}  # type: ignore[operator]
+    assert api.apply([service], dry=True).returncode == 0
+
+
 def test_what_only_a_server_finds_is_found(api: Any) -> None:
     quota = {
         "apiVersion": "v1",

@@ -274,6 +274,19 @@ def test_a_service_takes_nobodys_address() -> None:
     assert refusals("campus", "gcluster-addresses", "nlp", _pod(selector={"app": "x"})) == []
 
 
+def test_no_service_waits_for_a_load_balancer_that_nothing_makes() -> None:
+    balanced, policy = _pod(type="LoadBalancer"), "gcluster-load-balancers"
+    [said] = refusals("campus", policy, "kube-system", balanced)
+    assert "loadBalancerClass" in said
+    assert refusals("campus", policy, "kube-system", _pod(type="NodePort")) == []
+    classed = _pod(type="LoadBalancer", loadBalancerClass="metallb.io/metallb")
+    assert refusals("campus", policy, "kube-system", classed) == []
+    assert refusals("campus", policy, "kube-system", balanced, was=balanced) == []
+    assert refusals("campus", policy, "kube-system", balanced, was=_pod(type="ClusterIP")) != []
+    names = {_name(one) for one in of_kind("google", "ValidatingAdmissionPolicy")}
+    assert policy not in names, "GKE makes load balancers"
+
+
 def test_a_pod_may_not_have_a_priority_of_the_system() -> None:
     requested = _pod(priorityClassName="system-node-critical")
     assert refusals("campus", "gcluster-qos", "nlp", requested)
