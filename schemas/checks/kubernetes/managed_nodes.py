@@ -48,7 +48,8 @@ def managed_nodes_unset(context: CheckContext) -> Iterator[Finding]:
     So there is no hardening, no kernel parameter, no MIG mode, no version of CUDA or NCCL, no
     directory of users and no firmware that gcluster could give them. Where the cloud renews nodes,
     `update` holds as far as it has such a limit: `max_unavailable` under GKE and AKS, and AKS'
-    `drain_timeout`. Bring what the nodes' image
+    `drain_timeout`. Under EKS nodes are instances of the stack: `gcluster repair` of some of them
+    is a wave. Bring what the nodes' image
     has not in the containers of the jobs, cut GPUs by `scheduler.gpu.mig`, or write
     `control_plane: self`.
     """
@@ -118,6 +119,13 @@ def _of_pool(
 
 _HELD = {"eks": (), "gke": ("max_unavailable",), "aks": ("max_unavailable", "drain_timeout")}
 """Keys of `update` that a cloud holds to where it renews a pool's nodes."""
+_RENEWED = {
+    "eks": "nothing renews these nodes by itself; gcluster repair CLUSTER NODES drains and "
+    "recreates as many at once as you name, with the newest image",
+    "gke": "gke has no such limit for its upgrades",
+    "aks": "aks has no such limit for its upgrades",
+}
+"""What is so where a key of `update` is not held to, and what to do."""
 _SHORTEST_DRAIN_S, _LONGEST_DRAIN_S = 300, 86_400
 """AKS' limits of a drain, from memory of learn.microsoft.com/azure/aks/
 upgrade-aks-node-pools-rolling; its text was not read to the limits in 2026-11."""
@@ -129,7 +137,7 @@ def _of_update(
     cloud = kubernetes.control_plane
     for key in _changed(update, Update()):
         if key not in _HELD[cloud]:
-            yield (*path, key), f"remove {key}: {cloud} has no such limit for its upgrades"
+            yield (*path, key), f"remove {key}: {_RENEWED[cloud]}"
         elif key == "drain_timeout" and not (
             _SHORTEST_DRAIN_S <= update.wait_s <= _LONGEST_DRAIN_S
         ):
