@@ -281,6 +281,12 @@ _OF_NODES = frozenset({"labels", "taints", "system"})
 _OF_GPUS = ("mig", "time_slices")
 _OWN_RUNTIMES = {"runc": "containerd's", "nvidia": "NVIDIA's operator's"}
 """Names of runtime classes that are there, or come with an add-on, and whose they are."""
+_RUNTIMES = {
+    "eks": " sets the runtimes of its nodes up itself, by its image",
+    "gke": " has gVisor (GKE Sandbox) on node pools that gcluster doesn't make",
+    "aks": " has Kata (pod sandboxing) on node pools that gcluster doesn't make",
+}
+"""Control plane -> which other runtimes its nodes have, and who would set them up."""
 _HERE = ("alignment", "pin_memory", "reserved_cpus", "reserved_memory", "pids_per_pod")
 """Settings of a kubelet that are about a machine's own processors, memory and processes."""
 
@@ -367,6 +373,8 @@ def _idle(context: CheckContext, kubernetes: KubernetesScheduler, pool: Pool, fi
     if field in _OF_GPUS:
         without = pool.role == "controller" or (machine is not None and machine.gpu is None)
         return f"its machines have no GPUs, so {field} has no effect" if without else ""
+    if kubernetes.control_plane != "self" and field == "runtime_class":
+        return f"{kubernetes.control_plane}{_RUNTIMES[kubernetes.control_plane]}"
     if kubernetes.control_plane != "self":
         return f"{kubernetes.control_plane} sets the kubelets of its nodes up itself"
     if site is not None and site.is_made_here and field in _HERE:
