@@ -46,7 +46,7 @@ LONGEST_S = 30 * 86400
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*")
 """Without a colon: names with `system:` are Kubernetes' own."""
 _OIDC_USER = "oidc"
-"""The kubeconfig's own name for whoever logs in at the identity provider."""
+"""The kubeconfig's own name for the person who logs in at the identity provider."""
 _SIGNED_WITHIN_S = 30
 _CONNECTS_WITHIN_S = 3.0
 _CLUSTER = "{.clusters[0].cluster.server} {.clusters[0].cluster.certificate-authority-data}"
