@@ -12,7 +12,7 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-an
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Tests without nodes, on all cores; those of a file stay together, for its fixtures.
 PARALLEL := -n auto --dist loadfile
-UNIT := "not local and not package and not editor and not stores and not monitoring and not kubernetes_api"
+UNIT := "not local and not package and not editor and not stores and not monitoring and not kubernetes_api and not dashboard"
 # What the wheel carries; the other tests are about the checkout.
 PACKAGES := schemas inventory stacks lifecycle cli
 # Built in its own module: its checksums are in its own go.sum, not all of them in the sum database.
@@ -85,6 +85,15 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 .PHONY: test-monitoring
 test-monitoring: environment ## hold alert and recording rules to their cases with promtool
 	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts tests/inventory/waste tests/inventory/dashboards tests/lifecycle/status $(REPORT)
+
+.PHONY: test-dashboard
+test-dashboard: environment ## try the page of `gcluster dashboard` in Chromium (PICTURES=1 writes those of the docs)
+	@lock=$$(sha256sum tests/dashboard/package-lock.json | cut -c1-16); \
+	cd tests/dashboard; [ "$$(cat node_modules/.lock 2>/dev/null)" = "$$lock" ] || { \
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+		echo "$$lock" >node_modules/.lock; }
+	@command -v chromium >/dev/null || .ci/as-root apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH GCLUSTER_PICTURES=$(PICTURES) pytest -q -n0 -m dashboard tests/dashboard $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes

@@ -1,7 +1,8 @@
 """Writes the bill of materials of the wheel (CycloneDX 1.6): `make sbom`, into dist/.
 
 It lists what an installation by the lock brings: each distribution of requirements/runtime.txt with
-its version, the condition it is for, and the hashes of the files that the lock accepts.
+its version, the condition it is for, and the hashes of the files that the lock accepts. And what
+the wheel itself carries of others: the chart library of the dashboard's page.
 """
 
 from __future__ import annotations
@@ -55,10 +56,26 @@ def components(lock: str) -> list[dict[str, Any]]:
     return found
 
 
+def carried() -> dict[str, Any]:
+    """Return the component of the chart library that the wheel carries."""
+    content = (ROOT / "lifecycle/status/dashboard/page/uPlot.iife.min.js").read_bytes()
+    version = content.split(b"(v", 1)[1].split(b")", 1)[0].decode()
+    purl = f"pkg:npm/uplot@{version}"
+    return {
+        "type": "library",
+        "name": "uplot",
+        "version": version,
+        "licenses": [{"license": {"id": "MIT"}}],
+        "purl": purl,
+        "bom-ref": purl,
+        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
+    }
+
+
 def document(project: dict[str, Any], lock: str) -> dict[str, Any]:
     """Return the bill; the same project and lock give the same bytes."""
     own = f"pkg:pypi/{project['name']}@{project['version']}"
-    parts = components(lock)
+    parts = [*components(lock), carried()]
     serial = hashlib.sha256(f"{own}\n{lock}".encode()).hexdigest()
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

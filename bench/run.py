@@ -26,6 +26,7 @@ QUICK = (
     "burst_simulate",
     "size.speed",
     "simulated.up",
+    "simulated.dashboard",
 )
 WITH_NODES = ("nodes.local_up", "nodes.join", "nodes.drift")
 IN_README = {

@@ -65,6 +65,7 @@ VERBS = (
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),
     Verb("top", "Inspect", "Show jobs and nodes by what they waste now, in dollars."),
     Verb("report", "Inspect", "Show who used and wasted GPU hours over a time, in dollars."),
+    Verb("dashboard", "Inspect", "Serve a page on 127.0.0.1: health, waste, slow jobs, risks."),
     Verb("history", "Inspect", "List the runs that changed a cluster and how they ended."),
     Verb("show", "Inspect", "Show the events of one run; history lists the runs."),
     Verb(

@@ -1,6 +1,16 @@
-"""Dashboards as data: boards of panels with their queries, and what a Grafana reads of them."""
+"""Dashboards as data: boards of panels, findings, and what a Grafana reads of them."""
 
 from .boards import Board, Panel, boards, boards_for, placeholders
+from .findings import Finding, findings
 from .grafana import grafana_files
 
-__all__ = ["Board", "Panel", "boards", "boards_for", "grafana_files", "placeholders"]
+__all__ = [
+    "Board",
+    "Finding",
+    "Panel",
+    "boards",
+    "boards_for",
+    "findings",
+    "grafana_files",
+    "placeholders",
+]

@@ -5,11 +5,20 @@ Nodes are containers that exist already, in an ssh-fleet whose owner pays $20 an
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gcluster.inventory.dashboards import boards
 
 from .conftest import LiveCluster, until
 from .room import Room, started_room
@@ -98,6 +107,51 @@ def test_the_waste_of_two_jobs_is_that_of_the_calculation_by_hand(cluster: LiveC
     assert now["usd_per_hour"] == 40
     assert now["unused_usd_per_hour"]["idle"] == pytest.approx(10)
     assert now["simulated"] is True
+
+
+NOT_HERE = {
+    "Read-only file systems",  # a container's are its host's, of which node exporter sees none
+    "Links lost in an hour",
+    "NFS requests of clients, by node",
+    "NFS requests sent again, by node",
+}
+"""Panels whose exporter has nothing to say of a container."""
+
+
+def test_the_page_has_data_in_every_panel_and_says_why_an_idle_job_is_slow(
+    cluster: LiveCluster,
+) -> None:
+    jobs = {job["account"]: job["job"] for job in top(cluster)["jobs"]}
+    of = {"pool": "gpu", "node": "gpu01", "job": jobs["nlp"]}
+    command = [str(Path(sys.executable).with_name("gcluster")), "dashboard", str(cluster.spec)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cluster.environment)
+    try:
+        assert running.stdout is not None
+        url = running.stdout.readline().split()[-1]
+
+        def asked(path: str, **names: str) -> Any:
+            words = urllib.parse.urlencode(names)
+            with urllib.request.urlopen(f"{url}api/{path}?{words}", timeout=120) as answer:  # noqa: S310
+                return json.load(answer)
+
+        found = asked("now")
+        empty = {
+            chart["title"]
+            for board in boards().values()
+            for chart in asked(
+                "board", name=board.name, hours="1", of=of.get(board.variable or "", "")
+            )["charts"]
+            if not chart["lines"]
+        }
+        slow = asked("board", name="job", hours="1", of=jobs["vision"])["slow"]
+    finally:
+        running.send_signal(signal.SIGINT)
+        code = running.wait(timeout=30)
+
+    assert code == 0
+    assert HOSTILE in {job["name"] for job in found["now"]["jobs"]}
+    assert {title for title in empty if "InfiniBand" not in title} <= NOT_HERE
+    assert "GPUs wait" in {each["title"] for each in slow}
 
 
 def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCluster) -> None:

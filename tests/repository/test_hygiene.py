@@ -43,6 +43,7 @@ def test_text_ends_with_one_newline_and_has_no_carriage_return(
         for path, text in _texts(root, tracked).items()
         if text
         and not path.is_relative_to(cases)
+        and not path.name.startswith("uPlot.")  # as it was published
         and ("\r" in text or not text.endswith("\n") or text.endswith("\n\n"))
     ]
     assert wrong == []

@@ -92,5 +92,5 @@ def test_every_test_module_mirrors_a_module_or_a_subject_of_its_own(
         for path in tracked
         if path.parts[0] == "tests" and path.name.startswith("test_")
     }
-    subjects = {"repository", "e2e", "editor", "fuzz", "torture"}
+    subjects = {"repository", "e2e", "editor", "dashboard", "fuzz", "torture"}
     assert [name for name in folders - subjects if not (root / name).is_dir()] == []

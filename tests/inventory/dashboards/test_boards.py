@@ -15,7 +15,13 @@ from tests.inventory.dashboards import watched as live
 from tests.roles.programs import load_program
 
 from gcluster.inventory.compile import CompiledCluster
-from gcluster.inventory.dashboards import boards, boards_for, grafana_files, placeholders
+from gcluster.inventory.dashboards import (
+    boards,
+    boards_for,
+    findings,
+    grafana_files,
+    placeholders,
+)
 from gcluster.inventory.dashboards.boards import DATA
 from gcluster.inventory.waste import recording_rules
 from gcluster.schemas.load import load_text
@@ -100,7 +106,8 @@ def test_every_metric_has_an_exporter_behind_it(root: Path) -> None:
     known |= {"gcluster_slurm_node_down", "gcluster_slurm_node_unclaimed"}  # nodes in such a state
     counters = (root / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
     known |= {line.partition(",")[0] for line in counters.splitlines()}
-    used = {name: set(_METRIC.findall(_STRING.sub('""', q))) for name, q in QUERIES.items()}
+    queries = QUERIES | {f.name: f.query for f in (*findings().slow, *findings().next)}
+    used = {name: set(_METRIC.findall(_STRING.sub('""', q))) for name, q in queries.items()}
 
     assert {name: metrics for name, metrics in used.items() if not metrics} == {}
     assert {name: unknown for name, metrics in used.items() if (unknown := metrics - known)} == {}

@@ -1,0 +1,50 @@
+"""`gcluster dashboard`: a page about a cluster, served on this machine's loopback address."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.status.dashboard.answers import Answers
+from ...lifecycle.status.dashboard.server import DashboardServer
+from ...lifecycle.status.waste.prometheus import prometheus_of
+from ..console import emit, say
+from ..options import Target
+
+
+def command(
+    cluster: Target,
+    port: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one."),
+    ] = 0,
+) -> Exit:
+    """Serve a page on 127.0.0.1: health, waste, slow jobs, risks.
+
+    It asks the cluster's Prometheus through your SSH, and changes nothing. Ctrl-C ends it. From
+    another machine, open it through ssh -L PORT:127.0.0.1:PORT.
+    """
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        answers = Answers(opened.name, prometheus_of(opened, session))
+        answers.overview()  # what can't be asked is said here, and not in a browser
+        try:
+            server = DashboardServer(answers, port)
+        except OSError as error:
+            raise failure(
+                "GC1194",
+                f"port {port} of 127.0.0.1 can't be used: {error.strerror or error}",
+                hint="leave --port out: a free one is taken",
+                exit_code=Exit.USAGE,
+            ) from error
+        emit(f"{opened.name}: {server.url}")  # as it is: a link that is wrapped leads nowhere
+        say("Who has this link can read it. Ctrl-C ends it.")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.server_close()
+    return Exit.OK
