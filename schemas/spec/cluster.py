@@ -215,7 +215,7 @@ class Monitoring(SpecModel, frozen=True):
     ] = None
     """Receivers of alerts; default: none, they are on Alertmanager's page."""
     grafana: bool = False
-    """Dashboards over them. Not set up: refused."""
+    """A Grafana server. Not set up: refused; `gcluster compile` writes dashboards for yours."""
     pool: PoolName | None = None
     """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
     retention: Annotated[Duration | None, Meta(examples=["30d"])] = None

@@ -49,8 +49,9 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
 def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     """Slurm clusters get Prometheus, Alertmanager and an exporter on each node.
 
-    There are no dashboards (`grafana`), and nothing of it under Kubernetes, where a chart of your
-    own can be installed once the cluster runs. Prometheus' own page draws what it has.
+    No Grafana server is installed (`grafana`): `gcluster compile` writes dashboards for one of
+    yours, and `gcluster dashboard` needs none. There is nothing under Kubernetes, where a chart of
+    your own can be installed once the cluster runs.
     """
     monitoring = context.monitoring
     if monitoring is None:
@@ -66,7 +67,9 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
         )
         return
     if monitoring.grafana:
-        yield _not_built("grafana", "dashboards aren't set up", _without(context, "grafana"))
+        yield _not_built(
+            "grafana", "gcluster installs no Grafana server", _without(context, "grafana")
+        )
 
 
 def _without(context: CheckContext, key: str) -> Fix:
@@ -80,7 +83,8 @@ def _not_built(key: str, why: str, fix: Fix) -> Finding:
         summary=f"{key}: {why}",
         path=("monitoring", key),
         at_key=True,
-        hint=f"leave {key} out; prometheus: true collects metrics, which Prometheus' page draws",
+        hint=f"leave {key} out; gcluster compile writes dashboards for a Grafana of yours, and "
+        "gcluster dashboard needs none",
         fix=fix,
     )
 
