@@ -31,6 +31,8 @@ scheduler:
   accounts:
     physics: {{qos: [low, high], default_qos: low, gpu_quota: {quota}, users: [ada]}}
     {more}
+  oidc:
+    {{issuer: "https://login.invalid", client_id: kubernetes, groups: {{physics: [/physics]}}}}
 users:
   - {{name: ada, uid: 2001}}
 {end}

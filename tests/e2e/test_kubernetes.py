@@ -118,6 +118,7 @@ def test_the_api_server_is_closed_and_kubelets_serve_by_signed_certificates(
         "--audit-policy-file=",
         "--enable-admission-plugins=NodeRestriction",
         "--encryption-provider-config=",
+        "--authentication-config=/etc/kubernetes/gcluster/authentication.yaml",
         "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
         "--quota-backend-bytes=8589934592",
     ):
@@ -172,6 +173,8 @@ def test_a_person_can_log_in_with_the_rights_of_their_account_and_no_more(
     assert "Forbidden" in allowed(ada, "get", "nodes")[1]
     live.gcluster("kubeconfig", str(live.spec), "--out", str(admin))
     assert allowed(admin, "get", "nodes")[0] == 0
+    bound = live.get("rolebinding", "account-member", "--namespace=physics")["subjects"]
+    assert {"oidc:ada", "oidc:/physics"} <= {subject["name"] for subject in bound}
     requests = [item["metadata"]["name"] for item in live.get("csr")["items"]]
     assert not [name for name in requests if name.startswith("gcluster-")]
 
