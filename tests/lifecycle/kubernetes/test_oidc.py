@@ -295,3 +295,10 @@ def test_a_server_reads_the_older_release_s_file_without_a_restart(world: World)
     while world.kubectl(token, "auth", "whoami").returncode and time.monotonic() < until:
         time.sleep(1)
     assert world.may(token, *JOBS)
+
+
+def test_a_server_starts_while_its_provider_is_away(world: World, tmp_path: Path) -> None:
+    text = world.config.read_text().replace(world.provider.url, "https://login.invalid")
+    (tmp_path / "authentication.yaml").write_text(text)
+    with ApiServer(f"--authentication-config={tmp_path / 'authentication.yaml'}") as api:
+        assert api.kubectl("auth", "whoami").returncode == 0, "who has another login goes on"
