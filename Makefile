@@ -92,7 +92,7 @@ test-dashboard: environment ## try the page of `gcluster dashboard` in Chromium 
 	cd tests/dashboard; [ "$$(cat node_modules/.lock 2>/dev/null)" = "$$lock" ] || { \
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
 		echo "$$lock" >node_modules/.lock; }
-	@command -v chromium >/dev/null || .ci/as-root apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+	@command -v chromium >/dev/null || .ci/as-root sh -c 'apt-get update -qq && apt-get install -qq --no-install-recommends chromium fonts-dejavu-core' >/dev/null
 	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH GCLUSTER_PICTURES=$(PICTURES) pytest -q -n0 -m dashboard tests/dashboard $(REPORT)
 
 .PHONY: test-roles

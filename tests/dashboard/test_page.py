@@ -135,7 +135,7 @@ def test_the_four_questions_are_answered_in_both_themes_and_on_a_telephone(
         | {"evaluate": "document.querySelectorAll('#job-list tbody tr').length"},
         NARROW
         | {"press": ["1"], "until": f"{CHARTS.format('#health', 3)} && {wide}"}
-        | {"shot": picture(tmp_path, "narrow"), "evaluate": wide},
+        | {"shot": str(tmp_path / "narrow.png"), "evaluate": wide},
     )
 
     assert names[0].startswith("train-")
