@@ -28,6 +28,7 @@ from .structure.source import decode, read_source
 if TYPE_CHECKING:
     from .derived.hook_files import WithHooks
     from .derived.host_lists import WithLists
+    from .derived.machine_requirements import WithMachines
 
 
 class OwnCatalogs:
@@ -47,12 +48,15 @@ class OwnCatalogs:
         self._given = given
         self.paths = tuple(start / name for name in written)
         self.diagnostics: tuple[Diagnostic, ...] = ()
+        self._loaded: Catalog | None = None
 
     def load(self) -> Catalog:
         """Return the catalog; files that are wrong are left out and reported."""
         if self._given is not None:
             return self._given
 
+        if self._loaded is not None:
+            return self._loaded
         good: list[Path] = []
         for path in self.paths:
             try:
@@ -61,7 +65,9 @@ class OwnCatalogs:
                 self.diagnostics += error.diagnostics
             else:
                 good.append(path)
-        return msgspec.structs.replace(load_catalog(good), complete=not self.diagnostics)
+        complete = not self.diagnostics
+        self._loaded = msgspec.structs.replace(load_catalog(good), complete=complete)
+        return self._loaded
 
 
 _LATEST = 1
@@ -83,8 +89,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     document: Document | None
     """The plain data with its places; None when the text is no readable YAML mapping."""
     whole_text: str = ""
-    """The source with the lists of hosts and the files of hooks put in that it names: nothing else
-    is needed."""
+    """The source with the lists of hosts and the files of hooks put in that it names, and the
+    machine types that its requirements stand for: nothing else is needed."""
     catalogs: tuple[Path, ...] = ()
     """Catalog files of the user's that the spec names, for `load_catalog`."""
 
@@ -141,6 +147,10 @@ def load_text(
             found += named.diagnostics
             edits += named.edits
     own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
+    if (chosen := _requirements(structured, document, file, own)) is not None:
+        structured = chosen.structured
+        found += chosen.diagnostics
+        edits += chosen.edits
     found += _checked(structured, document, file, own.load) if check else []
     found += own.diagnostics
     has_error = any(diagnostic.is_error for diagnostic in found)
@@ -176,6 +186,18 @@ def _hook_files(
     from .derived.hook_files import with_hooks  # noqa: PLC0415  # few specs have hooks
 
     return with_hooks(structured, document, folder=folder or Path(), spec=file, check=check)
+
+
+def _requirements(
+    structured: Structured, document: Document, file: str, own: OwnCatalogs
+) -> WithMachines | None:
+    """Choose the machine types of pools that say what theirs has to have; None: no pool does."""
+    pools = structured.parts.get("pools", {}).values()
+    if all(pool.machine is None or isinstance(pool.machine, str) for pool in pools):
+        return None
+    from .derived.machine_requirements import with_machines  # noqa: PLC0415  # few specs have them
+
+    return with_machines(structured, document, catalog=own.load(), spec=file)
 
 
 def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:

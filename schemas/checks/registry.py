@@ -206,6 +206,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "network.links": _sites,
     "network.subnets": _sites,
     "scheduler.accounts": _shares,
+    "scheduler.gres": lambda context: any(pool.gres for pool in context.pools.values()),
     "scheduler.monitoring": lambda context: context.monitoring is not None,
     "scheduler.partitions": _always,
     "scheduler.services": _always,

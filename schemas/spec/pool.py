@@ -1,6 +1,6 @@
 """Pools: nodes that are alike, how they are bought and how they are updated."""
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -189,6 +189,64 @@ class RuntimeClass(SpecModel, frozen=True):
     """As containerd calls it: with io.containerd.kata.v2 it starts containerd-shim-kata-v2."""
 
 
+GresName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9_]{0,31}$(?!\n)",
+        description="Name of a generic resource, as in --gres=NAME:COUNT.",
+        examples=["shard", "mps", "fpga"],
+    ),
+]
+
+
+class Gres(SpecModel, frozen=True):
+    """A generic resource of each node besides its GPUs, as gres.conf(5) has it."""
+
+    UPDATES: ClassVar = updates(in_place="count type files cores flags")
+
+    count: Annotated[int, Meta(ge=1)] | None = None
+    """How many a node has; default: as many as `files` names. Of shard and mps those of all GPUs
+    together, such as 32 shards of 8 GPUs: each GPU has as many."""
+    type: (
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$(?!\n)", examples=["u250"])]
+        | None
+    ) = None
+    """Its kind, as in --gres=NAME:TYPE:COUNT."""
+    files: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^/dev/[A-Za-z0-9_./:-]+(\[[0-9]{1,4}(-[0-9]{1,4})?"
+                r"(,[0-9]{1,4}(-[0-9]{1,4})?)*\])?$(?!\n)",
+                examples=["/dev/xfpga[0-1]", "/dev/nvme1n1"],
+            ),
+        ]
+        | None
+    ) = None
+    """Device files, of which a job gets those that it asked for; a range as Slurm writes it."""
+    cores: (
+        Annotated[str, Meta(pattern=r"^[0-9]{1,5}([-,][0-9]{1,5})*$(?!\n)", examples=["0-55"])]
+        | None
+    ) = None
+    """Cores near it, in Slurm's own numbers; default: any."""
+    flags: list[Literal["one_sharing", "all_sharing"]] = field(default_factory=list)
+    """Whether a job's share comes from one GPU or from all of a node (shard, mps)."""
+
+    @property
+    def file_count(self) -> int:
+        """How many device files there are."""
+        if self.files is None:
+            return 0
+        inside = self.files.partition("[")[2].removesuffix("]")
+        pairs = [part.split("-") for part in inside.split(",") if part]
+        return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in pairs) if pairs else 1
+
+    @property
+    def number(self) -> int:
+        """How many a node has."""
+        return self.count or self.file_count
+
+
 class PoolKubernetes(SpecModel, frozen=True):
     """Nodes of a pool under Kubernetes: what they are called, and how their kubelet runs pods."""
 
@@ -227,12 +285,40 @@ class PoolKubernetes(SpecModel, frozen=True):
     """Images that a node pulls at once."""
 
 
+class MachineRequirement(SpecModel, frozen=True):
+    """What a machine type has to have: the one of the catalog that fits is taken, and named.
+
+    It is for sites that make machines; hosts that exist are what they are.
+    """
+
+    UPDATES: ClassVar = updates(replace="gpu per_node gpu_memory fabric architecture")
+
+    gpu: Annotated[str, Meta(min_length=1, examples=["H100", "MI300X"])]
+    """Model of its GPUs, in any case."""
+    per_node: Annotated[int, Meta(ge=1)] | None = None
+    """GPUs of a node; default: any number."""
+    gpu_memory: ByteSize | None = None
+    """Memory that each GPU has at least."""
+    fabric: Literal["rdma"] | FabricClass | None = None
+    """What carries the GPUs' traffic between nodes: a class, or rdma for any whose adapters read
+    GPUs' memory themselves."""
+    architecture: Literal["x86_64", "aarch64"] | None = None
+    """What its processors are."""
+
+
+if TYPE_CHECKING:
+    _Machine: TypeAlias = str
+    """What is left once a spec is loaded (`derived/machine_requirements.py`)."""
+else:
+    _Machine = str | MachineRequirement
+
+
 class Pool(SpecModel, frozen=True):
     """Machines of one site that are alike and are run alike."""
 
     UPDATES: ClassVar = updates(
         none="quorum market mixed update",
-        in_place="compute hosts nodes_per_block tags cpu memory tuning features weight",
+        in_place="compute hosts nodes_per_block tags cpu memory tuning features weight gres",
         rolling="fabric software boot gpus rdma firmware kubernetes",
         replace="site role machine zones placement image disk public_address",
         shrink="count skip",
@@ -245,8 +331,9 @@ class Pool(SpecModel, frozen=True):
     compute: bool = False
     """Jobs run on this controller too, as on a GPU server that is the whole cluster (Slurm; hosts
     that exist, or local nodes)."""
-    machine: str | None = None
-    """Machine type of the catalog; may be left out for controllers and logins."""
+    machine: _Machine | None = None
+    """Machine type of the catalog, or what it has to have; may be left out for controllers and
+    logins."""
     hosts: HostRange | list[HostRange | HostEntry] | None = None
     """Existing hosts (bare metal): a range, or a list of ranges and entries."""
     nodes_per_block: Annotated[Annotated[int, Meta(ge=2)] | None, Meta(examples=[18])] = None
@@ -306,6 +393,9 @@ class Pool(SpecModel, frozen=True):
     """Features that jobs may ask for by `--constraint`, in addition to the pool's name (Slurm)."""
     weight: Annotated[int, Meta(ge=1, le=4_294_967_280)] | None = None
     """Jobs get nodes of a lower weight first (Slurm); default: Slurm's own, 1."""
+    gres: dict[GresName, Gres] = field(default_factory=dict)
+    """Generic resources of each node besides its GPUs (Slurm 23.11 and later): shares of GPUs
+    (shard, mps), or what the site has of its own."""
     update: Update = field(default_factory=Update)
     """How running nodes are changed without hurting their jobs."""
 

@@ -86,6 +86,8 @@ def test_a_gpu_job_without_requirements_is_reported_with_both_settings_to_add() 
         {"tres_per_node": "gres:gpu:8"},
         {"tres_per_task": "cpu=4,gres/gpu=1"},
         {"tres_per_socket": "gres/gpu:4"},
+        {"tres_per_node": "gres/shard:2"},
+        {"tres_per_job": "gres/mps:50"},
         {"shared": 0},
     ],
 )

@@ -73,7 +73,7 @@ def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str,
             "host": run_it[0].name,
             "backup_host": run_it[1].name if run_it[1:] else "",
             "port": SLURMDBD_PORT,
-            "tres": [GPU, *_slices(spec)],
+            "tres": [GPU, *_slices(spec), *_gres(spec)],
             "enforce": list(ENFORCED),
         },
         "slurm_priority": priority_variables(slurm.priority),
@@ -85,6 +85,12 @@ def _slices(spec: ClusterSpec) -> list[str]:
     """Return the types of MIG slices that are counted apart, besides as GPUs: gres/gpu:1g.10gb."""
     profiles = {name for pool in spec.pools.values() for name in pool.gpus.mig_slices}
     return [f"{GPU}:{profile}" for profile in sorted(profiles)]
+
+
+def _gres(spec: ClusterSpec) -> list[str]:
+    """Return the generic resources besides GPUs: limits and records know what is counted here."""
+    names = {name for pool in spec.pools.values() for name in pool.gres}
+    return [f"gres/{name}" for name in sorted(names)]
 
 
 def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:

@@ -12,6 +12,7 @@ from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.model.machine import Cpu
 from ....schemas.derived.hostlist import host_order
 from ....schemas.spec import ClusterSpec, Pool, SlurmScheduler
+from ....schemas.spec.pool import Gres
 from ...hosts import Host
 from ..steps import Json
 
@@ -102,9 +103,34 @@ def node_shape(machine: Machine, name: str, pool: Pool, reserved_mib: int) -> di
             alike["gpu_devices"] = devices
     if pool.is_sliced:
         alike |= slice_fields(machine, pool.gpus.mig_slices)
+    if pool.gres:
+        alike["gres"] = [gres_fields(gres, pool.gres[gres]) for gres in sorted(pool.gres)]
     if pool.weight is not None:
         alike["weight"] = pool.weight
     return alike
+
+
+PLUGINS = frozenset({"mps", "shard", "nic"})
+"""Generic resources besides gpu that Slurm has a plugin for (gres.conf(5), "Name")."""
+
+
+def gres_fields(name: str, gres: Gres) -> dict[str, Json]:
+    """Return one generic resource of a node line.
+
+    What has neither a plugin nor files is counted alone (CountOnly): else Slurm would look for a
+    plugin of that name at every start.
+    """
+    flags: list[Json] = [*gres.flags]
+    if gres.files is None and name not in PLUGINS:
+        flags.append("CountOnly")
+    return {
+        "name": name,
+        "type": gres.type or "",
+        "count": gres.number,
+        "files": gres.files or "",
+        "cores": gres.cores or "",
+        "flags": flags,
+    }
 
 
 SLICES = "/dev/gcluster/mig"

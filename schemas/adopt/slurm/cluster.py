@@ -293,6 +293,11 @@ def _pool(hardware: Hardware, nodes: list[Record], pool: str, draft: Draft) -> d
         written["features"] = list(hardware.features)
     if hardware.weight > 1:
         written["weight"] = hardware.weight
+    if hardware.gres:
+        written["gres"] = {
+            name: {"count": count} | ({"type": kind} if kind else {})
+            for name, kind, count in hardware.gres
+        }
     return written
 
 

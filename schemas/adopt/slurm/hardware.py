@@ -11,6 +11,10 @@ from .output import Record
 
 _GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d+)")
 _MODEL = re.compile(r"(g[bh]\d{3}|gb?\d{3}|[abhlvptmk]\d{1,3}s?|mi\d{3}x?|rtx\w*)(?![a-z0-9])")
+_COUNT = re.compile(r"(\d{1,12})([KMGTP]?)", re.IGNORECASE)
+_FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+"""What a number of gres.conf(5) is multiplied by ("Count")."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MEMORY = re.compile(r"(\d+)gb")
 _ARCHITECTURES = {
     "aarch64": {"aarch64", "arm64", "arm", "armv8", "armv9", "grace", "neoverse", "altra", "a64fx"},
@@ -39,6 +43,8 @@ class Hardware(NamedTuple):
     partitions: tuple[str, ...]
     features: tuple[str, ...]
     weight: int
+    gres: tuple[tuple[str, str, int], ...] = ()
+    """Name, type and number of the generic resources besides GPUs."""
 
 
 def hardware_of(node: Record, partitions: tuple[str, ...], gpu: str, draft: Draft) -> Hardware:
@@ -54,9 +60,7 @@ def hardware_of(node: Record, partitions: tuple[str, ...], gpu: str, draft: Draf
     gpus = [(model or "", int(count)) for model, count in _GPU.findall(gres)]
     if len(gpus) > 1:
         draft.leave(f"node {node['NodeName']}: {gres}", "GPUs of several kinds, or MIG slices")
-    others = [each for each in gres.split(",") if each and not each.startswith("gpu")]
-    if others:
-        draft.leave(f"node {node['NodeName']}: {', '.join(others)}", "resources besides GPUs")
+    others = _others(node["NodeName"], gres, gpus[0][1] if gpus else 0, draft)
     kind, count = gpus[0] if gpus else ("", 0)
     features = tuple(sorted(_features(node)))
     model = _model(kind) or (count and (_of_features(features) or gpu.upper())) or ""
@@ -77,7 +81,38 @@ def hardware_of(node: Record, partitions: tuple[str, ...], gpu: str, draft: Draf
         partitions=partitions,
         features=features,
         weight=_number(node, "Weight") or 1,
+        gres=others,
     )
+
+
+def _others(node: str, written: str, gpus: int, draft: Draft) -> tuple[tuple[str, str, int], ...]:
+    """Return the generic resources besides GPUs; those that a pool can't have are listed.
+
+    Args:
+        node: its name.
+        written: "gpu:h100:8(S:0-1),shard:32(S:0-1),bandwidth:lustre:no_consume:4G".
+        gpus: that the node has.
+        draft: what can't be said is listed there.
+    """
+    found: dict[str, tuple[str, str, int]] = {}
+    for each in re.sub(r"\([^)]*\)", "", written).split(","):
+        name, *rest = each.strip().split(":")
+        if name in {"", "gpu", "(null)"}:
+            continue
+        match = _COUNT.fullmatch(rest.pop()) if rest else None
+        number = int(match[1]) * _FACTORS[match[2].upper()] if match else 0
+        why = ""
+        if not number or name in found or len(rest) > 1 or "no_consume" in rest:
+            why = "gres of a pool has a number, of one type, which jobs use up"
+        elif name in {"shard", "mps"} and (rest or not gpus or number % gpus):
+            why = "shares of GPUs are equal here on all GPUs of a node"
+        elif _NAME.fullmatch(name) is None:
+            why = "its name isn't lower-case letters, digits and _"
+        if why:
+            draft.leave(f"node {node}: {each}", why)
+        else:
+            found[name] = name, rest[0] if rest else "", number
+    return tuple(sorted(found.values()))
 
 
 def machine_of(hardware: Hardware, cpu: dict[str, int], pool: str, draft: Draft) -> str:

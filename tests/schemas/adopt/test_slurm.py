@@ -252,3 +252,23 @@ def test_of_what_scontrol_prints_only_what_somebody_set_is_carried() -> None:
     config = read_slurm([text, printed])
     found = adopt_slurm(config, name="", user="ops", origin="a test", date="2026-11-22")
     assert found.spec["scheduler"]["settings"] == {"slurm": {"KillWait": "90"}}
+
+
+def test_generic_resources_besides_gpus_are_carried_or_listed() -> None:
+    text = """SlurmctldHost=head01
+NodeName=gpu[01-02] Gres=gpu:h100:8,shard:32,bandwidth:lustre:4K,fpga:2,lic:no_consume:4,mps:9
+PartitionName=main Nodes=ALL Default=YES
+"""
+    found = adopt_slurm(
+        read_slurm([text]), name="lab", user="ops", origin="a test", date="2026-11-28"
+    )
+
+    (pool,) = (pool for name, pool in found.spec["pools"].items() if name != "head")
+    assert pool["gres"] == {
+        "bandwidth": {"count": 4096, "type": "lustre"},
+        "fpga": {"count": 2},
+        "shard": {"count": 32},
+    }
+    listed = spec_text(found, "a test")
+    assert "lic:no_consume:4" in listed
+    assert "mps:9" in listed
