@@ -235,6 +235,9 @@ def look_alike(text: str) -> str:
         name = f"a {unicodedata.name(character, 'character').lower()} (U+{ord(character):04X})"
         if character in _LIKE_LATIN:
             return f'it has {name} for "{_LIKE_LATIN[character]}"'
+        plain = unicodedata.normalize("NFKC", character)
+        if plain.isascii() and plain.isalnum():  # full-width letters, superscripts
+            return f'it has {name} for "{plain}"'
         if unicodedata.category(character) in _INVISIBLE:
             return f"it has {name}: write a space, or nothing"
     return ""

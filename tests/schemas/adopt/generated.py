@@ -126,16 +126,15 @@ def _cloud(cloud: str, text: str, site: str, pool: str) -> dict[str, dict[str, s
     assert spec is not None
     assert isinstance(made, CloudProvider)
     resources = made.record(spec, site).resources
-    (template,) = (
-        r.inputs
-        for r in resources
-        if r.type.endswith(":InstanceTemplate") and f"-{pool}-" in r.name
-    )
-    nets = {r.name: r.inputs["mtu"] for r in resources if r.type.endswith("network:Network")}
-    fabric = {name: mtu for name, mtu in nets.items() if not name.endswith("-nodes")}
-    (own,) = (mtu for name, mtu in nets.items() if name.endswith("-nodes"))
-    interfaces = template["networkInterfaces"]
+    templates = [r for r in resources if re.search(r":(Instance|Launch)Template$", r.type)]
+    (template,) = (r.inputs for r in templates if f"-{pool}-" in r.name)
+    if cloud == "aws":
+        return _aws(template)
     policies = [r for r in resources if r.type.endswith(":ResourcePolicy")]
+    mtus = {r.name: r.inputs["mtu"] for r in resources if r.type.endswith("network:Network")}
+    fabric = {name: mtu for name, mtu in mtus.items() if not name.endswith("-nodes")}
+    (own,) = (mtu for name, mtu in mtus.items() if name.endswith("-nodes"))
+    interfaces = template["networkInterfaces"]
     return {
         "network": {
             "interfaces of a node": str(len(interfaces)),
@@ -145,6 +144,19 @@ def _cloud(cloud: str, text: str, site: str, pool: str) -> dict[str, dict[str, s
             "NIC type": ", ".join(sorted({nic["nicType"] for nic in interfaces})),
         },
         "placement": {"compact placement policies": str(len(policies) or "none")},
+    }
+
+
+def _aws(template: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the interfaces and the placement of a launch template."""
+    kinds = [nic["interfaceType"] for nic in template["networkInterfaces"]]
+    group = (template.get("placement") or {}).get("groupName", "none")
+    return {
+        "network": {
+            "EFA interfaces": str(sum(kind.startswith("efa") for kind in kinds)),
+            "interfaces with an address": str(sum(kind != "efa-only" for kind in kinds)),
+        },
+        "placement": {"placement group": str(group)},
     }
 
 
