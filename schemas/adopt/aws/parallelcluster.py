@@ -207,18 +207,15 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
     where = f"queue {name}, {own}"
     pool = draft.fit(name if many == 1 else f"{name}-{own}", "pool", draft.pools)
     entry: dict[str, Any] = {"site": SITE}
-    if many == 1:
-        resource.leave("the pool is called as its queue", "Name", kind="replaced")
     listed = list(resource.each("Instances"))
     kinds = [(each, each.text("InstanceType")) for each in listed]
     machine = resource.text("InstanceType") or (kinds[0][1] if kinds else "")
     for each, kind in kinds:
         if kind != machine:
             each.leave("a pool has one machine type: make a second pool of it", "InstanceType")
+    has_efa = resource.take("Efa", "Enabled") is True
     if machine:
-        facts = {}
-        if resource.take("Efa", "Enabled") is True and not draft.knows(machine):
-            facts = efa_facts(machine, draft)
+        facts = efa_facts(machine, draft) if has_efa and not draft.knows(machine) else {}
         entry["machine"] = draft.machine(machine, ["aws"], **facts)
     else:
         draft.leave(where, "its machine type is not specified: machine of the pool", "unfinished")
@@ -236,6 +233,9 @@ def _pool(resource: Source, queue: Source, name: str, many: int, draft: Draft) -
         what = "machines of a capacity block are close together already"
         draft.leave(f"{where}: PlacementGroup", what, "replaced")
     _disk(queue.part("ComputeSettings"), entry)
+    # What ParallelCluster's nodes have, and jobs name by --constraint (its cookbook's
+    # slurm_parallelcluster_utils.conf, feature_property).
+    entry["features"] = [each for each in (machine, own, "efa" if has_efa else "") if each]
     _node_words(resource, queue, entry)
     draft.pools[pool] = entry
     return pool
@@ -255,8 +255,7 @@ def _node_words(resource: Source, queue: Source, entry: dict[str, Any]) -> None:
     if weight:
         entry["weight"] = weight
     features = [each for key in ("Feature", "Features") for each in custom.text(key).split(",")]
-    if any(features):
-        entry["features"] = [each for each in features if each]
+    entry["features"] += [each for each in features if each and each not in entry["features"]]
     if resource.take("DisableSimultaneousMultithreading") is True:
         entry["boot"] = {"smt": False}
 

@@ -107,6 +107,7 @@ def test_queues_become_partitions_and_compute_resources_pools() -> None:
         "machine": "p5.48xlarge",
         "count": 4,
         "market": [{"capacity_block": "cr-0123456789abcdef0"}],
+        "features": ["p5.48xlarge", "p5", "efa"],
     }
     assert spec["pools"]["Mixed_Work-g5"]["count"] == {"min": 0, "max": 16}
     assert spec["pools"]["Mixed_Work-g5"]["market"] == [{"spot_max_usd_per_hour": 4.5}]
