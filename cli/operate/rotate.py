@@ -10,7 +10,13 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.progress import Reporter
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
+from ...lifecycle.operations.rotate import (
+    Rotated,
+    rotate_monitoring,
+    rotate_munge,
+    rotate_secret,
+    rotate_tunnels,
+)
 from ...lifecycle.operations.selection import require_slurm
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption
@@ -130,3 +136,13 @@ def tunnels(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     fixes it.
     """
     return rotated(cluster, fmt, "tunnels", rotate_tunnels)
+
+
+@app.command("monitoring")
+def monitoring(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the certificates and the password of monitoring.
+
+    Metrics are collected all the while. Nothing is changed where a host can't be reached. Exit code
+    3 when one was left: run up, then this again, which ends the trust in the old certificates.
+    """
+    return rotated(cluster, fmt, "monitoring", rotate_monitoring)

@@ -7,6 +7,9 @@ Tunnels: all gateways get their new keys before the first uses one (the role's c
 join), so a tunnel is down for the time between two gateways' turns. gcluster reaches each gateway
 by SSH outside the tunnels.
 
+Monitoring: its authority, certificates and password. Certificates of both authorities are trusted
+while hosts change, so that no scrape fails and no alert fires.
+
 MUNGE: munged has one key at a time, so both are never valid together. The new key is first put next
 to the old one on every machine; then all switch to it at once, in the time of one SSH command and a
 restart of munged. In between, switched and unswitched machines can't authenticate each other:
@@ -28,6 +31,7 @@ from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.slurm.accounting import DATABASE_SECRET
 from ...inventory.compile.slurm.daemons import MUNGE_SECRET
 from ...inventory.compile.slurm.scheduling import JWT_SECRET
+from ...inventory.compile.system.monitoring import AUTHORITY_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import fold
@@ -41,7 +45,14 @@ from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import AS_ROOT
 from ..scheduler.base import Scheduler
 from ..scheduler.slurm_build import vouch_for_packages
-from ..secrets.makers import maker, provided_secrets, rotate_tunnel_keys
+from ..secrets.makers import (
+    issue_by_newest_authority,
+    maker,
+    provided_secrets,
+    rotate_tunnel_keys,
+    trust_another_authority,
+    trust_newest_authority_alone,
+)
 from ..secrets.vault import SecretVault, munge_key
 from ..up.run import Run
 from .gitops.pull.bundle import KEY_SECRET, signing_key
@@ -187,6 +198,39 @@ def _gateways(compiled: CompiledCluster) -> list[str]:
         for step in group.steps
         if step.phase == "configure"
     ]
+
+
+def rotate_monitoring(
+    run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter
+) -> Rotated:
+    """Make the authority, certificates and password of monitoring again, and give them to hosts.
+
+    In three turns over all hosts: both authorities are trusted, then the certificates change, then
+    the old authority is trusted no more. A turn that leaves a host is the last: that host would not
+    know the others' certificates.
+
+    Raises:
+        LifecycleError: nothing watches the cluster (GC908), or a host can't be reached (GC999).
+    """
+    cluster, vault = run.cluster, run.cluster.vault
+    compiled = compile_cluster(
+        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
+    )
+    steps = [step for group in compiled.groups for step in group.steps]
+    compiled = only(compiled, {s.role for s in steps if AUTHORITY_SECRET in s.secrets.values()})
+    names = {host for group in compiled.groups for host in group.hosts}
+    if not names or vault.version(AUTHORITY_SECRET) is None:
+        raise failure("GC908", f"{cluster.name} has no monitoring")
+    turns: tuple[Callable[[], None], ...] = (
+        lambda: trust_another_authority(vault, cluster.name),
+        lambda: issue_by_newest_authority(vault),
+        lambda: trust_newest_authority_alone(vault),
+    )
+    for turn in turns:
+        result = give(run, compiled, hosts, session, report, names=names, remake=turn)
+        if result.left:
+            break
+    return result
 
 
 STAGE = (

@@ -189,6 +189,25 @@ def _certificate_maker(vault: SecretVault, cluster: str, secret: str) -> Callabl
     return lambda: issue(vault.reveal(_MONITORING_CA), *ISSUED[secret])
 
 
+def trust_another_authority(vault: SecretVault, cluster: str) -> None:
+    """Make a new authority of monitoring; hosts trust it, and those that they trusted before."""
+    authority = new_authority(cluster)
+    vault.keep(AUTHORITY_SECRET, vault.reveal(AUTHORITY_SECRET) + certificate_of(authority))
+    vault.keep(_MONITORING_CA, authority)
+
+
+def issue_by_newest_authority(vault: SecretVault) -> None:
+    """Make all certificates of monitoring again, and the password of its servers."""
+    for name, what in ISSUED.items():
+        vault.keep(name, issue(vault.reveal(_MONITORING_CA), *what))
+    vault.keep(PASSWORD_SECRET, _password())
+
+
+def trust_newest_authority_alone(vault: SecretVault) -> None:
+    """End the trust in all authorities of monitoring but the newest."""
+    vault.keep(AUTHORITY_SECRET, certificate_of(vault.reveal(_MONITORING_CA)))
+
+
 def tunnel_key() -> bytes:
     """Return a new private key as `wg genkey` prints it: 32 bytes in base64, and a line's end."""
     return base64.b64encode(X25519PrivateKey.generate().private_bytes_raw()) + b"\n"

@@ -120,6 +120,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "rotate database": (),
     "rotate signer": (),
     "rotate tunnels": (),
+    "rotate monitoring": (),
     "rotate encryption": (),
     "status": (),
     "top": ("--once",),

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
-from gcluster.lifecycle.secrets.makers import ISSUED
+from gcluster.lifecycle.secrets.makers import (
+    ISSUED,
+    issue_by_newest_authority,
+    make_secrets,
+    trust_another_authority,
+    trust_newest_authority_alone,
+)
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import StateStore
+from gcluster.schemas.load import load_text
 
 _EXPORTER, _SERVER = ISSUED["monitoring-exporter"], ISSUED["monitoring-server"]
 
@@ -87,3 +96,42 @@ def test_another_cluster_s_authority_vouches_for_nothing_here(folder: Path) -> N
 def test_what_nodes_get_of_the_authority_holds_no_key(folder: Path) -> None:
     assert "PRIVATE" not in (folder / "ours.pem").read_text()
     assert "PRIVATE" in (folder / "ours-server.pem").read_text()
+
+
+def test_certificates_of_before_and_after_take_each_other_until_the_old_authority_is_dropped(
+    tmp_path: Path,
+) -> None:
+    spec = load_text(
+        "apiVersion: gcluster/v1\nname: demo\nsites: {here: {provider: local}}\n"
+        "pools:\n  head: {site: here, role: controller}\n"
+        "  gpu: {site: here, machine: sim.h100x8, count: 1}\nscheduler: {type: slurm}\n"
+    ).spec
+    assert spec is not None
+    store = StateStore.open(f"file://{tmp_path}/state")
+    vault = SecretVault.open(store, None, "id", tmp_path / "keys")
+    names = ("monitoring-authority", "monitoring-exporter", "monitoring-server")
+    make_secrets(vault, spec, (*names, "monitoring-password"))
+
+    def write(which: str) -> None:
+        (tmp_path / "ours.pem").write_bytes(vault.reveal("monitoring-authority"))
+        for kind in ("exporter", "server"):
+            (tmp_path / f"{which}-{kind}.pem").write_bytes(vault.reveal(f"monitoring-{kind}"))
+
+    def answered(exporter: str, server: str) -> bool:
+        said = handshake(tmp_path, f"{exporter}-exporter", f"{server}-server", name="node-exporter")
+        return said == "metrics"
+
+    write("old")
+    password = vault.reveal("monitoring-password")
+    trust_another_authority(vault, "demo")
+    write("old")
+    assert answered("old", "old")
+    issue_by_newest_authority(vault)
+    write("new")
+    assert all(answered(a, b) for a in ("old", "new") for b in ("old", "new"))
+    assert vault.reveal("monitoring-password") != password
+    trust_newest_authority_alone(vault)
+    write("new")
+    assert answered("new", "new")
+    assert not answered("new", "old")
+    assert not answered("old", "new")

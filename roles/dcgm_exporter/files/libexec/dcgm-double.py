@@ -238,17 +238,23 @@ def server(address: str, web: str, answer: Callable[[], str]) -> ThreadingHTTPSe
             # The handshake is the thread's, so that a client without data blocks no others.
             request.settimeout(10)
             try:
-                safe = context.wrap_socket(request, server_side=True)
+                safe = context().wrap_socket(request, server_side=True)
             except OSError:
                 return
             with safe:
                 super().finish_request(safe, client_address)
 
     said = dict(re.findall(r"^\s*(cert_file|key_file|client_ca_file): (\S+)$", web, re.MULTILINE))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(said["cert_file"], said["key_file"])
-    context.load_verify_locations(said["client_ca_file"])
-    context.verify_mode = ssl.CERT_REQUIRED
+
+    def context() -> ssl.SSLContext:
+        """Return the files as they are now: the exporters read them at each connection too."""
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.load_cert_chain(said["cert_file"], said["key_file"])
+        made.load_verify_locations(said["client_ca_file"])
+        made.verify_mode = ssl.CERT_REQUIRED
+        return made
+
+    context()  # files that can't be read end the program now
     host, _, port = address.rpartition(":")
     return Server((host.strip("[]"), int(port)), Metrics)
 
