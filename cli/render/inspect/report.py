@@ -36,7 +36,18 @@ _COLUMNS = (
     Column(TITLES[10], may_go=1),
     Column(TITLES[11], may_go=6),
 )
-POOL_TITLES = ("pool", "$", "held $", "wasted $", "idle $", "reserved $", "drained $", "down $")
+POOL_TITLES = (
+    "pool",
+    "$",
+    "held $",
+    "wasted $",
+    "idle $",
+    "reserved $",
+    "drained $",
+    "down $",
+    "failures",
+    "MTBF h",
+)
 _UNUSED = ("idle", "reserved", "drained", "down")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What spreadsheets take for a formula's beginning (OWASP, CSV injection)."""
@@ -136,7 +147,18 @@ def pool_cells(pool: PoolUse) -> list[str]:
             UNKNOWN if pool.usd is None else money(pool.unused_usd.get(state, 0.0))
             for state in _UNUSED
         ),
+        UNKNOWN if pool.failures is None else f"{pool.failures:,}",
+        _mtbf(pool),
     ]
+
+
+def _mtbf(pool: PoolUse) -> str:
+    """Return node hours between failures; of none, that it is more than all of them."""
+    if pool.failures is None or pool.node_hours is None:
+        return UNKNOWN
+    if pool.mtbf_hours is None:
+        return f"> {pool.node_hours:,.0f}"
+    return f"{pool.mtbf_hours:,.0f}"
 
 
 def report_csv(report: Report) -> str:

@@ -15,6 +15,8 @@ from .prometheus import Asking, Sample, instant, over_time
 FORMAT = "gcluster/report/v1"
 HOUR_S, DAY_S = 3600, 86_400
 _HOURLY_UP_TO_S = 2 * DAY_S
+_MOST_NAMED = 10
+"""Jobs that a note names."""
 _GPUS = ("held", "active", "tensor", "idle", "untouched", "unmeasured")
 State: TypeAlias = Literal["drained", "down", "reserved", "idle"]
 
@@ -59,6 +61,16 @@ class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
     wasted_usd: float | None
     unused_usd: dict[str, float]
     """State of nodes -> price of what no job held."""
+    node_hours: float | None = None
+    """In which its nodes were there. None, as `failures`: no metric says it."""
+    failures: int | None = None
+    """Times that a node of it failed: didn't answer without being drained, was down to Slurm, or
+    was drained by its health check."""
+
+    @property
+    def mtbf_hours(self) -> float | None:
+        """Node hours between two failures; None: there was none, or it isn't known."""
+        return self.node_hours / self.failures if self.node_hours and self.failures else None
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +174,11 @@ def _queries(span: int) -> dict[str, str]:
         "pool_usd": total("gcluster:pool_usd_per_hour", "pool"),
         "pool_unused": total("gcluster:pool_unused_usd_per_hour", "pool, state"),
         "all_pools": f'group by (pool) (max_over_time(up{{job="node"}}[{span}s]))',
+        "spare_nodes": f"max by (hpc_job) (max_over_time(gcluster:job_nodes:spare[{span}s])) > 0",
+        "node_hours": total('up{job="node"}', "pool").replace("sum_over", "count_over"),
+        # A failure that ended, and those that haven't.
+        "failures": f"sum by (pool) (resets(gcluster:node_failed[{span}s]) "
+        f"+ last_over_time(gcluster:node_failed[{span}s]))",
         "measured": f'count_over_time(up{{job="prometheus"}}[{span}s])',
         "double": f"max(max_over_time(gcluster_dcgm_double[{span}s]))",
     }
@@ -240,6 +257,7 @@ def _pools(found: Mapping[str, list[Sample]]) -> tuple[PoolUse, ...]:
     for each in found["pool_unused"]:
         unused[each.label("pool")][each.label("state")] = each.value
     usd, held, wasted = (_by_pool(found[name]) for name in ("pool_usd", "usd", "wasted"))
+    node_hours, failures = (_by_pool(found[name]) for name in ("node_hours", "failures"))
     return tuple(
         PoolUse(
             pool=name,
@@ -247,6 +265,8 @@ def _pools(found: Mapping[str, list[Sample]]) -> tuple[PoolUse, ...]:
             held_usd=held.get(name),
             wasted_usd=wasted.get(name),
             unused_usd=unused[name],
+            node_hours=node_hours.get(name) if name in failures else None,
+            failures=round(failures[name]) if name in failures else None,
         )
         for name in names
     )
@@ -306,5 +326,14 @@ def _notes(
     hours = sum(use.unmeasured_gpu_hours for use in accounts)
     if hours >= 0.05:  # noqa: PLR2004  # what is shown as 0.1
         yield f"{hours:.1f} GPU hours aren't measured: how busy the GPUs were isn't known"
+    spare = {one.label("hpc_job"): one.value for one in found["spare_nodes"]}
+    if spare:
+        jobs = sorted(spare, key=lambda job: (len(job), job))
+        more = ", ..." if len(jobs) > _MOST_NAMED else ""
+        nodes = "1 node" if sum(spare.values()) == 1 else f"{sum(spare.values()):,.0f} nodes"
+        yield (
+            f"badly packed, on {nodes} more than their GPUs fill: job "
+            f"{', '.join(jobs[:_MOST_NAMED])}{more}"
+        )
     if goodput is None:
         yield "goodput isn't known: the cluster keeps no accounts of jobs that ended"

@@ -117,6 +117,9 @@ def series() -> list[tuple[str, dict[str, str], float, int]]:
         ("up", {"job": "node", **ON_GPU001}, 1, 0),
         ("up", {"job": "node", "instance": "login", "pool": "login", "site": "hall"}, 1, 0),
         ("up", {"job": "prometheus"}, 1, 0),
+        ("gcluster:node_failed", ON_GPU001, 0, 0),
+        ("gcluster:job_nodes:spare", {"hpc_job": "7"}, 2, 0),
+        ("gcluster:job_nodes:spare", {"hpc_job": "8"}, 0, half),
         ("slurm_node_cpus", {"node": "gpu001"}, 96, 0),
         ("slurm_node_gpus", {"node": "gpu001"}, 16, 0),
         ("gcluster_slurm_up", {}, 1, 0),
@@ -262,10 +265,13 @@ def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(serve
     assert (gpu.usd, gpu.wasted_usd) == pytest.approx((80, 36.75))
     assert gpu.unused_usd == pytest.approx({"idle": 20})
     assert login.usd is None
+    assert (gpu.node_hours, gpu.failures, gpu.mtbf_hours) == (pytest.approx(2), 0, None)
+    assert (login.node_hours, login.failures) == (None, None)
     # 8.375 in the first hour, 8.375 + 20 in the second
     assert [each.wasted_usd for each in report.slices] == pytest.approx([8.375, 28.375], rel=0.01)
     assert report.measured_s == 2 * 3600
     assert [note for note in report.notes if "login" in note or "gpu cost at most" in note]
+    assert "badly packed, on 2 nodes more than their GPUs fill: job 7" in report.notes
 
 
 def test_of_a_time_without_metrics_nothing_is_said_to_be_0(server: Server) -> None:

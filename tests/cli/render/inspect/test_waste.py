@@ -8,10 +8,16 @@ from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gcluster.cli.console import Console
-from gcluster.cli.render.inspect.report import report_csv, report_markdown, report_text
+from gcluster.cli.render.inspect.report import (
+    pool_cells,
+    report_csv,
+    report_markdown,
+    report_text,
+)
 from gcluster.cli.render.inspect.report_html import report_html
 from gcluster.cli.render.inspect.top import top_text
 from gcluster.lifecycle.cluster.outcome import LifecycleError
@@ -112,7 +118,13 @@ def report(account: str = "nlp", user: str = "ada") -> Report:
         users=(Use(account=account, user=user, gpu_hours=12.5, usd=25.0, wasted_usd=15.0),),
         pools=(
             PoolUse(
-                pool="gpu", usd=80.0, held_usd=25.0, wasted_usd=15.0, unused_usd={"idle": 55.0}
+                pool="gpu",
+                usd=80.0,
+                held_usd=25.0,
+                wasted_usd=15.0,
+                unused_usd={"idle": 55.0},
+                node_hours=2100.0,
+                failures=2,
             ),
             PoolUse(pool="old", usd=None, held_usd=None, wasted_usd=None, unused_usd={}),
         ),
@@ -199,6 +211,14 @@ def test_a_report_says_how_much_of_the_time_it_knows_and_what_it_doesnt() -> Non
     assert dark.split()[1:] == ["0", "8.0", "?", "?", "?", "?", "?", "?", "?", "?"]
     old = next(line for line in lines if line.startswith("old"))
     assert set(old.split()[1:]) == {"?"}
+    gpu = next(line for line in lines if line.startswith("gpu"))
+    assert gpu.split()[-2:] == ["2", "1,050"]
+
+
+def test_a_pool_without_failures_has_run_longer_than_its_node_hours() -> None:
+    [pool, _] = report().pools
+    quiet = msgspec.structs.replace(pool, failures=0)
+    assert (quiet.mtbf_hours, pool_cells(quiet)[-2:]) == (None, ["0", "> 2,100"])
 
 
 def test_an_exported_report_is_the_same_after_down(tmp_path: Path) -> None:
