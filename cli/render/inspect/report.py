@@ -157,8 +157,8 @@ def _mtbf(pool: PoolUse) -> str:
     if pool.failures is None or pool.node_hours is None:
         return UNKNOWN
     if pool.mtbf_hours is None:
-        return f"> {pool.node_hours:,.0f}"
-    return f"{pool.mtbf_hours:,.0f}"
+        return f"> {pool.node_hours:,.1f}"
+    return f"{pool.mtbf_hours:,.1f}"
 
 
 def report_csv(report: Report) -> str:

@@ -97,7 +97,7 @@ def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
     watched.
     """
     monitoring = context.monitoring
-    if monitoring is None or not monitoring.prometheus or context.slurm is None:
+    if monitoring is None or not monitoring.prometheus or context.kubernetes is not None:
         return
     for name, stack in every_stack(context).items():
         called = _NO_PACKAGES.get(stack.resolved.distribution or "")

@@ -25,12 +25,13 @@ _KEPT = "15d"
 def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
     """How busy a GPU is says NVIDIA's DCGM exporter, from DCGM 4 on, where gcluster installs it.
 
-    AMD's GPUs have no exporter here, metrics of MIG slices name no job, and DCGM 3 or one that came
-    with the image has no package of it. `gcluster top` and `gcluster report` show the GPUs of such
-    pools as not measured, and no alert watches them. Only a warning.
+    AMD's exporter answers whoever reaches its port, without TLS (ROCm/device-metrics-exporter,
+    pkg/exporter/exporter.go), and isn't installed. Metrics of MIG slices name no job, and DCGM 3 or
+    one that came with the image has no package of NVIDIA's. `gcluster top` and `gcluster report`
+    show the GPUs of such pools as not measured, and no alert watches them. Only a warning.
     """
     monitoring = context.monitoring
-    if monitoring is None or not monitoring.prometheus or context.slurm is None:
+    if monitoring is None or not monitoring.prometheus or not _is_watched(context):
         return
     for name in context.pools:
         why = _not_measured(context, name)
@@ -45,6 +46,11 @@ def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
             )
 
 
+def _is_watched(context: CheckContext) -> bool:
+    """Say whether it is a cluster that can be watched: under Slurm or without a scheduler."""
+    return context.scheduler is not None and context.kubernetes is None
+
+
 def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
     """Return why a pool's GPUs have no metrics, and what to write; None where they have some."""
     pool, stack = context.pools[name], every_stack(context).get(name)
@@ -55,7 +61,7 @@ def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
         return (
             "no metric of a MIG slice names its job"
             if pool.is_sliced
-            else f"there is no exporter of {machine.gpu.vendor.upper()}'s GPUs",
+            else f"gcluster has no exporter of {machine.gpu.vendor.upper()}'s GPUs",
             "nothing to do: their use is shown as not measured",
         )
     if machine.simulated:
@@ -83,7 +89,17 @@ def waste_alert_never_fires(context: CheckContext) -> Iterator[Finding]:
     (one every 15 s) that Prometheus still keeps.
     """
     alert = _alert(context)
-    if alert is None or context.monitoring is None or context.slurm is None:
+    if alert is None or context.monitoring is None or not _is_watched(context):
+        return
+    if context.slurm is None:
+        yield Finding(
+            summary="waste_alert without a scheduler: there are no jobs",
+            path=_ALERT,
+            at_key=True,
+            hint="leave waste_alert out",
+            relies_on=(_ALERT, ("scheduler", "type")),
+            fix=Remove(_ALERT),
+        )
         return
     kept = context.monitoring.retention or Duration.parse(_KEPT)
     if not alert.below.value:

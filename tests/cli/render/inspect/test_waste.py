@@ -212,13 +212,13 @@ def test_a_report_says_how_much_of_the_time_it_knows_and_what_it_doesnt() -> Non
     old = next(line for line in lines if line.startswith("old"))
     assert set(old.split()[1:]) == {"?"}
     gpu = next(line for line in lines if line.startswith("gpu"))
-    assert gpu.split()[-2:] == ["2", "1,050"]
+    assert gpu.split()[-2:] == ["2", "1,050.0"]
 
 
 def test_a_pool_without_failures_has_run_longer_than_its_node_hours() -> None:
     [pool, _] = report().pools
     quiet = msgspec.structs.replace(pool, failures=0)
-    assert (quiet.mtbf_hours, pool_cells(quiet)[-2:]) == (None, ["0", "> 2,100"])
+    assert (quiet.mtbf_hours, pool_cells(quiet)[-2:]) == (None, ["0", "> 2,100.0"])
 
 
 def test_an_exported_report_is_the_same_after_down(tmp_path: Path) -> None:
