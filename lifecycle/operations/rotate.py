@@ -140,7 +140,10 @@ def give(
             )
     remake()
     versions = cluster.make_secrets(compiled)
-    pending = pending_steps(compiled, stamps, versions).for_hosts(frozenset(names))
+    # Other roles are left out of `compiled`, not out of the spec: none is removed.
+    pending = pending_steps(compiled, stamps, versions).where(
+        lambda host, key: host in names and not key.endswith(".remove")
+    )
     with cluster.vault.materialise(compiled.secrets) as secret_files:
         result = converge(
             pending,

@@ -168,3 +168,16 @@ def test_a_host_that_was_left_keeps_the_old_authority_trusted_until_another_rota
 def test_a_cluster_that_nothing_watches_has_no_certificates_to_rotate(tmp_path: Path) -> None:
     with pytest.raises(LifecycleError, match="demo has no monitoring"):
         Cluster(tmp_path).rotate("monitoring")
+
+
+@pytest.mark.parametrize("word", ["jwt", "monitoring"])
+def test_a_rotation_removes_no_role_that_it_does_not_act_on(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = watched(tmp_path)
+    monkeypatch.setattr(rotation, "converge", cluster.converge)
+    stamps = {f"{role}.install": "one" for role in ("node_exporter", "slurm_exporter", "hardening")}
+    monkeypatch.setattr(rotation, "read_stamps", lambda _, hosts: {h.name: stamps for h in hosts})
+    cluster.rotate(word)
+    assert cluster.steps
+    assert not any(step.endswith(".remove") for step, _ in cluster.steps)
