@@ -73,6 +73,7 @@ class Api:
         self._login = login
         self._endpoint_url = endpoint_url
         self._clients: dict[str, Any] = {}
+        self._identity: tuple[dict[str, Any], Any] | None = None
         self._lock = threading.Lock()
 
     def client(self, service: str) -> Any:
@@ -82,8 +83,9 @@ class Api:
         with self._lock:
             if service not in self._clients:
                 module, name = _CLIENTS[service]
-                config, signer = _logged_in(self._login)
-                given: dict[str, Any] = {} if signer is None else {"signer": signer}
+                self._identity = self._identity or _logged_in(self._login, self.region)
+                config, signer = self._identity
+                given: dict[str, Any] = {"signer": signer}
                 if self._endpoint_url is not None:
                     given["service_endpoint"] = f"{self._endpoint_url}/{service}"
                 elif host := _hosts().get(f"oci_{module}.{name}"):
@@ -179,22 +181,37 @@ def engine_login() -> dict[str, str]:
     }
 
 
-def _logged_in(login: Mapping[str, str] | None) -> tuple[dict[str, Any], Any]:
-    """Return configuration and signer; None where the configuration's own key signs."""
+def _logged_in(login: Mapping[str, str] | None, region: str) -> tuple[dict[str, Any], Any]:
+    """Return configuration and signer: an Api makes them once, as the key is checked each time."""
     import oci  # noqa: PLC0415  # as above
 
     if login is not None:
-        return dict(login), None
+        return dict(login), _signer({**login, "region": region})
     if os.environ.get("OCI_CLI_AUTH") == "instance_principal":
         return {}, oci.auth.signers.InstancePrincipalsSecurityTokenSigner()
     config = oci.config.from_file(profile_name=os.environ.get("OCI_CLI_PROFILE", "DEFAULT"))
     token_file = config.get("security_token_file")
     if not token_file:
-        return config, None
+        return config, _signer({**config, "region": region})
     with open(os.path.expanduser(token_file), encoding="utf-8") as file:  # noqa: PTH111, PTH123  # as the SDK documents it
         token = file.read()
     key = oci.signer.load_private_key_from_file(config["key_file"])
     return config, oci.auth.signers.SecurityTokenSigner(token, key)
+
+
+def _signer(config: dict[str, Any]) -> Any:
+    """Return what signs with a configuration's own key, as each client of the SDK would make it."""
+    import oci  # noqa: PLC0415  # as above
+
+    oci.config.validate_config(config)
+    return oci.signer.Signer(
+        config["tenancy"],
+        config["user"],
+        config["fingerprint"],
+        private_key_file_location=config.get("key_file"),
+        pass_phrase=config.get("pass_phrase"),
+        private_key_content=config.get("key_content"),
+    )
 
 
 class _Translated:

@@ -62,20 +62,21 @@ def test_oci_takes_every_input_and_nothing_is_left(
         [r for r in site.recorded().resources if r.custom and not r.type.startswith("pulumi:")]
     )
     assert tenancy.existing() != []
+    api = Api("us-ashburn-1", login=LOGIN)
     for one in made:
-        is_found_again(site, cloud, one)
+        is_found_again(site, cloud, api, one)
     for one in reversed(made):
         cloud.delete(one.resource.urn, one.identifier, one.inputs)
     assert tenancy.existing() == []
 
 
-def is_found_again(site: CloudSite, cloud: OciCloud, one: Made) -> None:
+def is_found_again(site: CloudSite, cloud: OciCloud, api: Api, one: Made) -> None:
     """Look for one thing as what a killed run had begun to make, all others being known."""
     urn, type_ = one.resource.urn, type_of(one.resource.urn)
     answer = cloud.read(urn, one.identifier, {}) if KINDS[type_].autonamed else None
     inputs = cloud.checked(urn, one.inputs, answer)
     begun = (StackResource(urn=urn, type=type_, inputs=inputs),)
-    plan, api = site_plan(site.spec, site.name, load_catalog()), Api("us-ashburn-1", login=LOGIN)
+    plan = site_plan(site.spec, site.name, load_catalog())
     found = begun_ids(api, plan, begun, ())
     if type_ in SET_AGAIN:
         assert found == {}
