@@ -176,7 +176,9 @@ def test_a_rotation_removes_no_role_that_it_does_not_act_on(
 ) -> None:
     cluster = watched(tmp_path)
     monkeypatch.setattr(rotation, "converge", cluster.converge)
-    stamps = {f"{role}.install": "one" for role in ("node_exporter", "slurm_exporter", "hardening")}
+    stamps = {
+        f"{role}.configure": "one" for role in ("node_exporter", "slurm_exporter", "hardening")
+    }
     monkeypatch.setattr(rotation, "read_stamps", lambda _, hosts: {h.name: stamps for h in hosts})
     cluster.rotate(word)
     assert cluster.steps
